@@ -1,6 +1,6 @@
 /**
- * Who arrived, how often, and when? Kept by a process that is started with an IPC channel and asked over it: see
- * `receiver-process.ts` for the other side. Times are of CLOCK_MONOTONIC, which all processes of a machine share.
+ * Records which messages arrived, how often and when, for a receiver process with an IPC channel (`receiver-process.ts` is its
+ * parent's side). Times are from CLOCK_MONOTONIC, which all processes of a machine share.
  */
 import type { ReceiverCommand, ReceiverEvent } from './receiver-process.ts';
 
@@ -26,14 +26,14 @@ export function arrived(messageNumber: number): void {
   if (distinct === expected) send({ kind: 'complete' });
 }
 
-/** From now on the parent's commands are answered. It is told `event`; when it goes, this process ends. */
+/** Handles the parent's commands from now on, after sending it `event`. The process exits when the parent disconnects. */
 export function serveLedger(event: ReceiverEvent): void {
-  process.on('message', answer);
+  process.on('message', handle);
   process.once('disconnect', () => process.exit(0));
   send(event);
 }
 
-function answer(command: ReceiverCommand): void {
+function handle(command: ReceiverCommand): void {
   switch (command.kind) {
     case 'expect':
       expected = command.messages;

@@ -1,6 +1,6 @@
 /**
- * What a large backlog costs: delayed messages are stored by the million, and at each level the server's memory and
- * the speed of a publish are taken; then its idle CPU with all of them stored, and its start with them on disk.
+ * Measures the cost of a large backlog: delayed messages are stored by the million, and at each level the server's memory
+ * and the latency of a publish are measured; then its idle CPU with all of them stored, and its start from that data.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,15 +16,15 @@ import { arrivalDelaysMs, median, quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface BacklogOptions {
-  /** Memory and latency are taken with nothing stored, and whenever that many messages are. Ascending. */
+  /** Numbers of stored messages at which memory and latency are measured, ascending. They are also measured with none. */
   levels: number[];
   /** Messages in one batch request. */
   batchMessages: number;
-  /** Publishes at each level, at a fixed 500 a second; they are delivered at once. */
+  /** Publishes at each level, at a fixed 500 per second. They are delivered at once. */
   probeMessages: number;
-  /** How long the server is left alone before its memory or its idle CPU is taken. */
+  /** Idle time before the memory or the idle CPU is measured. */
   quietMs: number;
-  /** How long the idle server is watched. */
+  /** Over how long the idle CPU is measured. */
   idleSeconds: number;
   onLevel?: (level: BacklogLevel) => void;
 }
@@ -33,7 +33,7 @@ export const DEFAULT_BACKLOG = { batchMessages: 500, probeMessages: 3_000, quiet
 
 export interface BacklogLevel {
   stored: number;
-  /** After a quiet moment, before the probe. */
+  /** Measured when the server is idle, before the probe. */
   residentMebibytes: number;
   publishP50Ms: number;
   publishP99Ms: number;
@@ -45,15 +45,15 @@ export interface BacklogLevel {
 
 export interface BacklogReport {
   levels: BacklogLevel[];
-  /** How fast the backlog was accepted, without the probes. */
+  /** Rate at which the backlog was accepted, without the probes. */
   acceptedPerSecond: number;
-  /** Resident memory of a server that was just started on an empty folder. */
+  /** Resident memory of a server that has just started on an empty folder. */
   idleEmptyMebibytes: number;
   /** CPU use of the idle server with everything stored, in percent of one core. */
   idleCpuPercent: number;
-  /** From the spawn to the line that says where it listens. */
+  /** Time from the spawn to the log line with the server's address. */
   startEmptyMs: number;
-  /** As above, on the stored messages; then the first 200 of /readyz. */
+  /** The same with the stored messages; then until /readyz first returns 200. */
   startStoredMs: number;
   readyStoredMs: number;
 }
@@ -70,7 +70,7 @@ export async function measureBacklog(options: BacklogOptions): Promise<BacklogRe
     const startEmptyMs = server.startMs;
     await sleep(options.quietMs);
     const idleEmptyMebibytes = residentMebibytes(server.pid);
-    // Compiled code and open connections first, or the empty store would look slower than the full one.
+    // Without this warm-up, compilation and new connections would make the empty store look slower than the full one.
     await probe(server, receiver, 0, options.probeMessages);
     const levels: BacklogLevel[] = [];
     let stored = 0;
@@ -83,7 +83,7 @@ export async function measureBacklog(options: BacklogOptions): Promise<BacklogRe
         options.batchMessages,
       );
       stored = level;
-      // What was stored is on its way from the page cache to the disk: that is the bench's load, not the probe's.
+      // Flushes the page cache, so that writing the backlog to disk does not slow down the probe.
       execFileSync('sync');
       await sleep(options.quietMs);
       const probes: BacklogLevel[] = [];
@@ -118,7 +118,7 @@ export async function measureBacklog(options: BacklogOptions): Promise<BacklogRe
   }
 }
 
-/** Each figure's median: the machine has noisy moments that have nothing to do with what is stored. */
+/** The median of each figure, since other load on the machine distorts single probes. */
 function medianOf(probes: BacklogLevel[]): BacklogLevel {
   const figure = (name: keyof BacklogLevel) => median(probes.map((each) => each[name]));
   return {
@@ -163,9 +163,9 @@ async function probe(
 
 async function untilReady(server: ListeningProcess): Promise<void> {
   for (;;) {
-    const answer = await request(`${server.url}/readyz`);
-    await answer.body.dump();
-    if (answer.statusCode === 200) return;
+    const response = await request(`${server.url}/readyz`);
+    await response.body.dump();
+    if (response.statusCode === 200) return;
     await sleep(2);
   }
 }

@@ -1,8 +1,8 @@
-/** Brings many messages into a server quickly: batch requests, a few at a time. */
+/** Stores many messages quickly, with a few concurrent batch requests. */
 import { Agent, request } from 'undici';
 import { DEVELOPMENT_TOKEN } from './waypost-process.ts';
 
-const BATCHES_UNDER_WAY = 4;
+const CONCURRENT_BATCHES = 4;
 const BATCH_MESSAGES = 500;
 // Longer than any run of a benchmark, shorter than any limit on delays.
 const DELAY = '6d';
@@ -15,7 +15,7 @@ export interface BatchItem {
   queue?: string;
 }
 
-/** 200 bytes that nothing will be done with. */
+/** A delayed message of 200 bytes, which is not delivered during the benchmark. */
 export function delayedItem(destination: string): BatchItem {
   return {
     destination,
@@ -24,7 +24,7 @@ export function delayedItem(destination: string): BatchItem {
   };
 }
 
-/** Publishes `count` items; returns the milliseconds it took. Throws when a batch is refused. */
+/** Publishes `count` items; returns the duration in milliseconds. Throws when a batch is rejected. */
 export async function storeInBatches(
   { url, token = DEVELOPMENT_TOKEN }: { url: string; token?: string },
   count: number,
@@ -32,23 +32,23 @@ export async function storeInBatches(
   batchMessages = BATCH_MESSAGES,
 ): Promise<number> {
   const startedAt = performance.now();
-  const agent = new Agent({ connections: BATCHES_UNDER_WAY });
+  const agent = new Agent({ connections: CONCURRENT_BATCHES });
   let next = 0;
   const storeSome = async () => {
     while (next < count) {
       const first = next;
       next = Math.min(count, first + batchMessages);
-      const answer = await request(`${url}/v2/batch`, {
+      const response = await request(`${url}/v2/batch`, {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify(Array.from({ length: next - first }, (_, index) => itemOf(first + index))),
         dispatcher: agent,
       });
-      const text = await answer.body.text();
-      if (answer.statusCode !== 200) throw new Error(`batch refused: ${answer.statusCode} ${text.slice(0, 300)}`);
+      const text = await response.body.text();
+      if (response.statusCode !== 200) throw new Error(`batch rejected: ${response.statusCode} ${text.slice(0, 300)}`);
     }
   };
-  await Promise.all(Array.from({ length: BATCHES_UNDER_WAY }, storeSome));
+  await Promise.all(Array.from({ length: CONCURRENT_BATCHES }, storeSome));
   await agent.close();
   return performance.now() - startedAt;
 }

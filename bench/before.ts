@@ -1,4 +1,4 @@
-/** What has a change gained? This checkout and another one, such as that of the commit before, in turns. */
+/** Compares this checkout with another one, such as the previous commit, in alternating bursts. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,12 +11,12 @@ import { median } from './statistics.ts';
 import { startWaypost } from './waypost-process.ts';
 
 export interface BeforeOptions {
-  /** The folder of the other checkout, with its dependencies. */
+  /** The folder of the other checkout, with its dependencies installed. */
   program: string;
   isPostgres: boolean;
-  /** Half of them with one started first, half with the other. */
+  /** Each checkout's server is started first in half of them. */
   rounds: number;
-  /** Of a burst. */
+  /** Messages per burst. */
   messages: number;
   warmUpMessages: number;
   onRound?: (figure: Figure) => void;
@@ -24,7 +24,7 @@ export interface BeforeOptions {
 
 export const DEFAULT_BEFORE = { rounds: 30, messages: 3_000, warmUpMessages: 10_000 };
 
-/** The last messages of a burst are settled. */
+/** The time after a burst for its last messages to be settled. */
 const AFTER_BURST_MS = 100;
 
 export async function measureBefore({ program, isPostgres, onRound, ...options }: BeforeOptions): Promise<Figure[]> {
@@ -48,7 +48,7 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
   };
   const bursts: [Burst[], Burst[]] = [[], []];
   try {
-    // Of two servers of one program, the one that was started first took up to a tenth more CPU.
+    // With two servers of the same program, the one started first used up to 10 % more CPU.
     for (const isNowFirst of [true, false]) {
       const first = await start(isNowFirst);
       const second = await start(!isNowFirst);
@@ -68,12 +68,12 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
   const rate = (all: readonly Burst[]) => median(all.map(({ perSecond }) => perSecond));
   return [
     cpuOf(now, before, options.messages),
-    { name: 'CPU, in the middle of all rounds', value: 100 * middleShare(bursts, 'cpu'), unit: '%' },
+    { name: 'CPU, median ratio of the rounds', value: 100 * middleShare(bursts, 'cpu'), unit: '%' },
     {
-      ...{ name: 'delivered of a burst', value: rate(now), unit: 'messages/s' },
+      ...{ name: 'delivery rate of a burst', value: rate(now), unit: 'messages/s' },
       beside: { name: 'before', value: rate(before) },
     },
-    { name: 'rate, in the middle of all rounds', value: 100 * middleShare(bursts, 'perSecond'), unit: '%' },
+    { name: 'rate, median ratio of the rounds', value: 100 * middleShare(bursts, 'perSecond'), unit: '%' },
     { name: 'messages missing', value: missingOf(bursts), unit: 'messages' },
   ];
 }

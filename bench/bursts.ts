@@ -1,6 +1,6 @@
 /**
- * Bursts through two servers in turns. Both run all the time, and the turns are short, so that a machine that is faster in
- * one minute than in the next favours neither.
+ * Sends alternating bursts to two servers. Both run throughout, and each burst is short, so that slow and fast phases of the
+ * machine affect both alike.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuSeconds, type ListeningProcess } from './child-process.ts';
@@ -11,18 +11,18 @@ import { DEVELOPMENT_TOKEN } from './waypost-process.ts';
 
 export interface BurstsOptions {
   rounds: number;
-  /** Of a burst. */
+  /** Messages per burst. */
   messages: number;
   /** Delivered by each server before the first round. */
   warmUpMessages: number;
-  /** What the servers do so long after a burst is counted with it. */
+  /** CPU time in this period after a burst is counted with it. */
   afterMs: number;
   onRound?: (first: Burst, second: Burst) => void;
 }
 
 export interface Burst {
   perSecond: number;
-  /** Of the server, in seconds. */
+  /** CPU time of the server in seconds. */
   cpu: number;
   missing: number;
 }
@@ -54,7 +54,7 @@ export async function burstInTurns(
   return bursts;
 }
 
-/** Of a figure, the first server's share of the second's, round by round: the one in the middle. */
+/** The ratio of the first server's figure to the second's in each round: the median of these. */
 export function middleShare([first, second]: readonly [Burst[], Burst[]], figure: 'perSecond' | 'cpu'): number {
   return median(first.map((burst, at) => burst[figure] / (second[at]?.[figure] ?? Number.NaN)));
 }

@@ -1,7 +1,7 @@
 /**
- * What does it cost the projects of other cells when the server of one is away? Three PostgreSQL servers with a cell each, the directory on
- * the first. The projects of two cells publish at a steady pace while the server of the third is killed, or hangs, in turns with
- * the same while all are there. The third one's project goes on asking.
+ * Measures how an unavailable cell affects the projects of other cells. Three PostgreSQL servers have one cell each, with the directory on
+ * the first. The projects of two cells publish at a steady rate while the server of the third is killed or hangs, alternating
+ * with rounds in which all are available. The third cell's project keeps sending requests.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,9 +24,9 @@ export interface CellsAwayOptions {
   /** Processes. */
   workers: number;
   rounds: number;
-  /** Of each state in a round. */
+  /** Duration of each state in a round. */
   seconds: number;
-  /** Messages a second, of the projects in the cells that stay. */
+  /** Messages per second of the projects in the available cells. */
   perSecond: number;
   warmUpMessages: number;
   limitMs: number;
@@ -40,7 +40,7 @@ export const DEFAULT_CELLS_AWAY = {
 type Part = 'a cell' | 'the directory';
 type State = 'there' | 'killed' | 'hangs';
 
-/** Of the projects in the other cells. */
+/** Figures of the projects in the other cells. */
 export interface AwayFigures {
   part: Part;
   state: State;
@@ -50,12 +50,12 @@ export interface AwayFigures {
   arrivalP50Ms: number;
   arrivalP99Ms: number;
   missing: number;
-  /** Answers to the project of the part. */
+  /** Responses to the project of the affected cell. */
   answered: number;
   refused: number;
 }
 
-/** The name of each, and what becomes of its server. */
+/** How each state is started and ended. */
 const STATES: Readonly<Record<State, { take: (server: Cluster) => unknown; giveBack: (server: Cluster) => unknown }>> =
   {
     there: { take: () => {}, giveBack: () => {} },
@@ -63,15 +63,15 @@ const STATES: Readonly<Record<State, { take: (server: Cluster) => unknown; giveB
     hangs: { take: (server) => server.freeze(), giveBack: (server) => server.thaw() },
   };
 
-/** Shorter than usual, so that a server that hangs is given up, and tried again, while it is measured. */
+/** Shorter than the default, so that a hanging server is detected, and retried, during the measurement. */
 const DATABASE_TIMEOUT = '3s';
-/** Then connections are open, and nothing before counts: opening them all at once takes longer than a hundredth of all publishes should. */
+/** Publishes of the first second only open connections, and are not counted: opening them all at once distorts the p99. */
 const LEAD_MS = 1_000;
-/** Sessions that were lost are replaced, and what was kept waiting has gone out. */
+/** Time for lost sessions to be replaced, and for delayed messages to be delivered. */
 const CALM_MS = 2_000;
 const SERVERS = 3;
 
-/** One cell, of which nothing else is on the same server. */
+/** A cell with a database server of its own. */
 interface Place {
   server: Cluster;
   databaseUrl: string;
@@ -191,10 +191,10 @@ async function measureState(
   }
 }
 
-/** Requests under way at a time, at each worker. */
+/** Concurrent requests at each worker. */
 const ASKING_MAX = 16;
 
-/** As the apps of a project do whose cell is away: whatever they are answered, they ask again. */
+/** Sends requests like the apps of a project whose cell is unavailable: whatever the response, they send the next one. */
 async function askAllTheTime(
   end: AbortSignal,
   { url, otherUrls = [], token, destination }: LoadTarget,
@@ -207,12 +207,12 @@ async function askAllTheTime(
     try {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'text/plain' };
       const path = `/v2/publish/${destination}`;
-      const answer = await at.pool.request({ path, method: 'POST', headers, body: 'x' });
-      await answer.body.dump();
-      if (answer.statusCode === 200) answered += 1;
+      const response = await at.pool.request({ path, method: 'POST', headers, body: 'x' });
+      await response.body.dump();
+      if (response.statusCode === 200) answered += 1;
       else refused += 1;
     } catch {
-      // cut off at the end
+      // aborted at the end
     }
     at.busy -= 1;
   };
@@ -227,7 +227,7 @@ async function askAllTheTime(
 
 function medians(rounds: AwayFigures[]): AwayFigures {
   const [first] = rounds;
-  if (first === undefined) throw new Error('there must be a round at least');
+  if (first === undefined) throw new Error('at least one round is needed');
   const figure = (name: Exclude<keyof AwayFigures, 'part' | 'state'>) => median(rounds.map((round) => round[name]));
   return {
     ...first,
@@ -242,7 +242,7 @@ function medians(rounds: AwayFigures[]): AwayFigures {
   };
 }
 
-/** One line while it runs. */
+/** The progress line of one measurement. */
 export function awayLine({
   part,
   state,
@@ -254,7 +254,7 @@ export function awayLine({
 }: AwayFigures): string {
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
   const others = `publish p99 ${publishP99Ms.toFixed(1)} ms, max ${publishMaxMs.toFixed(0)} ms, arrival p99 ${arrivalP99Ms.toFixed(1)} ms`;
-  return `${part} ${state}: ${others}; its project: ${asked.answered} answered, ${asked.refused} refused${lost}`;
+  return `${part} ${state}: ${others}; its project: ${asked.answered} accepted, ${asked.refused} rejected${lost}`;
 }
 
 export function awayTable(figures: readonly AwayFigures[]): string {
@@ -274,5 +274,5 @@ export function awayTable(figures: readonly AwayFigures[]): string {
     ];
   });
   const of = (what: string) => [`${what} p50 ms`, 'p99 ms', 'ratio'];
-  return table('projects of the other cells', ['', ...of('publish'), 'longest', ...of('arrival'), 'missing'], rows);
+  return table('projects of the other cells', ['', ...of('publish'), 'max', ...of('arrival'), 'missing'], rows);
 }

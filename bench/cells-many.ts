@@ -1,6 +1,6 @@
 /**
- * What do a thousand cells cost that have nothing to do? Schemas of one PostgreSQL: how long adding them takes, the start of a worker, its
- * rest, the first request to a cell at rest, and what the operator asks for; then a second worker beside the first.
+ * Measures the cost of a thousand idle cells, as schemas of one PostgreSQL: adding them, the start of a worker, an idle worker, the
+ * first request to an idle cell, and the operator's commands; then a second worker.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ import { startWaypost } from './waypost-process.ts';
 
 export interface ManyCellsOptions {
   cells: number;
-  /** Each in a cell of its own; the first request of each finds that at rest. */
+  /** Each in its own cell, which is idle at its first request. */
   projects: number;
   idleSeconds: number;
   onFigure: (figure: Figure) => void;
@@ -32,11 +32,11 @@ export interface ManyCellsOptions {
 
 export const DEFAULT_MANY_CELLS = { cells: 1_000, projects: 6, idleSeconds: 30 };
 
-/** The first and the last that are added are told of. */
+/** Of the added cells, this many first and last ones are reported. */
 const ADDED = 20;
-/** As a Prometheus asks, and then of what is a minute old. */
+/** The scrape interval of Prometheus; the metrics of cells are up to a minute old. */
 const METRICS_AGAIN_MS = 15_000;
-/** What was opened rests. */
+/** Time until open cells become idle. */
 const CALM_MS = 45_000;
 
 export async function measureManyCells(options: ManyCellsOptions): Promise<void> {
@@ -49,7 +49,7 @@ export async function measureManyCells(options: ManyCellsOptions): Promise<void>
     await operate(['init', '--data-dir', dataDir], env);
     await addAll({ dataDir, env }, options);
     const [tokens, projectsMs] = await timed(() => addProjects(dataDir, options.projects, env));
-    options.onFigure({ name: 'a project more', value: projectsMs / options.projects, unit: 'ms' });
+    options.onFigure({ name: 'adding a project', value: projectsMs / options.projects, unit: 'ms' });
     const start = () => startWorker(workers, { dataDir, env }, options);
     const worker = await start();
     const at = { server, databaseUrl, workers };
@@ -80,8 +80,8 @@ async function addAll({ dataDir, env }: Place, { cells, onFigure }: ManyCellsOpt
     const [, ms] = await timed(() => addCell(config, { name: `c${cell}`, url: `?schema=c${cell}` }));
     eachMs.push(ms);
   }
-  onFigure({ name: `one of the first ${ADDED} cells added`, value: median(eachMs.slice(0, ADDED)), unit: 'ms' });
-  onFigure({ name: `one of the last ${ADDED}`, value: median(eachMs.slice(-ADDED)), unit: 'ms' });
+  onFigure({ name: `adding a cell, median of the first ${ADDED}`, value: median(eachMs.slice(0, ADDED)), unit: 'ms' });
+  onFigure({ name: `adding a cell, median of the last ${ADDED}`, value: median(eachMs.slice(-ADDED)), unit: 'ms' });
 }
 
 async function startWorker(
@@ -119,7 +119,7 @@ async function measureRest(
   onFigure({ name: `${name}, connections`, value: await countConnections(databaseUrl), unit: 'connections' });
 }
 
-/** The first request to each cell at rest, and metrics. */
+/** Measures the first request to each idle cell, and a scrape of the metrics. */
 async function measureAnswers(
   { url, output }: ListeningProcess,
   tokens: readonly string[],
@@ -131,25 +131,25 @@ async function measureAnswers(
     await receiver.expect(2 * tokens.length);
     const publish = async (token: string) => {
       const headers = { authorization: `Bearer ${token}` };
-      const [answer, ms] = await timed(() =>
+      const [response, ms] = await timed(() =>
         request(`${url}/v2/publish/${receiver.url}/`, { method: 'POST', headers, body: 'a' }),
       );
-      await answer.body.dump();
-      if (answer.statusCode > 299) throw new Error(`a publish was answered ${answer.statusCode}`);
+      await response.body.dump();
+      if (response.statusCode > 299) throw new Error(`a publish failed with status ${response.statusCode}`);
       return ms;
     };
     for (const name of ['the first publish', 'the second publish']) {
       const eachMs: number[] = [];
       for (const token of tokens) eachMs.push(await publish(token));
-      onFigure({ name: `${name} to a cell at rest, median`, value: median(eachMs), unit: 'ms' });
-      onFigure({ name: `${name} to a cell at rest, longest`, value: Math.max(...eachMs), unit: 'ms' });
+      onFigure({ name: `${name} to an idle cell, median`, value: median(eachMs), unit: 'ms' });
+      onFigure({ name: `${name} to an idle cell, max`, value: Math.max(...eachMs), unit: 'ms' });
     }
   } finally {
     await receiver.end();
   }
   for (const name of ['first', 'second']) {
     const [, ms] = await timed(async () => (await request(metricsUrl)).body.text());
-    onFigure({ name: `/metrics, the ${name} time`, value: ms, unit: 'ms' });
+    onFigure({ name: `/metrics, ${name} scrape`, value: ms, unit: 'ms' });
     await sleep(METRICS_AGAIN_MS);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What do cells cost? A message with 1, 4 and 16 cells on one PostgreSQL, with the same load for each cell, in turns; and a server that
- * has nothing to do, with 64 of them and with one: right after its start, when all are open, and later, when they rest.
+ * Measures the cost of cells: a message with 1, 4 and 16 cells on one PostgreSQL, with the same load per cell, in alternating rounds; and
+ * an idle server with 64 cells and with one, right after its start when all are open, and later when they are idle.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ export interface CellsOptions {
   idleCells: readonly number[];
   rounds: number;
   seconds: number;
-  /** Messages a second. */
+  /** Messages per second and cell. */
   perSecondOfCell: number;
   warmUpMessages: number;
   idleSeconds: number;
@@ -37,7 +37,7 @@ export const DEFAULT_CELLS = {
   ...{ perSecondOfCell: 50, warmUpMessages: 8_000, idleSeconds: 30, limitMs: 60_000 },
 };
 
-/** Of 1,000 messages. */
+/** CPU time per 1,000 messages. */
 export interface LoadedFigures {
   cells: number;
   waypostCpuMs: number;
@@ -48,7 +48,7 @@ export interface LoadedFigures {
 export interface IdleFigures {
   cells: number;
   state: 'open' | 'at rest';
-  /** Of one core. */
+  /** Percent of one core. */
   cpuPercent: number;
   postgresCpuPercent: number;
   residentMiB: number;
@@ -92,7 +92,7 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
 interface At {
   cells: number;
   waypost: ListeningProcess;
-  /** Of PostgreSQL. */
+  /** Process ids of PostgreSQL. */
   pids: readonly number[];
   databaseUrl: string;
   tokens: readonly string[];
@@ -107,7 +107,7 @@ async function withCells<T>(
   return withCellsAt({ databaseUrl, pids: [server.pid] }, options, work);
 }
 
-/** `databaseUrl`: of the first cell; the others are schemas beside it. `workerUrl`: where the worker connects, if elsewhere. */
+/** `databaseUrl` is the first cell's; the other cells are schemas of the same database. `workerUrl` is where the worker connects, if different. */
 export async function withCellsAt<T>(
   { databaseUrl, workerUrl = databaseUrl, pids }: { databaseUrl: string; workerUrl?: string; pids: readonly number[] },
   { cells, projects }: { cells: number; projects: number },
@@ -133,18 +133,18 @@ export async function withCellsAt<T>(
   }
 }
 
-/** Between two looks whether all cells are open. */
-const LOOK_MS = 200;
+/** Interval between two checks of /readyz. */
+const READY_POLL_MS = 200;
 
-/** Resolves when the worker says that no cell is away. */
+/** Resolves when the worker reports that no cell is unavailable. */
 export async function untilAllServe(waypost: ListeningProcess): Promise<void> {
-  while (!(await servesAll(waypost))) await sleep(LOOK_MS);
+  while (!(await servesAll(waypost))) await sleep(READY_POLL_MS);
 }
 
 async function servesAll({ url }: ListeningProcess): Promise<boolean> {
-  const answer = await request(`${url}/readyz`);
-  const { away = [] } = (await answer.body.json()) as { away?: string[] };
-  return answer.statusCode === 200 && away.length === 0;
+  const response = await request(`${url}/readyz`);
+  const { away = [] } = (await response.body.json()) as { away?: string[] };
+  return response.statusCode === 200 && away.length === 0;
 }
 
 async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
@@ -178,11 +178,11 @@ async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): P
   };
 }
 
-/** After the last arrival its outcome is still to be saved. */
+/** Time after the last arrival for its outcome to be saved. */
 const SETTLED_MS = 100;
-/** What comes with the start is over; after `open` was measured, all cells rest. */
+/** Time for the start to finish (`open`), and for all cells to become idle (`at rest`). */
 const CALM_MS = { open: 5_000, 'at rest': 25_000 };
-/** Cells that are open stay so for half a minute. */
+/** Shorter than the half minute for which an idle cell stays open. */
 const OPEN_MS = 20_000;
 
 export async function measureIdle(
@@ -205,7 +205,7 @@ export async function measureIdle(
   };
 }
 
-/** Of all workers, to this server. */
+/** Connections of all workers to this server. */
 export function countConnections(databaseUrl: string): Promise<number> {
   return onDatabase(databaseUrl, async (client) => {
     const { rows } = await client.query<{ count: number }>(
@@ -224,7 +224,7 @@ function medians(rounds: LoadedFigures[]): LoadedFigures {
   };
 }
 
-/** One line while it runs. */
+/** The progress line of one measurement. */
 export function cellsLine(figures: LoadedFigures | IdleFigures): string {
   if ('connections' in figures) {
     return `${figures.cells} idle cells, ${figures.state}: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
@@ -247,7 +247,7 @@ export function cellsTable({ loaded, idle }: CellsFigures): string {
     String(connections),
   ]);
   return [
-    table('per 1,000 messages', ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'of one cell', 'missing'], price),
-    table('with nothing to do', ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'], rest),
+    table('per 1,000 messages', ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'ratio to one cell', 'missing'], price),
+    table('idle', ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'], rest),
   ].join('\n\n');
 }

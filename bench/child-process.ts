@@ -1,6 +1,6 @@
 /**
- * Starts a Node program as a process of its own, waits until it says where it listens, reads what it costs, and
- * ends it by its own process id. Used by the benchmarks and by the tests that kill the real server.
+ * Starts a Node program as a child process, waits until it logs its address, reads its resource usage, and ends it by its own
+ * process id. Used by the benchmarks and by the tests that kill the real server.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,13 +14,13 @@ export interface Exit {
 export interface ListeningProcess {
   url: string;
   pid: number;
-  /** From the spawn to the line that says where it listens. */
+  /** Time from the spawn to the log line with the address. */
   startMs: number;
   /** Resolves once the process has ended, whatever ended it. */
   exited: Promise<Exit>;
   /** Sends `signal` to this process alone and resolves once it has ended. */
   end(signal: NodeJS.Signals): Promise<Exit>;
-  /** The last lines it wrote, for the message of a failure. */
+  /** The last lines of its output, for error messages. */
   output(): string;
 }
 
@@ -29,14 +29,14 @@ export interface StartOptions {
   env?: Record<string, string>;
   /** How long the start may take; the process is killed after that. */
   startLimitMs?: number;
-  /** Hears each line that it writes. */
+  /** Called with each line of output. */
   onLine?: (line: string) => void;
 }
 
-// Enough to see why a start failed, little enough to keep while a million lines go by.
+// Enough to show why a start failed, and little memory even after a million lines.
 const OUTPUT_LINES_KEPT = 60;
 
-/** Runs `node <argv>`; rejects with what the process wrote when it ends, or stays silent, before it listens. */
+/** Runs `node <argv>`. Rejects with the output if the process ends, or reaches the time limit, before it listens. */
 export async function startListening(argv: string[], options: StartOptions = {}): Promise<ListeningProcess> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, argv, {
@@ -50,7 +50,7 @@ export async function startListening(argv: string[], options: StartOptions = {})
   const output = () => lines.join('\n');
   const url = await listeningUrl(child, lines, exited, options);
   const pid = child.pid;
-  if (pid === undefined) throw new Error('a process that listens has no id');
+  if (pid === undefined) throw new Error('a listening process has no id');
   return {
     url,
     pid,
@@ -64,7 +64,7 @@ export async function startListening(argv: string[], options: StartOptions = {})
   };
 }
 
-/** Reads both streams for the process's whole life, so that it never waits for a full pipe. */
+/** Reads both streams for as long as the process runs, so that it never blocks on a full pipe. */
 function listeningUrl(
   child: ChildProcess,
   lines: string[],
@@ -91,7 +91,7 @@ function listeningUrl(
     child.once('error', reject);
     void exited.then(({ code, signal }) => {
       clearTimeout(limit);
-      reject(new Error(`ended before it listened (code ${code}, signal ${signal}):\n${lines.join('\n')}`));
+      reject(new Error(`exited before it listened (code ${code}, signal ${signal}):\n${lines.join('\n')}`));
     });
   });
 }
@@ -102,11 +102,11 @@ function announcedUrl(line: string): string | undefined {
     const entry = JSON.parse(line) as { event?: unknown; url?: unknown };
     return entry.event === 'listening' && typeof entry.url === 'string' ? entry.url : undefined;
   } catch {
-    return undefined; // a line of text that happens to hold the word
+    return undefined; // a text line that contains the word
   }
 }
 
-// What `getconf CLK_TCK` says on every Linux that Node runs on.
+// The value of `getconf CLK_TCK` on every Linux that Node supports.
 const CLOCK_TICKS_PER_SECOND = 100;
 
 /** User and system CPU time of all threads of `pid` since it started, in seconds. */
@@ -115,7 +115,7 @@ export function cpuSeconds(pid: number): number {
   return user + system;
 }
 
-/** As above, with the time of those of its children that have ended. */
+/** The same, including its children that have ended. */
 export function cpuSecondsWithEnded(pid: number): number {
   const { user, system, endedUser, endedSystem } = cpuTimes(pid);
   return user + system + endedUser + endedSystem;
@@ -123,7 +123,7 @@ export function cpuSecondsWithEnded(pid: number): number {
 
 function cpuTimes(pid: number): Record<'user' | 'system' | 'endedUser' | 'endedSystem', number> {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  // The program's name stands in parentheses and may hold blanks: count fields after it.
+  // The program's name is in parentheses and may contain spaces, so fields are counted after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const seconds = (field: number) => Number(fields[field]) / CLOCK_TICKS_PER_SECOND;
   return { user: seconds(11), system: seconds(12), endedUser: seconds(13), endedSystem: seconds(14) };
@@ -134,7 +134,7 @@ export function residentMebibytes(pid: number): number {
   return memoryOf(pid, /^VmRSS:\s+(\d+) kB$/m);
 }
 
-/** The most that `pid` has had resident so far, in MiB. */
+/** Peak resident memory of `pid`, in MiB. */
 export function residentPeakMebibytes(pid: number): number {
   return memoryOf(pid, /^VmHWM:\s+(\d+) kB$/m);
 }

@@ -1,4 +1,4 @@
-/** A collector of traces that takes all and keeps nothing, as a process of its own. */
+/** A trace collector that accepts and discards everything, as a process of its own. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

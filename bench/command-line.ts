@@ -1,4 +1,4 @@
-/** How soon does each verb answer its help, and does `waypost logs -f` keep up with a log that grows by thousands a second? */
+/** Measures how fast each command prints its help, and whether `waypost logs -f` keeps up with thousands of new log entries per second. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,14 +14,14 @@ import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 export const DEFAULT_COMMAND_LINE = { rounds: 5, seconds: 20, perSecond: 2_000 };
 
 const CLI = join(import.meta.dirname, '../bin/waypost.js');
-/** Entries come together: so many batches a second, each of one request. */
+/** Entries are published in batches: one request each, this many per second. */
 const BATCHES_PER_SECOND = 10;
 
 export async function measureCommandLine(workload: typeof DEFAULT_COMMAND_LINE): Promise<Figure[]> {
   return [...(await measureHelp(workload.rounds)), ...(await measureFollowing(workload))];
 }
 
-/** All starts together, the verb whose median is the longest, and beside them a Node that does nothing, in turns with them. */
+/** All starts together, the command with the highest median, and for comparison a Node process that does nothing, in alternation. */
 async function measureHelp(rounds: number): Promise<Figure[]> {
   const times: { words: string[]; ms: number[] }[] = [];
   const bareMs: number[] = [];
@@ -36,8 +36,8 @@ async function measureHelp(rounds: number): Promise<Figure[]> {
   const slowest = times.reduce((one, other) => (median(other.ms) > median(one.ms) ? other : one));
   const besideBare = (q: number) => ({ name: 'node -e 0', value: quantile(bareMs, q) });
   return [
-    { name: `help of ${times.length} verbs, p50`, value: quantile(all, 0.5), unit: 'ms', beside: besideBare(0.5) },
-    { name: 'help, p95', value: quantile(all, 0.95), unit: 'ms', beside: besideBare(0.95) },
+    { name: `help of ${times.length} commands, p50`, value: quantile(all, 0.5), unit: 'ms', beside: besideBare(0.5) },
+    { name: 'help of all commands, p95', value: quantile(all, 0.95), unit: 'ms', beside: besideBare(0.95) },
     {
       ...{ name: `help of the slowest (${slowest.words.join(' ')}), p50`, value: median(slowest.ms), unit: 'ms' },
       beside: besideBare(0.5),
@@ -45,15 +45,15 @@ async function measureHelp(rounds: number): Promise<Figure[]> {
   ];
 }
 
-/** Milliseconds until it has ended. */
+/** Milliseconds from its start to its exit. */
 function startOf(args: string[]): number {
   const startedAt = performance.now();
   const { status } = spawnSync(process.execPath, args);
-  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}`);
+  if (status !== 0) throw new Error(`${args.join(' ')} exited with ${status}`);
   return performance.now() - startedAt;
 }
 
-/** Each published message is an entry. Its line comes so long after the answer to the publish. */
+/** Each published message adds one entry. Measures the delay from the entry's time to its line of output. */
 async function measureFollowing({ seconds, perSecond }: typeof DEFAULT_COMMAND_LINE): Promise<Figure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-following-'));
   const server = await startWaypost({ dataDir });
@@ -61,7 +61,7 @@ async function measureFollowing({ seconds, perSecond }: typeof DEFAULT_COMMAND_L
   const follower = spawn(process.execPath, [CLI, 'logs', '-f', '--json'], { env });
   const ended = new Promise((resolve) => follower.once('close', resolve));
   try {
-    await new Promise((resolve) => follower.stderr.once('data', resolve)); // it says that it follows
+    await new Promise((resolve) => follower.stderr.once('data', resolve)); // it has started to follow
     const lags: number[] = [];
     const seen = new Set<string>();
     createInterface({ input: follower.stdout }).on('line', (line) => {
@@ -79,11 +79,11 @@ async function measureFollowing({ seconds, perSecond }: typeof DEFAULT_COMMAND_L
     const count = seconds * perSecond;
     for (const until = performance.now() + 10_000; seen.size < count && performance.now() < until; ) await sleep(10);
     return [
-      { name: 'entries written, a second', value: count / took, unit: 'messages/s' },
+      { name: 'log entries per second', value: count / took, unit: 'messages/s' },
       { name: 'entries missing', value: count - seen.size, unit: 'messages' },
-      { name: 'entries shown twice', value: lags.length - seen.size, unit: 'messages' },
-      { name: 'from the entry to its line, p50', value: quantile(lags, 0.5), unit: 'ms' },
-      { name: 'from the entry to its line, p99', value: quantile(lags, 0.99), unit: 'ms' },
+      { name: 'entries printed twice', value: lags.length - seen.size, unit: 'messages' },
+      { name: 'delay from entry to output, p50', value: quantile(lags, 0.5), unit: 'ms' },
+      { name: 'delay from entry to output, p99', value: quantile(lags, 0.99), unit: 'ms' },
     ];
   } finally {
     follower.kill('SIGTERM');

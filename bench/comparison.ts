@@ -1,4 +1,4 @@
-/** Waypost beside the null relay: run in turns, so that a noisy minute of the machine falls on both; medians of the rounds. */
+/** Compares Waypost with the null relay in alternating rounds, so that a slow phase of the machine affects both; reports medians. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export interface ComparisonOptions {
   peers: Peers;
   rounds: number;
   workload: Workload;
-  /** Added to each fsync of Waypost; the relay has none. */
+  /** Added to each fsync of Waypost; the relay has no fsync. */
   fsyncDelayMs: number;
   onRound?: (name: 'relay' | 'waypost', round: number, measured: Measurement) => void;
 }
@@ -88,7 +88,7 @@ async function measureAndEnd(
   }
 }
 
-/** `missing` and `repeated` are summed: one lost message in three rounds is one too many. */
+/** `missing` and `repeated` are summed, since a single lost message matters. */
 function medians(rounds: Measurement[]): Measurement {
   const first = rounds[0];
   if (first === undefined) throw new Error('a comparison needs at least one round');

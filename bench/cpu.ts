@@ -1,15 +1,15 @@
-/** What do the processes of a measurement cost, and which of them is busy all the time? */
+/** Measures the CPU time of the processes that take part in a measurement. */
 import { readFileSync } from 'node:fs';
 import { cpuSeconds, cpuSecondsWithEnded } from './child-process.ts';
 
-/** Those who share the machine, each with the ids of its processes; a child of one belongs to it as well. */
+/** The parties that share the machine, each with its process ids. Child processes count for their parent. */
 export type Parties = Readonly<Record<string, readonly number[]>>;
 
-/** User and system time in seconds, by party. */
+/** User and system time in seconds, per party. */
 export type CpuByParty = Record<string, number>;
 
 export interface CpuMeter {
-  /** Since the meter was started. */
+  /** CPU time since the meter was started. */
   read(): CpuByParty;
 }
 
@@ -28,9 +28,9 @@ function readAll(parties: Parties): CpuByParty {
   return Object.fromEntries(Object.entries(parties).map(([name, pids]) => [name, seconds(pids)]));
 }
 
-/** Of the process, of its children, and of those that it has seen end. */
+/** CPU time of the process, its children, and its children that have ended. */
 function secondsOfTree(pid: number): number {
-  if (pid === process.pid) return cpuSeconds(pid); // its children are parties of their own
+  if (pid === process.pid) return cpuSeconds(pid); // its children are separate parties
   return childrenOf(pid).reduce((sum, child) => sum + secondsIfThere(child), cpuSecondsWithEnded(pid));
 }
 
@@ -42,6 +42,6 @@ function secondsIfThere(pid: number): number {
   try {
     return cpuSeconds(pid);
   } catch {
-    return 0; // it has ended since; its parent has the time at the next reading
+    return 0; // ended in the meantime: the next reading of its parent includes its time
   }
 }

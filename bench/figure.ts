@@ -1,8 +1,8 @@
-/** One measured value, beside what it is held against. */
+/** A measured value, with an optional reference value. */
 export interface Figure {
   name: string;
   value: number;
   unit: 'messages/s' | 'runs/s' | 'ms' | 's' | 'MiB' | 'KiB' | 'messages' | 'runs' | 'frames/s' | '%' | 'connections';
-  /** What it is held against, measured in the same run. */
+  /** The reference value, measured in the same run. */
   beside?: { name: string; value: number };
 }

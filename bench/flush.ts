@@ -1,8 +1,8 @@
-/** Before something is measured, what was stored for it is on the disk: nothing of it is written meanwhile. */
+/** Flushes a data folder to disk before a measurement, so that no earlier write is pending during it. */
 import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The files of a data folder only: what others on this machine have written would take its time, and is none of this. */
+/** Only the files of the data folder: a full `sync` would also wait for other programs. */
 export function flush(dataDir: string): void {
   for (const entry of readdirSync(dataDir, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;

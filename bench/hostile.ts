@@ -1,7 +1,7 @@
 /**
- * What do endpoints that take a request and never answer cost everybody else, thousands of them, all of one project? The
- * latency of another project, and of the same project's endpoints: one that answers, one that is new, and one that was refused once;
- * beside that of an idle server.
+ * Measures what thousands of endpoints that accept a request and never respond, all of one project, cost everybody else: the
+ * latency of another project, and of other endpoints of the same project (one that responds, one that is new, one that refused a connection
+ * once), compared with an idle server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -20,7 +20,7 @@ import { arrivalDelaysMs } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface HostileOptions {
-  /** Each measured with a server of its own: how many origins hang, and for how long their messages let them. */
+  /** Each attack has its own server: the number of hanging origins, and the timeout of their messages. */
   attacks: { origins: number; timeout: string }[];
   probeMessages: number;
   /** Whether the worker is on PostgreSQL. */
@@ -36,7 +36,7 @@ export const DEFAULT_HOSTILE: HostileOptions = {
   probeMessages: 1_000,
 };
 
-/** Longer than it takes for all to hang that may. */
+/** Longer than it takes until the maximum number of attempts hang. */
 const HANG_LIMIT_MS = 60_000;
 const RETRY_DELAY_MS = 1_000;
 
@@ -64,24 +64,24 @@ async function measureAttack(
     startLimitMs: 120_000,
   });
   const hanging = new HangingOrigins();
-  const [own, other, late, unknown, behindDoor] = [
+  const [own, other, late, unknown, behindProxy] = [
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
   ];
-  const door = new Door(Number(new URL(behindDoor.url).port));
-  await door.open();
+  const proxy = new RefusingProxy(Number(new URL(behindProxy.url).port));
+  await proxy.open();
   try {
     const token = DEVELOPMENT_ACCOUNTS.find((account) => account.token !== DEVELOPMENT_TOKEN)?.token ?? '';
     const theirs: LoadTarget = { ...target(server, other), token };
     const ours = target(server, own);
-    const oursRefused = { ...ours, destination: `${door.url}/` };
+    const oursRefused = { ...ours, destination: `${proxy.url}/` };
     for (const [receiver, to] of [
       [own, ours],
       [other, theirs],
-      [behindDoor, oursRefused],
+      [behindProxy, oursRefused],
     ] as const)
       await probeThrice(receiver, to, messages);
     const idle = await probeThrice(other, theirs, messages);
@@ -99,35 +99,40 @@ async function measureAttack(
     while (hanging.connections < origins && performance.now() - startedAt < HANG_LIMIT_MS) await sleep(10);
     const hangMs = hanging.lastAtMs - startedAt;
     const ownNew = await probeThrice(unknown, target(server, unknown), messages);
-    const retryLateMs = await measureRetry(door, behindDoor, oursRefused);
-    const refused = await probeThrice(behindDoor, oursRefused, messages);
-    const held = hanging.connections;
-    const crowd = `${origins} hanging origins (${timeout}) beside it`;
+    const retryLateMs = await measureRetry(proxy, behindProxy, oursRefused);
+    const refused = await probeThrice(behindProxy, oursRefused, messages);
+    const hangingAttempts = hanging.connections;
+    const attack = `${origins} hanging origins (${timeout})`;
     const quiet = { name: 'idle', value: idle.arrivalP99Ms };
     return [
-      { name: `p99 of another project, ${crowd}`, value: beside.arrivalP99Ms, unit: 'ms', beside: quiet },
-      { name: `p99 of another project's new endpoint, ${crowd}`, value: fresh.arrivalP99Ms, unit: 'ms', beside: quiet },
-      { name: `p99 of the same project, ${crowd}`, value: answering.arrivalP99Ms, unit: 'ms', beside: quiet },
+      { name: `p99 of another project, ${attack}`, value: beside.arrivalP99Ms, unit: 'ms', beside: quiet },
       {
-        name: `p99 of a new endpoint of the same project, ${crowd}`,
+        name: `p99 of another project's new endpoint, ${attack}`,
+        value: fresh.arrivalP99Ms,
+        unit: 'ms',
+        beside: quiet,
+      },
+      { name: `p99 of the same project, ${attack}`, value: answering.arrivalP99Ms, unit: 'ms', beside: quiet },
+      {
+        name: `p99 of a new endpoint of the same project, ${attack}`,
         value: ownNew.arrivalP99Ms,
         unit: 'ms',
         beside: quiet,
       },
       {
-        name: `p99 of an endpoint of the same project that was refused once, ${crowd}`,
+        name: `p99 of an endpoint of the same project that refused a connection once, ${attack}`,
         value: refused.arrivalP99Ms,
         unit: 'ms',
         beside: quiet,
       },
-      { name: `after its time, the retry of what was refused, ${crowd}`, value: retryLateMs, unit: 'ms' },
-      { name: 'until all hang, or as many as may', value: hangMs / 1_000, unit: 's' },
+      { name: `delay of a retry after a refused connection, ${attack}`, value: retryLateMs, unit: 'ms' },
+      { name: 'until the maximum number of attempts hang', value: hangMs / 1_000, unit: 's' },
       {
         name: 'probes that never arrived',
         value: [idle, beside, answering, fresh, ownNew, refused].reduce((sum, { missing }) => sum + missing, 0),
         unit: 'messages',
       },
-      { name: 'attempts that hang at a time', value: held, unit: 'messages' },
+      { name: 'hanging attempts', value: hangingAttempts, unit: 'messages' },
       {
         name: 'RSS',
         value: residentMebibytes(server.pid),
@@ -136,8 +141,8 @@ async function measureAttack(
       },
     ] satisfies Figure[];
   } finally {
-    await door.shut();
-    for (const receiver of [own, other, late, unknown, behindDoor]) await receiver.end();
+    await proxy.shut();
+    for (const receiver of [own, other, late, unknown, behindProxy]) await receiver.end();
     await server.end('SIGTERM');
     await database?.end();
     await hanging.close();
@@ -145,20 +150,20 @@ async function measureAttack(
   }
 }
 
-/** How long after its time the retry of a message arrives that was refused. */
-async function measureRetry(door: Door, receiver: Receiver, to: LoadTarget): Promise<number> {
-  await door.shut();
+/** The delay between the due time of a retry and its arrival, after the first attempt found no listener. */
+async function measureRetry(proxy: RefusingProxy, receiver: Receiver, to: LoadTarget): Promise<number> {
+  await proxy.shut();
   await receiver.expect(1);
   const { sentNs } = await publishPaced({ ...to, headers: { 'Upstash-Retry-Delay': String(RETRY_DELAY_MS) } }, 1, 100);
   await sleep(RETRY_DELAY_MS / 2);
-  await door.open();
+  await proxy.open();
   await receiver.complete(60_000);
   const { arrivalsNs } = await receiver.report();
   return (arrivalDelaysMs(sentNs, arrivalsNs)[0] ?? Number.NaN) - RETRY_DELAY_MS;
 }
 
-/** The way to a receiver; while it is shut, connections are refused. */
-class Door {
+/** A TCP proxy to a receiver. While it is shut, connections are refused. */
+class RefusingProxy {
   readonly #port: number;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
@@ -200,7 +205,7 @@ class Door {
   }
 }
 
-/** Origins without end: each a loopback address of its own; the one listener reads and says nothing. */
+/** Any number of origins: each is a loopback address; their common listener reads and never responds. */
 class HangingOrigins {
   readonly urls: string[] = [];
   readonly #sockets = new Set<Socket>();
@@ -212,7 +217,7 @@ class HangingOrigins {
       .on('close', () => this.#sockets.delete(socket))
       .resume();
   });
-  /** When the latest connection came. */
+  /** The time of the latest connection. */
   lastAtMs = 0;
 
   get connections(): number {

@@ -1,6 +1,6 @@
 /**
- * What queues, flow-control keys and schedules cost, and whether those that are held back delay anybody else. Each figure
- * stands beside the same measurement on an idle server, or beside its bound, in the same run.
+ * Measures the cost of queues, flow-control keys and schedules, and whether blocked ones delay other messages. Each figure is
+ * compared with the same measurement on an idle server, or with its bound, in the same run.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,19 +18,19 @@ import { quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface LanesOptions {
-  /** Messages through a queue that works on one at a time. */
+  /** Messages through a queue of parallelism 1. */
   queueMessages: number;
-  /** Due messages of a paused key. */
+  /** Due messages of a paused key and of a full one. */
   blockedMessages: number;
   /** Messages that measure latency, at a fixed rate. */
   probeMessages: number;
   keys: number;
   queues: number;
-  /** Schedules that fire in the same minute; 0: they are not measured, and the minute is not waited for. */
+  /** Schedules that trigger in the same minute; 0 skips the measurement. */
   schedules: number;
-  /** Delayed messages that one request cancels. */
+  /** Delayed messages that are cancelled by one request. */
   cancelledMessages: number;
-  /** How long the server is left alone before its memory is taken. */
+  /** Idle time before the memory is measured. */
   quietMs: number;
   onFigure?: (figure: Figure) => void;
 }
@@ -68,7 +68,7 @@ export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
   return figures;
 }
 
-/** A server of its own for each measurement, so that none finds what another left. */
+/** Each measurement has its own server, with an empty store. */
 async function withServer(use: (server: Stored) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-lanes-'));
   const server = await startWaypost({
@@ -83,27 +83,27 @@ async function withServer(use: (server: Stored) => Promise<void>): Promise<void>
   }
 }
 
-/** A server, and where its store is. */
+/** A server with the location of its store. */
 type Stored = ListeningProcess & { dataDir: string };
 
 type Measure = (server: Stored, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
 
-/** One message after the other: each waits for the answer, and the commit, of the one before. */
+/** Measures a queue of parallelism 1: each message waits for the response to the previous one, and for the commit of its outcome. */
 const measureQueue: Measure = async (server, receiver, { queueMessages }) => {
-  await deliverAll(receiver, target(server, receiver), queueMessages); // compiled code and open connections first
-  const queue = await deliverAll(receiver, { ...target(server, receiver), queue: 'line' }, queueMessages);
+  await deliverAll(receiver, target(server, receiver), queueMessages); // warm-up: compilation and new connections
+  const queue = await deliverAll(receiver, { ...target(server, receiver), queue: 'orders' }, queueMessages);
   const free = await deliverAll(receiver, target(server, receiver), queueMessages);
   return [
     {
-      name: 'queue of parallelism 1',
+      name: 'queue with parallelism 1',
       value: queue,
       unit: 'messages/s',
-      beside: { name: 'the same messages without a queue', value: free },
+      beside: { name: 'without a queue', value: free },
     },
   ];
 };
 
-/** Messages of a paused key, and of one that is full, become due in front of those of a healthy one. */
+/** Messages of a paused key and of a full one become due before those of a healthy key. */
 const measureBlocked: Measure = async (server, receiver, { blockedMessages, probeMessages, quietMs }) => {
   const healthy = { ...target(server, receiver), headers: flowControl('healthy', 'parallelism=100') };
   await probe(receiver, healthy, probeMessages);
@@ -124,7 +124,7 @@ const measureBlocked: Measure = async (server, receiver, { blockedMessages, prob
   const blocked = await probeThrice(receiver, healthy, probeMessages);
   return [
     {
-      name: `p99 of a healthy key, ${blockedMessages} due messages of closed ones before it`,
+      name: `p99 of a healthy key behind ${blockedMessages} due messages of blocked keys`,
       value: blocked.arrivalP99Ms,
       unit: 'ms',
       beside: { name: 'idle', value: idle.arrivalP99Ms },
@@ -133,7 +133,7 @@ const measureBlocked: Measure = async (server, receiver, { blockedMessages, prob
   ];
 };
 
-/** Keys and queues by the thousand. */
+/** Measures thousands of keys and queues. */
 const measureMany: Measure = async (server, receiver, { keys, queues, quietMs }) => {
   await storeInBatches(server, Math.ceil(keys / 10), () => plainItem(receiver));
   await sleep(quietMs);
@@ -149,13 +149,13 @@ const measureMany: Measure = async (server, receiver, { keys, queues, quietMs })
   const keyPage = await listingMs(server, '/v2/flowControl?count=1000');
   const queuePage = await listingMs(server, '/v2/queues?count=1000');
   return [
-    { name: `RSS more with ${keys} keys and ${queues} queues`, value: after - before, unit: 'MiB' },
+    { name: `additional RSS with ${keys} keys and ${queues} queues`, value: after - before, unit: 'MiB' },
     { name: 'p99 of a page of 1,000 keys', value: keyPage, unit: 'ms' },
     { name: 'p99 of a page of 1,000 queues', value: queuePage, unit: 'ms' },
   ];
 };
 
-/** All fire in the same minute: how long after its begin has the last message arrived? */
+/** All schedules trigger in the same minute: measures the time from its start to the last arrival. */
 const measureSchedules: Measure = async (server, receiver, { schedules }) => {
   await receiver.expect(schedules);
   const minuteMs = minuteAfterCreating(schedules);
@@ -175,15 +175,15 @@ const measureSchedules: Measure = async (server, receiver, { schedules }) => {
   const sinceArrivalMs = Number(process.hrtime.bigint() - lastArrivalNs) / 1e6;
   return [
     {
-      name: `${schedules} schedules of one minute: until the last message arrived`,
+      name: `${schedules} schedules in one minute: until the last message arrived`,
       value: (Date.now() - sinceArrivalMs - minuteMs) / 1_000,
       unit: 's',
     },
-    { name: 'messages missing or twice', value: schedules - distinct + repeated, unit: 'messages' },
+    { name: 'messages missing or repeated', value: schedules - distinct + repeated, unit: 'messages' },
   ];
 };
 
-/** One request cancels everything while others publish. */
+/** One request cancels all messages while others are published. */
 const measureCancel: Measure = async (server, receiver, { cancelledMessages, probeMessages, quietMs }) => {
   const free = target(server, receiver);
   await probe(receiver, free, probeMessages);
@@ -207,7 +207,7 @@ const measureCancel: Measure = async (server, receiver, { cancelledMessages, pro
       unit: 'ms',
       beside: { name: 'idle', value: quantile(idle.publishMs, 0.99) },
     },
-    { name: 'the cancel took', value: tookMs / 1_000, unit: 's' },
+    { name: 'duration of the cancel', value: tookMs / 1_000, unit: 's' },
   ];
 };
 
@@ -223,7 +223,7 @@ function plainItem(receiver: Receiver) {
   return { destination: `${receiver.url}/`, headers: {}, body: 'x'.repeat(200) };
 }
 
-/** Publishes as fast as the answers come; returns how many arrived a second, from the first publish to the last arrival. */
+/** Publishes as fast as responses arrive; returns the rate of arrivals per second, from the first publish to the last arrival. */
 async function deliverAll(receiver: Receiver, to: LoadTarget, messages: number): Promise<number> {
   await receiver.expect(messages);
   const published = await publishAll(to, messages);
@@ -233,7 +233,7 @@ async function deliverAll(receiver: Receiver, to: LoadTarget, messages: number):
 }
 
 async function listingMs(server: ListeningProcess, path: string): Promise<number> {
-  await call(server, 'GET', path); // the thread that lists is started by the first list
+  await call(server, 'GET', path); // warm-up: the first list starts the reader thread
   const times: number[] = [];
   for (let i = 0; i < LISTINGS; i += 1) {
     const startedAt = performance.now();
@@ -243,13 +243,13 @@ async function listingMs(server: ListeningProcess, path: string): Promise<number
   return quantile(times, 0.99);
 }
 
-/** A whole minute far enough ahead to make that many schedules before it. */
+/** A full minute that leaves enough time to create the schedules before it. */
 function minuteAfterCreating(schedules: number): number {
   const readyMs = Date.now() + 2_000 + schedules * 4;
   return Math.ceil(readyMs / 60_000) * 60_000;
 }
 
-/** The body of the answer. Throws when it is no success. */
+/** Returns the body of the response. Throws unless the status is 2xx. */
 async function call(
   server: ListeningProcess,
   method: 'GET' | 'POST' | 'DELETE',
@@ -257,14 +257,14 @@ async function call(
   headers: Record<string, string> = {},
   body: string | null = null,
 ): Promise<string> {
-  const answer = await request(`${server.url}${path}`, {
+  const response = await request(`${server.url}${path}`, {
     method,
     headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers },
     body,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const text = await answer.body.text();
-  if (answer.statusCode > 299) throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 300)}`);
+  const text = await response.body.text();
+  if (response.statusCode > 299) throw new Error(`${method} ${path}: ${response.statusCode} ${text.slice(0, 300)}`);
   return text;
 }

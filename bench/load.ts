@@ -1,4 +1,4 @@
-/** The load generator: publishes numbered messages of 200 bytes over 64 keep-alive connections, one at a time on each. */
+/** The load generator: publishes numbered messages of 200 bytes over 64 keep-alive connections, one request at a time on each. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Pool } from 'undici';
@@ -9,9 +9,9 @@ const BODY_BYTES = 200;
 const NUMBER_DIGITS = 10;
 
 /**
- * Who publishes and who receives, on the same two cores as what is measured. `ordinary`: an HTTP client and an HTTP
- * server as applications have them. `bare`: sockets that know just enough HTTP, which leave nearly all of the machine
- * to the server under test and so show how fast that alone can be.
+ * The kind of publisher and receiver, which run on the same two cores as the server under test. `ordinary`: an HTTP client and
+ * an HTTP server as in applications. `bare`: sockets with a minimal HTTP implementation, which leave nearly all of the machine
+ * to the server under test and so show its own limit.
  */
 export type Peers = 'ordinary' | 'bare';
 
@@ -19,14 +19,14 @@ export interface LoadTarget {
   peers: Peers;
   /** Where the server listens. */
   url: string;
-  /** Other workers of the same store: the connections are spread evenly over all. */
+  /** Other workers of the same store: the connections are distributed evenly. */
   otherUrls?: readonly string[];
   token: string;
-  /** Of other projects: the connections are spread evenly over all. */
+  /** Tokens of other projects: the connections are distributed evenly. */
   otherTokens?: readonly string[];
-  /** Where the messages are to be delivered. */
+  /** The URL that receives the messages. */
   destination: string;
-  /** The queue to put the messages into; absent: none. */
+  /** The queue of the messages; absent for none. */
   queue?: string;
   /** Options of the messages, as publish headers. */
   headers?: Record<string, string>;
@@ -35,18 +35,18 @@ export interface LoadTarget {
 export interface LoadResult {
   /** CLOCK_MONOTONIC before the first publish. */
   startedNs: bigint;
-  /** By message number: CLOCK_MONOTONIC when the message was due to be published, also if no connection was free. */
+  /** By message number: CLOCK_MONOTONIC when the message was due to be published, even if no connection was free. */
   sentNs: BigUint64Array;
-  /** By message number: from then until the answer was read. */
+  /** By message number: from that time until the response was read. */
   publishMs: Float64Array;
 }
 
-/** Publishes `messages` as fast as the answers come. Rejects when an answer is not 2xx or a connection breaks. */
+/** Publishes `messages` as fast as responses arrive. Rejects when a response is not 2xx or a connection breaks. */
 export function publishAll(target: LoadTarget, messages: number): Promise<LoadResult> {
   return run(target, messages, undefined);
 }
 
-/** Publishes `messages` at a fixed rate, whatever the server does: what cannot be sent in time waits, and its time runs. */
+/** Publishes `messages` at a fixed rate, whatever the server does. A publish that cannot be sent in time waits, and its latency includes the wait. */
 export function publishPaced(target: LoadTarget, messages: number, perSecond: number): Promise<LoadResult> {
   return run(target, messages, perSecond);
 }
@@ -88,20 +88,20 @@ async function run(
       const idle = [...connections];
       let due = perSecond === undefined ? messages : 0;
       let sent = 0;
-      let answered = 0;
+      let responses = 0;
       const pump = () => {
         while (sent < due && idle.length > 0) {
           if (perSecond === undefined) sentNs[sent] = process.hrtime.bigint();
-          idle.shift()?.publish(sent); // in turn: a connection that is not used for long is closed by the server
+          idle.shift()?.publish(sent); // round-robin: the server closes connections that are idle for long
           sent += 1;
         }
       };
       for (const connection of connections) {
         connection.onFailure = reject;
-        connection.onAnswer = (messageNumber) => {
+        connection.onResponse = (messageNumber) => {
           publishMs[messageNumber] = Number(process.hrtime.bigint() - (sentNs[messageNumber] ?? 0n)) / 1e6;
-          answered += 1;
-          if (answered === messages || (end?.aborted && answered === sent)) resolve();
+          responses += 1;
+          if (responses === messages || (end?.aborted && responses === sent)) resolve();
           idle.push(connection);
           pump();
         };
@@ -109,7 +109,7 @@ async function run(
       end?.addEventListener('abort', () => {
         sentNs.fill(0n, sent);
         due = sent;
-        if (answered === sent) resolve();
+        if (responses === sent) resolve();
       });
       if (messages === 0) resolve();
       else if (perSecond === undefined) pump();
@@ -126,7 +126,7 @@ async function run(
   return { startedNs, sentNs, publishMs };
 }
 
-/** Says, about once a millisecond, how many messages ought to have been sent by now, until `end`. */
+/** Reports, about once a millisecond, how many messages should have been sent by now, until `end` aborts. */
 function pace(messages: number, perSecond: number, end: AbortSignal | undefined, onDue: (due: number) => void): void {
   const startMs = performance.now();
   const timer = setInterval(() => {
@@ -137,16 +137,16 @@ function pace(messages: number, perSecond: number, end: AbortSignal | undefined,
   }, 1);
 }
 
-/** One connection, with one publish under way at a time. */
+/** One connection, with at most one pending publish. */
 interface Publisher {
-  onAnswer: (messageNumber: number) => void;
+  onResponse: (messageNumber: number) => void;
   onFailure: (error: Error) => void;
   publish(messageNumber: number): void;
   close(): void;
 }
 
 class OrdinaryPublisher implements Publisher {
-  onAnswer: (messageNumber: number) => void = () => undefined;
+  onResponse: (messageNumber: number) => void = () => undefined;
   onFailure: (error: Error) => void = () => undefined;
   readonly #pool: Pool;
   readonly #path: string;
@@ -165,20 +165,20 @@ class OrdinaryPublisher implements Publisher {
 
   publish(messageNumber: number): void {
     this.#send(messageNumber).then(
-      () => this.onAnswer(messageNumber),
+      () => this.onResponse(messageNumber),
       (error: Error) => this.onFailure(error),
     );
   }
 
   async #send(messageNumber: number): Promise<void> {
-    const answer = await this.#pool.request({
+    const response = await this.#pool.request({
       path: this.#path,
       method: 'POST',
       headers: this.#headers,
       body: String(messageNumber).padStart(NUMBER_DIGITS, '0').padEnd(BODY_BYTES, 'x'),
     });
-    const text = await answer.body.text();
-    if (answer.statusCode > 299) throw new Error(`publish refused: ${answer.statusCode} ${text}`);
+    const text = await response.body.text();
+    if (response.statusCode > 299) throw new Error(`publish rejected: ${response.statusCode} ${text}`);
   }
 
   close(): void {
@@ -188,10 +188,10 @@ class OrdinaryPublisher implements Publisher {
 }
 
 export class BarePublisher implements Publisher {
-  onAnswer: (messageNumber: number) => void = () => undefined;
+  onResponse: (messageNumber: number) => void = () => undefined;
   onFailure: (error: Error) => void = () => undefined;
-  /** Hears each answer that is not 2xx. Unless it is set, that is a failure. */
-  onRefusal: (answer: string) => void = (answer) => this.#fail(new Error(`publish refused: ${answer}`));
+  /** Called with each response that is not 2xx. By default, that is a failure. */
+  onRejection: (response: string) => void = (response) => this.#fail(new Error(`publish rejected: ${response}`));
   readonly #socket: Socket;
   readonly #request: Buffer;
   readonly #numberAt: number;
@@ -204,10 +204,10 @@ export class BarePublisher implements Publisher {
     this.#numberAt = head.length;
     this.#request = Buffer.from(head + 'x'.repeat(BODY_BYTES), 'latin1');
     const splitter = new RequestSplitter((buffer, _bodyStart, bodyEnd, headStart) => {
-      // 'HTTP/1.1 2': the tenth byte is the class of the status.
+      // 'HTTP/1.1 2': the tenth byte is the first digit of the status.
       if (buffer[headStart + 9] !== 0x32) {
-        this.onRefusal(buffer.toString('latin1', headStart, Math.min(bodyEnd, headStart + 600)));
-      } else this.onAnswer(this.#current);
+        this.onRejection(buffer.toString('latin1', headStart, Math.min(bodyEnd, headStart + 600)));
+      } else this.onResponse(this.#current);
     });
     socket.on('data', (chunk: Buffer) => splitter.push(chunk));
     socket.on('error', (error) => this.#fail(error));
@@ -221,7 +221,7 @@ export class BarePublisher implements Publisher {
     return new BarePublisher(socket, target);
   }
 
-  /** The one before must have been answered: the request's bytes are reused. */
+  /** The previous publish must have its response, since the bytes of the request are reused. */
   publish(messageNumber: number): void {
     this.#current = messageNumber;
     this.#request.write(String(messageNumber).padStart(NUMBER_DIGITS, '0'), this.#numberAt, 'latin1');

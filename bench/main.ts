@@ -1,21 +1,23 @@
 /**
- * `npm run bench`: how fast Waypost is, always beside a null relay on the same machine in the same minutes.
- * `npm run bench -- backlog`: what a million stored messages cost. `npm run bench -- lanes`: queues, flow control, schedules.
- * `npm run bench -- memory`: what stays when a storm of hostile endpoints is over.
- * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
- * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
- * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
- * `npm run bench -- workers`: what a message costs with one, two and four workers.
- * `npm run bench -- capacity`: what machines would do that are not here, by a model that is held against this one.
- * `npm run bench -- overload`: more publishers than can be served.
- * `npm run bench -- outage`: messages that fell due while the server was down.
- * `npm run bench -- cli`: the help of each verb, and `waypost logs -f` on a busy log.
- * `npm run bench -- console`: the console in a browser, and what it costs the server.
- * `npm run bench -- test-kit`: the test kit's start, and virtual years.
- * `npm run bench -- metrics`: how long metrics take to be told.
- * `npm run bench -- traces`: what spans cost that are sent to a collector.
- * `npm run bench -- before`: another checkout beside this one.
- * What the figures mean: docs/performance.md.
+ * The benchmarks; docs/performance.md explains the figures. `npm run bench` compares Waypost with a null relay on the same machine
+ * at the same time. `npm run bench -- <name>` runs one of these:
+ * - `backlog`: the cost of a million stored messages
+ * - `lanes`: queues, flow control, schedules
+ * - `memory`: memory after an attack by hostile endpoints
+ * - `loop`: the effect of a single heavy request, and of floods, on other clients
+ * - `hostile`: hanging endpoints together with responsive ones
+ * - `workflow`: workflow runs, compared with a reference
+ * - `postgres`: workers on PostgreSQL
+ * - `workers`: the cost of a message with one, two and four workers
+ * - `capacity`: a model of machines that are not available, validated on this one
+ * - `overload`: more publishes than can be delivered
+ * - `outage`: messages that became due while the server was down
+ * - `cli`: the help of each command, and `waypost logs -f` on a busy log
+ * - `console`: the console in a browser, and its cost for the server
+ * - `test-kit`: the start of the test kit, and virtual years
+ * - `metrics`: the response time of metrics
+ * - `traces`: the cost of spans that are sent to a collector
+ * - `before`: another checkout compared with this one
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
@@ -79,87 +81,87 @@ import { DEFAULT_STEPS, measureSteps, type StepFigures } from './workflows/steps
 import { DEFAULT_WAKING, measureWaking } from './workflows/waking.ts';
 import { startWaypostContestant } from './workflows/waypost-runs.ts';
 
-const HELP = `npm run bench -- [options]            Waypost beside the null relay
-  --rounds <n>           rounds of each, medians are reported (3)
-  --messages <n>         messages of a burst (${DEFAULT_WORKLOAD.messages})
-  --seconds <n>          seconds at 500 messages a second (${DEFAULT_WORKLOAD.steadySeconds})
-  --peers <kind>         ordinary HTTP client and endpoint (ordinary), or bare sockets (bare)
+const HELP = `npm run bench -- [options]            Waypost compared with the null relay
+  --rounds <n>           rounds of each; medians are reported (3)
+  --messages <n>         messages per burst (${DEFAULT_WORKLOAD.messages})
+  --seconds <n>          seconds at 500 messages per second (${DEFAULT_WORKLOAD.steadySeconds})
+  --peers <kind>         an ordinary HTTP client and endpoint (ordinary), or bare sockets (bare)
   --fsync-delay <n>ms    added to each fsync of Waypost (0ms); needs a C compiler
-npm run bench -- backlog [options]    delayed messages stored
-  --messages <n>         how many (1000000); also measured at 0 and at a tenth
+npm run bench -- backlog [options]    stored delayed messages
+  --messages <n>         number of messages (1000000); also measured with none and with a tenth
 npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bulk cancel
-  --messages <n>         messages to cancel at once (1000000)
-npm run bench -- memory [options]     resident memory after a storm of hostile endpoints
-  --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
-npm run bench -- loop [requests|floods|answers] [options]    the longest that heavy requests hold the event loop; publishes during floods;
-                         GET /healthz while 200 connections ask for large answers
-  --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds}; of answers ${DEFAULT_ANSWERS.seconds})
-npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
-  --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
+  --messages <n>         messages that one request cancels (1000000)
+npm run bench -- memory [options]     resident memory after an attack by hostile endpoints
+  --messages <n>         hostile endpoints, with one message each (${DEFAULT_MEMORY.origins})
+npm run bench -- loop [requests|floods|answers] [options]    the longest block of the event loop by heavy requests; publishes
+                         during floods; GET /healthz while 200 connections request large responses
+  --seconds <n>          seconds per flood (${DEFAULT_FLOOD.seconds}; for answers ${DEFAULT_ANSWERS.seconds})
+npm run bench -- hostile [options]    thousands of hanging endpoints together with responsive ones
+  --messages <n>         hanging endpoints; default: 10000 for 15 minutes, then 3000 for one
   --postgres             on PostgreSQL
 npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
-  --rounds <n>           rounds of each number of connections, in turns (${DEFAULT_OVERLOAD.rounds})
-  --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
-  --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
+  --rounds <n>           rounds per number of connections, alternating (${DEFAULT_OVERLOAD.rounds})
+  --seconds <n>          seconds per round (${DEFAULT_OVERLOAD.seconds})
+  --connections <n,n>    numbers of connections (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
-npm run bench -- outage [options]     messages that fell due while the server was down
-  --messages <n>         how many (${DEFAULT_OUTAGE.messages})
+npm run bench -- outage [options]     messages that became due while the server was down
+  --messages <n>         number of messages (${DEFAULT_OUTAGE.messages})
   --postgres             on PostgreSQL
-npm run bench -- workers [SQLite|PostgreSQL] [options]    what a message costs with 1, 2 and 4 workers; both without a word
-  --rounds <n>           rounds of each, medians are reported (${DEFAULT_PRICE.rounds})
-  --seconds <n>          at each rate (${DEFAULT_PRICE.seconds})
-  --rates <n,n>          messages a second (${DEFAULT_PRICE.rates}); 0 is a burst
-npm run bench -- capacity [options]   a model of workers and PostgreSQL, held against this machine
-  --rounds <n>           rounds of each measurement, medians are taken (${DEFAULT_CAPACITY.rounds})
-npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
-  --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
-  --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
-npm run bench -- cells many [options]    a thousand cells of one PostgreSQL that have nothing to do
-  --cells <n>            how many (${DEFAULT_MANY_CELLS.cells})
-npm run bench -- cells away [options]    what others notice of a cell, or the directory, whose server is killed or hangs
+npm run bench -- workers [SQLite|PostgreSQL] [options]    cost of a message with 1, 2 and 4 workers; default: both databases
+  --rounds <n>           rounds of each; medians are reported (${DEFAULT_PRICE.rounds})
+  --seconds <n>          seconds at each rate (${DEFAULT_PRICE.seconds})
+  --rates <n,n>          messages per second (${DEFAULT_PRICE.rates}); 0 is a burst
+npm run bench -- capacity [options]   a model of workers and PostgreSQL, validated on this machine
+  --rounds <n>           rounds of each measurement; medians are used (${DEFAULT_CAPACITY.rounds})
+npm run bench -- cells [options]      cost of a message with 1, 4 and 16 cells on one PostgreSQL, and of 64 idle cells
+  --rounds <n>           rounds of each; medians are reported (${DEFAULT_CELLS.rounds})
+  --seconds <n>          seconds per round (${DEFAULT_CELLS.seconds})
+npm run bench -- cells many [options]    a thousand idle cells on one PostgreSQL
+  --cells <n>            number of cells (${DEFAULT_MANY_CELLS.cells})
+npm run bench -- cells away [options]    effect of a killed or hanging cell, or directory, on other cells
   --workers <n>          processes (${DEFAULT_CELLS_AWAY.workers})
-  --rounds <n>           rounds of each, in turns, medians are reported (${DEFAULT_CELLS_AWAY.rounds})
-  --seconds <n>          of each round (${DEFAULT_CELLS_AWAY.seconds})
-npm run bench -- move [options]       how long a project is refused that moves to another cell
-  --messages <n>         messages it has delivered (${DEFAULT_PROJECT_MOVE.messages})
-  --waiting <n>          messages that wait (${DEFAULT_PROJECT_MOVE.waiting})
-npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
-  --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
-  --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
-npm run bench -- console [lists|page|live|idle] [options]    the console in Chromium; all four without a word
-  --messages <n>         messages stored (${DEFAULT_CONSOLE.messages})
-  --runs <n>             runs stored (${DEFAULT_CONSOLE.runs})
-  --rounds <n>           turns of the live view, medians are reported (${DEFAULT_CONSOLE.rounds})
-  --seconds <n>          that the idle server is watched with each screen (${DEFAULT_CONSOLE.idleSeconds})
-npm run bench -- test-kit [options]   the test kit's start, and a virtual year
-  --messages <n>         messages all over the year (${DEFAULT_TEST_KIT.messages})
-npm run bench -- metrics [options]    how long metrics take to be told, with 10,000 keys
-  --messages <n>         messages stored (${DEFAULT_METRICS.messages})
+  --rounds <n>           rounds of each, alternating; medians are reported (${DEFAULT_CELLS_AWAY.rounds})
+  --seconds <n>          seconds per round (${DEFAULT_CELLS_AWAY.seconds})
+npm run bench -- move [options]       how long requests of a project are rejected while it moves to another cell
+  --messages <n>         delivered messages of the project (${DEFAULT_PROJECT_MOVE.messages})
+  --waiting <n>          waiting messages of the project (${DEFAULT_PROJECT_MOVE.waiting})
+npm run bench -- cli [options]        the help of each command, and waypost logs -f on a busy log
+  --rounds <n>           starts of each command; medians are reported (${DEFAULT_COMMAND_LINE.rounds})
+  --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries per second (${DEFAULT_COMMAND_LINE.seconds})
+npm run bench -- console [lists|page|live|idle] [options]    the console in Chromium; default: all four
+  --messages <n>         stored messages (${DEFAULT_CONSOLE.messages})
+  --runs <n>             stored runs (${DEFAULT_CONSOLE.runs})
+  --rounds <n>           rounds of the live view; medians are reported (${DEFAULT_CONSOLE.rounds})
+  --seconds <n>          seconds for which the idle server is measured with each screen (${DEFAULT_CONSOLE.idleSeconds})
+npm run bench -- test-kit [options]   the start of the test kit, and a virtual year
+  --messages <n>         messages over the year (${DEFAULT_TEST_KIT.messages})
+npm run bench -- metrics [options]    response time of metrics, with 10,000 keys
+  --messages <n>         stored messages (${DEFAULT_METRICS.messages})
   --rounds <n>           requests of each kind (${DEFAULT_METRICS.rounds})
-npm run bench -- traces [options]     a server that sends spans to a collector, beside one that does not
-  --rounds <n>           rounds of each, in turns (${DEFAULT_TRACES.rounds})
-  --messages <n>         messages of a burst (${DEFAULT_TRACES.messages})
-npm run bench -- before <folder> [options]    another checkout, such as that of the commit before, in turns with this one
+npm run bench -- traces [options]     a server that sends spans to a collector, compared with one that does not
+  --rounds <n>           rounds of each, alternating (${DEFAULT_TRACES.rounds})
+  --messages <n>         messages per burst (${DEFAULT_TRACES.messages})
+npm run bench -- before <folder> [options]    another checkout, such as the previous commit, compared with this one
   --rounds <n>           rounds of each (${DEFAULT_BEFORE.rounds})
-  --messages <n>         messages of a burst (${DEFAULT_BEFORE.messages})
+  --messages <n>         messages per burst (${DEFAULT_BEFORE.messages})
   --postgres             on PostgreSQL
-npm run bench -- workflow [steps|long|gaps|sleeping|waking|reviving] [options]    workflow runs; all six without a word
-  --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
-  --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
-  --workers <n>          workers of the server of Waypost for these steps (1)
+npm run bench -- workflow [steps|long|gaps|sleeping|waking|reviving] [options]    workflow runs; default: all six
+  --rounds <n>           rounds of steps; medians are reported (${DEFAULT_STEPS.rounds})
+  --runs <n>             runs of three steps per load (${DEFAULT_STEPS.runs})
+  --workers <n>          workers of the Waypost server for these steps (1)
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
   --postgres             waking and reviving on PostgreSQL
   --alone                without the reference, which is installed from npm
-npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
-  --rounds <n>           rounds of workers (${DEFAULT_WORKERS.rounds}) and jobs (${DEFAULT_JOBS.rounds}), medians are reported
+npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; default: all three
+  --rounds <n>           rounds of workers (${DEFAULT_WORKERS.rounds}) and jobs (${DEFAULT_JOBS.rounds}); medians are reported
   --peers <kind>         as above, for workers
-  --messages <n>         due messages to claim from (${DEFAULT_CLAIMS.messages})
+  --messages <n>         due messages to claim (${DEFAULT_CLAIMS.messages})
   --alone                without BullMQ, pg-boss and Graphile Worker, which are installed from npm, and Redis
-npm run bench -- citus [options]      one worker on Citus, beside PostgreSQL of the installation that CITUS_FOLDER names
-  --rounds <n>           rounds of each, in turns (3)
-npm run bench -- citus cells          cells there that have nothing to do
+npm run bench -- citus [options]      one worker on Citus, compared with PostgreSQL of the installation in CITUS_FOLDER
+  --rounds <n>           rounds of each, alternating (3)
+npm run bench -- citus cells          idle cells on Citus
 npm run bench -- postgres sustained [options]
-  --minutes <n>          of ${DEFAULT_SUSTAINED.perSecond} messages a second (30)
+  --minutes <n>          minutes at ${DEFAULT_SUSTAINED.perSecond} messages per second (30)
 all
   --json                 the report as JSON on standard output, progress on standard error
 `;
@@ -193,20 +195,20 @@ type Counted = 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers
 function count(name: Counted, fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
-  if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
+  if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive integer, not "${text}"`);
   return Number(text);
 }
 
 function fsyncDelayMs(): number {
   const text = values['fsync-delay'] ?? '0ms';
   const match = /^(\d+(?:\.\d+)?)(ms|us)$/.exec(text);
-  if (match === null) throw new Error(`--fsync-delay must be a span such as 1ms or 500us, got "${text}"`);
+  if (match === null) throw new Error(`--fsync-delay must be a duration such as 1ms or 500us, not "${text}"`);
   return Number(match[1]) / (match[2] === 'us' ? 1_000 : 1);
 }
 
 function peers(): Peers {
   const text = values.peers;
-  if (text !== 'ordinary' && text !== 'bare') throw new Error(`--peers must be ordinary or bare, got "${text}"`);
+  if (text !== 'ordinary' && text !== 'bare') throw new Error(`--peers must be ordinary or bare, not "${text}"`);
   return text;
 }
 
@@ -350,7 +352,7 @@ async function runOutage(): Promise<void> {
     isPostgres: values.postgres,
     onFigure: (figure) => progress(figureLine(figure)),
   });
-  const rise = `under way at the slow origin, by second: ${report.slowRise.join(' ')}`;
+  const rise = `concurrent requests at the slow origin, by second: ${report.slowRise.join(' ')}`;
   const text = [...report.figures.map(figureLine), rise, `lost: ${report.lost}`].join('\n');
   process.stdout.write(`${values.json ? JSON.stringify(report) : text}\n`);
   if (report.lost > 0) process.exitCode = 1;
@@ -422,7 +424,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'runs' && value !== 0)) process.exitCode = 1;
 }
 
-/** Of our library over the official one, and over the reference, which comes last. */
+/** The gain of our library over the official one, and over the reference, which is last. */
 function gainsIn(steps: StepFigures[]): string[] {
   const [official, own] = [...new Set(steps.map(({ contestant }) => contestant))];
   const reference = values.alone ? undefined : steps.at(-1)?.contestant;
@@ -437,7 +439,7 @@ function isPostgresPart(text: string): text is PostgresPart {
 }
 
 function jobContestants(): StartContestant[] {
-  // The libraries have two processes each.
+  // Two processes, like each of the libraries.
   const waypost = [1, 2].flatMap((count) => [startWaypostOnPostgres(count), startWaypostOnSqlite(count)]);
   if (values.alone) return waypost;
   const folder = installLibraries();
@@ -527,7 +529,7 @@ async function runCapacity(): Promise<void> {
     onFigures: (each) => progress(priceLine(each)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(report) : capacityTable(report)}\n`);
-  process.exit(); // what is played has no end
+  process.exit(); // the simulation never ends on its own
 }
 
 async function runCells(): Promise<void> {

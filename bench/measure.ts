@@ -1,13 +1,13 @@
-/** What one running server is measured by: a burst until all is delivered, and a steady 500 messages a second. */
+/** Measures one running server: a burst until all messages are delivered, then a steady 500 messages per second. */
 import { cpuSeconds, type ListeningProcess, residentMebibytes } from './child-process.ts';
 import { type LoadTarget, publishAll, publishPaced } from './load.ts';
 import type { Receiver } from './receiver-process.ts';
 import { arrivalDelaysMs, quantile } from './statistics.ts';
 
 export interface Measurement {
-  /** Messages a second, from the first publish to the last arrival. */
+  /** Messages per second, from the first publish to the last arrival. */
   throughputPerSecond: number;
-  /** In the burst, with 64 publishes under way. */
+  /** In the burst, with 64 concurrent publishes. */
   publishP50Ms: number;
   publishP99Ms: number;
   /** At the steady rate. */
@@ -16,27 +16,27 @@ export interface Measurement {
   /** From publish to arrival at the steady rate. */
   arrivalP50Ms: number;
   arrivalP99Ms: number;
-  /** User and system time of the server's process for 1,000 messages of the burst, in seconds. */
+  /** User and system time of the server process per 1,000 messages of the burst, in seconds. */
   cpuSecondsPerThousand: number;
   residentMebibytes: number;
-  /** Messages that never arrived, of all that were published. Anything but 0 makes the other figures worthless. */
+  /** Messages that never arrived. Anything but 0 makes the other figures worthless. */
   missing: number;
-  /** Arrivals beyond the first. */
+  /** Arrivals of messages that had already arrived. */
   repeated: number;
 }
 
 export interface Workload {
   /** Messages of the burst. */
   messages: number;
-  /** Messages of a burst before it that is not measured: compiled code and open connections. */
+  /** Messages of an unmeasured burst before it, which compiles code and opens connections. */
   warmUpMessages: number;
   steadyPerSecond: number;
   steadySeconds: number;
-  /** How long after the last publish the last arrival may come. */
+  /** Maximum time between the last publish and the last arrival. */
   deliveryLimitMs: number;
 }
 
-/** What `npm run bench` does in each round. */
+/** The workload of each round of `npm run bench`. */
 export const DEFAULT_WORKLOAD: Workload = {
   messages: 30_000,
   warmUpMessages: 10_000,
@@ -54,7 +54,7 @@ export async function measure(
   await receiver.expect(workload.warmUpMessages);
   await publishAll(target, workload.warmUpMessages);
   const warmedUp = await receiver.complete(workload.deliveryLimitMs);
-  if (!warmedUp) throw new Error(`the warm-up was not delivered; the server wrote:\n${server.output()}`);
+  if (!warmedUp) throw new Error(`the warm-up was not delivered; output of the server:\n${server.output()}`);
 
   await receiver.expect(workload.messages);
   const cpuBefore = cpuSeconds(server.pid);

@@ -1,6 +1,6 @@
 /**
- * What memory stays behind when a storm is over? Thousands of hostile endpoints answer with a lot, with nonsense, or not at
- * all; then nothing happens any more, and the process is to give back what it does not need.
+ * Measures the memory that remains after an attack. Thousands of hostile endpoints respond with large bodies, with invalid data, or
+ * not at all; then the server is idle, and should return memory that it no longer needs.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import net, { type AddressInfo } from 'node:net';
@@ -15,29 +15,29 @@ export interface MemoryWorkload {
   /** Hostile endpoints, each an origin of its own. */
   origins: number;
   messagesEach: number;
-  /** What an endpoint sends that sends a lot. */
-  answerBytes: number;
+  /** Size of a large response. */
+  responseBytes: number;
   timeoutMs: number;
-  /** Seconds after the last attempt at which the memory is read. */
+  /** Seconds after the last attempt at which the memory is measured. */
   readAtS: readonly number[];
 }
 
 export const DEFAULT_MEMORY: MemoryWorkload = {
   origins: 11_000,
   messagesEach: 1,
-  answerBytes: 2 * 1024 * 1024,
+  responseBytes: 2 * 1024 * 1024,
   timeoutMs: 5_000,
   readAtS: [0, 10, 30, 60],
 };
 
-/** Messages of one batch. */
-const TOGETHER = 100;
-/** So long after the last request and the last hang-up the storm is over: whoever hangs has timed out by then. */
+/** Messages per batch. */
+const BATCH_MESSAGES = 100;
+/** The attack is over after this time without a request or a closed connection: hanging attempts have timed out by then. */
 const QUIET_MS = 6_000;
 
 export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-memory-'));
-  const endpoints = await openHostile(workload.answerBytes);
+  const endpoints = await openHostile(workload.responseBytes);
   const server = await startWaypost({ dataDir });
   try {
     const resident = (name: string, value = residentMebibytes(server.pid)): Figure => ({ name, value, unit: 'MiB' });
@@ -45,10 +45,10 @@ export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]>
     await publishAll(server.url, endpoints.port, workload);
     await endpoints.quiet(QUIET_MS);
     const overAt = performance.now() - QUIET_MS;
-    figures.push(resident('RSS, at most', residentPeakMebibytes(server.pid)));
+    figures.push(resident('RSS, peak', residentPeakMebibytes(server.pid)));
     for (const seconds of workload.readAtS) {
       await sleep(Math.max(0, overAt + seconds * 1_000 - performance.now()));
-      figures.push(resident(`RSS ${seconds} s after the storm`));
+      figures.push(resident(`RSS ${seconds} s after the attack`));
     }
     return figures;
   } finally {
@@ -58,7 +58,7 @@ export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]>
   }
 }
 
-/** Loopback addresses are many: each is an origin, and one listener hears them all. */
+/** Each loopback address is an origin; one listener serves them all. */
 function addressOf(origin: number): string {
   return `127.${1 + Math.floor(origin / 62_500)}.${Math.floor(origin / 250) % 250}.${1 + (origin % 250)}`;
 }
@@ -77,28 +77,28 @@ async function publishAll(
     body: String(nth),
     headers,
   }));
-  for (let at = 0; at < items.length; at += TOGETHER) {
-    const reply = await fetch(`${url}/v2/batch`, {
+  for (let at = 0; at < items.length; at += BATCH_MESSAGES) {
+    const response = await fetch(`${url}/v2/batch`, {
       method: 'POST',
       headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
-      body: JSON.stringify(items.slice(at, at + TOGETHER)),
+      body: JSON.stringify(items.slice(at, at + BATCH_MESSAGES)),
     });
-    if (!reply.ok) throw new Error(`the batch was answered ${reply.status}: ${await reply.text()}`);
-    await reply.arrayBuffer();
+    if (!response.ok) throw new Error(`the batch failed with status ${response.status}: ${await response.text()}`);
+    await response.arrayBuffer();
   }
 }
 
-interface Hostile {
+interface HostileEndpoints {
   port: number;
-  /** Resolves when nothing was heard for so long. */
+  /** Resolves after `forMs` without any network event. */
   quiet(forMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-async function openHostile(answerBytes: number): Promise<Hostile> {
-  const large = Buffer.alloc(answerBytes, 'x');
+async function openHostile(responseBytes: number): Promise<HostileEndpoints> {
+  const large = Buffer.alloc(responseBytes, 'x');
   const head = `HTTP/1.1 500 Internal Server Error\r\nContent-Length: ${large.length}\r\n\r\n`;
-  const tempers: ((socket: net.Socket) => unknown)[] = [
+  const behaviours: ((socket: net.Socket) => unknown)[] = [
     (socket) => socket.write(head) && socket.write(large),
     () => {},
     (socket) => socket.write(`HTTP/1.1 200 OK\r\n${'X-A: b\r\n'.repeat(10_000)}`),
@@ -106,18 +106,18 @@ async function openHostile(answerBytes: number): Promise<Hostile> {
     (socket) => socket.resetAndDestroy(),
   ];
   const sockets = new Set<net.Socket>();
-  let heardAt = performance.now();
+  let lastEventAt = performance.now();
   const server = net.createServer((socket) => {
     sockets.add(socket);
-    socket.on('error', () => {}); // the server hangs up
+    socket.on('error', () => {}); // the server closed the connection
     socket.on('close', () => {
       sockets.delete(socket);
-      heardAt = performance.now();
+      lastEventAt = performance.now();
     });
     socket.on('data', (data) => {
-      heardAt = performance.now();
+      lastEventAt = performance.now();
       const path = /^POST \/(\w+)/.exec(data.toString('latin1'))?.[1];
-      if (path !== undefined) tempers[Number(path) % tempers.length]?.(socket);
+      if (path !== undefined) behaviours[Number(path) % behaviours.length]?.(socket);
     });
   });
   await new Promise<void>((resolve) => {
@@ -126,7 +126,7 @@ async function openHostile(answerBytes: number): Promise<Hostile> {
   return {
     port: (server.address() as AddressInfo).port,
     quiet: async (forMs) => {
-      while (performance.now() < heardAt + forMs) await sleep(100);
+      while (performance.now() < lastEventAt + forMs) await sleep(100);
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();

@@ -1,4 +1,4 @@
-/** How long do metrics take to be told, of a store with much in it? */
+/** Measures the response time of metrics, with a large store. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface MetricsOptions {
-  /** Delayed; a tenth of them under flow-control keys. */
+  /** Delayed messages; a tenth of them have flow-control keys. */
   messages: number;
   keys: number;
   /** Requests of each kind. */
@@ -20,9 +20,9 @@ export interface MetricsOptions {
 
 export const DEFAULT_METRICS: MetricsOptions = { messages: 1_000_000, keys: 10_000, rounds: 15 };
 
-/** Nobody listens there. */
+/** No server listens on this port. */
 const NOWHERE = 'http://127.0.0.1:1/';
-/** After it the server reads its store anew. */
+/** Longer than the server caches a sample of its store. */
 const SAMPLE_MS = 4_100;
 const KEYED_OF = 10;
 
@@ -32,9 +32,9 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
   const dispatcher = new Agent({ connections: 1 });
   const takenMs = async (url: string): Promise<number> => {
     const startedAt = performance.now();
-    const answer = await request(url, { dispatcher, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` } });
-    const text = await answer.body.text();
-    if (answer.statusCode !== 200) throw new Error(`${url}: ${answer.statusCode} ${text.slice(0, 300)}`);
+    const response = await request(url, { dispatcher, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` } });
+    const text = await response.body.text();
+    if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode} ${text.slice(0, 300)}`);
     return performance.now() - startedAt;
   };
   try {
@@ -56,14 +56,14 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
     for (let round = -1; round < rounds; round += 1) {
       await sleep(SAMPLE_MS);
       const [first, second, third] = [await takenMs(whole), await takenMs(whole), await takenMs(project)];
-      if (round < 0) continue; // code is compiled, connections are made
+      if (round < 0) continue; // warm-up: compilation and new connections
       read.push(first);
       again.push(second);
       ofProject.push(third);
     }
     return [
       ...figuresOf('/metrics, read from the store', read),
-      ...figuresOf('/metrics, of the sample before', again),
+      ...figuresOf('/metrics, from the cached sample', again),
       ...figuresOf("a project's metrics", ofProject),
     ];
   } finally {
@@ -76,13 +76,13 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
 function figuresOf(name: string, ms: readonly number[]): Figure[] {
   return [
     { name: `${name}: median`, value: quantile([...ms], 0.5), unit: 'ms' },
-    { name: `${name}: longest`, value: Math.max(...ms), unit: 'ms' },
+    { name: `${name}: max`, value: Math.max(...ms), unit: 'ms' },
   ];
 }
 
-/** Where a server that was started with `--metrics-address` tells its metrics, as it says in its output. */
+/** The metrics address of a server that was started with `--metrics-address`, from its output. */
 export function metricsUrlIn(output: string): string {
   const [, url] = /"metrics":"([^"]+)"/.exec(output) ?? [];
-  if (url === undefined) throw new Error(`the server does not say where its metrics are:\n${output}`);
+  if (url === undefined) throw new Error(`the server output has no metrics address:\n${output}`);
   return url;
 }

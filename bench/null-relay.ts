@@ -1,8 +1,7 @@
 /**
- * The yardstick: the same HTTP in and the same HTTP out as Waypost, and nothing between them. It reads each
- * publish, answers it at once as a queue does, and forwards the body with undici. No store, no signature, no retry:
- * what it loses in a crash is lost. `node bench/null-relay.ts [connections per origin]`; 256, as many as Waypost has by
- * default, when nothing is said.
+ * The reference: the same HTTP on both sides as Waypost, with nothing in between. It reads each publish, responds at once
+ * as a queue does, and forwards the body with undici. It has no store, signatures or retries; a crash loses all pending
+ * messages. `node bench/null-relay.ts [connections per origin]`; by default 256, as in Waypost.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,9 +28,9 @@ function relay(request: IncomingMessage, response: ServerResponse, chunks: Buffe
   }
   published += 1;
   const messageId = `msg_${published}`;
-  const answer = JSON.stringify({ messageId });
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
-  response.end(answer);
+  const result = JSON.stringify({ messageId });
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': result.length });
+  response.end(result);
   const destination = new URL(target.slice(PUBLISH.length));
   const body = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
   void forward(destination, messageId, body);
@@ -39,15 +38,15 @@ function relay(request: IncomingMessage, response: ServerResponse, chunks: Buffe
 
 async function forward(destination: URL, messageId: string, body: Buffer): Promise<void> {
   try {
-    const answer = await poolOf(destination.origin).request({
+    const response = await poolOf(destination.origin).request({
       path: destination.pathname + destination.search,
       method: 'POST',
       headers: { 'content-type': 'application/octet-stream', 'upstash-message-id': messageId },
       body,
     });
-    await answer.body.dump();
+    await response.body.dump();
   } catch (error) {
-    // A relay has no second try: the ledger's count will be short, and this line says why.
+    // A relay does not retry: the receiver's count will be short, and this line explains it.
     failed += 1;
     process.stderr.write(`forwarding failed (${failed}): ${String(error)}\n`);
   }

@@ -1,4 +1,4 @@
-/** How long do messages take that come at a steady pace while something else is going on? */
+/** Measures the latency of messages at a steady rate while other work is in progress. */
 import { type LoadResult, type LoadTarget, publishPaced } from './load.ts';
 import type { Receiver } from './receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from './statistics.ts';
@@ -23,7 +23,7 @@ export async function probe(receiver: Receiver, to: LoadTarget, messages: number
   };
 }
 
-/** The median of the three: a checkpoint or a neighbour of the machine spoils one, seldom two. */
+/** The median of three probes: a checkpoint or other load on the machine rarely affects two of them. */
 export async function probeThrice(receiver: Receiver, to: LoadTarget, messages: number): Promise<Probe> {
   const probes: Probe[] = [];
   for (let i = 0; i < 3; i += 1) probes.push(await probe(receiver, to, messages));

@@ -1,4 +1,4 @@
-/** How long is the pause in which a project moves to another cell? One with a million messages behind it, and many that wait. */
+/** Measures how long a project is paused while it moves to another cell: a project with a million messages of history and many waiting ones. */
 
 import { type MoveProgress, moveProject } from '../src/cells/move/move-project.ts';
 import { createStore } from '../src/store/create.ts';
@@ -9,9 +9,9 @@ import { systemClock } from '../src/system/system.ts';
 import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
 
 export interface ProjectMoveOptions {
-  /** Delivered, with three log entries each. */
+  /** Delivered messages, with three log entries each. */
   messages: number;
-  /** Not yet due. */
+  /** Messages that are not due yet. */
   waiting: number;
   onProgress?: (line: string) => void;
 }
@@ -23,13 +23,13 @@ export interface ProjectMoveFigures {
   copiedMs: number;
   pausedMs: number;
   deletedMs: number;
-  /** Of each step of the pause, by the table that it writes. */
+  /** Duration of each step of the pause, by the table that it writes. */
   steps: Record<string, number>;
 }
 
 const PROJECT = 1;
 const BODY_BYTES = 200;
-/** The history is of so many days. */
+/** The history covers two days. */
 const SPAN_MS = 2 * 86_400_000;
 
 export async function measureProjectMove(options: ProjectMoveOptions): Promise<ProjectMoveFigures> {
@@ -46,7 +46,7 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
     for (const text of filling(options, nowMs)) await onDatabase(from, (client) => client.query(text));
     await refreshStatistics(from);
     const days = new LogDays(target);
-    const begunMs = systemClock.elapsedMs;
+    const startedMs = systemClock.elapsedMs;
     const at: Record<string, number> = {};
     const { pausedMs = 0, tables } = await moveProject({
       ...{
@@ -62,7 +62,7 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
       makeRoom: (logs) => days.makeFor(logs),
       onProgress: (progress: MoveProgress) => {
         if (!('step' in progress)) return;
-        at[progress.step] = systemClock.elapsedMs - begunMs;
+        at[progress.step] = systemClock.elapsedMs - startedMs;
         options.onProgress?.(progress.step);
       },
     });
@@ -88,7 +88,7 @@ async function openDriver(url: string): Promise<PostgresDriver> {
   return driver;
 }
 
-/** As a server would have written them: in the order of their times. */
+/** The rows as a server would have written them, ordered by time. */
 function filling({ messages, waiting }: ProjectMoveOptions, nowMs: number): string[] {
   const first = nowMs - SPAN_MS;
   const all = messages + waiting;

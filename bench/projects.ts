@@ -1,11 +1,11 @@
-/** Projects on a data folder, made as an operator makes them. */
+/** Creates projects with the commands of an operator. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
-/** A token of each of `count` projects, on a new store. `env` says which database they are made in, if not in the folder. */
+/** Creates `count` projects in a new store and returns a token of each. `env` selects the database, if it is not in the folder. */
 export async function makeProjects(
   dataDir: string,
   count: number,
@@ -15,7 +15,7 @@ export async function makeProjects(
   return [first, ...(await addProjects(dataDir, count - 1, env))];
 }
 
-/** The same of `count` more, on a store that has its first. */
+/** Adds `count` projects to a store that has its first, and returns a token of each. */
 export async function addProjects(dataDir: string, count: number, env: Record<string, string>): Promise<string[]> {
   const tokens: string[] = [];
   while (tokens.length < count) {
@@ -32,10 +32,10 @@ async function tokenFrom(words: readonly string[], env: Record<string, string>):
   return /^QSTASH_TOKEN=(.*)$/m.exec(await operate(words, env))?.[1] ?? '';
 }
 
-/** `waypost doctor` says two kilobytes of each cell. */
+/** `waypost doctor` prints two kilobytes per cell. */
 const OUTPUT_MAX = 16 * 2 ** 20;
 
-/** Runs a command as an operator types it, and answers what it prints. */
+/** Runs a command of the command line and returns its output. */
 export async function operate(words: readonly string[], env: Record<string, string>): Promise<string> {
   const options = { env: { ...process.env, ...env }, maxBuffer: OUTPUT_MAX };
   return (await promisify(execFile)(process.execPath, [CLI, ...words], options)).stdout;

@@ -1,4 +1,4 @@
-/** The parent's side of a process that receives: start it, tell it how many messages to expect, read what arrived. */
+/** Starts and controls a receiver process: sets how many messages it expects, and reads which arrived. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Peers } from './load.ts';
@@ -8,28 +8,28 @@ export type ReceiverCommand = { kind: 'expect'; messages: number } | { kind: 're
 export interface Arrivals {
   /** Messages that arrived at least once, of those expected. */
   distinct: number;
-  /** Arrivals beyond the first of each message. */
+  /** Arrivals of messages that had already arrived. */
   repeated: number;
-  /** Arrivals with a number that nobody published. */
+  /** Arrivals with a number that was not published. */
   unexpected: number;
   /** CLOCK_MONOTONIC of the last first arrival. */
   lastArrivalNs: bigint;
-  /** By message number; 0 for one that has not arrived. */
+  /** By message number; 0 if it has not arrived. */
   arrivalsNs: BigUint64Array;
 }
 
 export type ReceiverEvent =
   | { kind: 'listening'; port: number }
-  /** It takes what comes, without an address of its own. */
+  /** It receives messages without an address of its own. */
   | { kind: 'receiving' }
   | { kind: 'ready' }
   | { kind: 'complete' }
   | ({ kind: 'report' } & Arrivals);
 
-/** A process that counts what arrives. */
+/** A process that counts arrivals. */
 export interface ArrivalProcess {
   pid: number;
-  /** Forgets everything and counts anew, from number 0 to `messages` - 1. */
+  /** Resets all counts, and expects the numbers 0 to `messages` - 1. */
   expect(messages: number): Promise<void>;
   /** Resolves with true once all expected messages arrived, or with false after `limitMs`. */
   complete(limitMs: number): Promise<boolean>;
@@ -37,7 +37,7 @@ export interface ArrivalProcess {
   end(): Promise<void>;
 }
 
-/** The endpoint. */
+/** The endpoint of the messages. */
 export interface Receiver extends ArrivalProcess {
   url: string;
 }
@@ -48,7 +48,7 @@ export async function startReceiver(peers: Peers): Promise<Receiver> {
   return { ...arrivals, url: `http://127.0.0.1:${first.port}` };
 }
 
-/** Resolves once the program has told its first event, of the kind `until`. Rejects when it ends before. */
+/** Resolves once the program has sent its first event, of the kind `until`. Rejects if it exits before. */
 export async function startArrivals<K extends ReceiverEvent['kind']>(
   program: string,
   argv: string[],
@@ -60,7 +60,7 @@ export async function startArrivals<K extends ReceiverEvent['kind']>(
   });
   const conversation = converse(child, exited);
   const early = exited.then(() => {
-    throw new Error(`${program} ended before it received`);
+    throw new Error(`${program} exited before it was ready`);
   });
   const first = await Promise.race([conversation.next(until), early]);
   return { arrivals: conversation.arrivals, first };

@@ -1,6 +1,6 @@
 /**
- * Programs of others that the benchmarks compare with: installed on demand, in a folder of their own, so that the project
- * itself never depends on them.
+ * Installs the programs that the benchmarks compare with, on demand and in a folder of their own, so that the project never
+ * depends on them.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -11,15 +11,15 @@ import { fileURLToPath } from 'node:url';
 const FOLDER = fileURLToPath(new URL('./.references/', import.meta.url));
 
 /**
- * `packages` are names, for the newest version, or have a version or a range behind an `@`. Returns the folder that has
- * them. Their install scripts do not run.
+ * `packages` are names, optionally with `@` and a version or range; the default is the newest version. Returns the folder that
+ * contains them. Install scripts are not run.
  */
 export function installReferences(packages: readonly string[], folder = FOLDER): string {
   mkdirSync(folder, { recursive: true });
   const args = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   const { status, stderr, error } = spawnSync('npm', [...args, ...packages.map(withVersion)], {
     encoding: 'utf8',
-    shell: process.platform === 'win32', // where npm is a .cmd file
+    shell: process.platform === 'win32', // npm is a .cmd file there
   });
   if (error) throw error;
   if (status !== 0) throw new Error(`npm could not install ${packages.join(', ')}:\n${stderr}`);
@@ -27,7 +27,7 @@ export function installReferences(packages: readonly string[], folder = FOLDER):
 }
 
 function withVersion(wanted: string): string {
-  return wanted.lastIndexOf('@') > 0 ? wanted : `${wanted}@latest`; // one at the begin is of a scope
+  return wanted.lastIndexOf('@') > 0 ? wanted : `${wanted}@latest`; // an `@` at the start belongs to a scope
 }
 
 export function versionOf(folder: string, name: string): string {

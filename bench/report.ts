@@ -1,4 +1,4 @@
-/** Prints what was measured: a table for people. */
+/** Formats the results as tables and lines. */
 import type { BacklogLevel, BacklogReport } from './backlog.ts';
 import type { Comparison } from './comparison.ts';
 import type { Figure } from './figure.ts';
@@ -7,17 +7,17 @@ import { table } from './table.ts';
 import type { StepFigures } from './workflows/steps.ts';
 
 const ROWS: { name: keyof Measurement; label: string; digits: number }[] = [
-  { name: 'throughputPerSecond', label: 'delivered a second', digits: 0 },
-  { name: 'publishP50Ms', label: 'publish p50, 64 under way, ms', digits: 2 },
-  { name: 'publishP99Ms', label: 'publish p99, 64 under way, ms', digits: 2 },
+  { name: 'throughputPerSecond', label: 'delivered per second', digits: 0 },
+  { name: 'publishP50Ms', label: 'publish p50, 64 concurrent, ms', digits: 2 },
+  { name: 'publishP99Ms', label: 'publish p99, 64 concurrent, ms', digits: 2 },
   { name: 'steadyPublishP50Ms', label: 'publish p50 at 500/s, ms', digits: 2 },
   { name: 'steadyPublishP99Ms', label: 'publish p99 at 500/s, ms', digits: 2 },
   { name: 'arrivalP50Ms', label: 'publish to arrival p50 at 500/s, ms', digits: 2 },
   { name: 'arrivalP99Ms', label: 'publish to arrival p99 at 500/s, ms', digits: 2 },
   { name: 'cpuSecondsPerThousand', label: 'CPU seconds per 1,000 messages', digits: 3 },
   { name: 'residentMebibytes', label: 'RSS after the burst, MiB', digits: 0 },
-  { name: 'missing', label: 'never arrived', digits: 0 },
-  { name: 'repeated', label: 'arrived again', digits: 0 },
+  { name: 'missing', label: 'missing', digits: 0 },
+  { name: 'repeated', label: 'repeated', digits: 0 },
 ];
 
 export function comparisonTable(comparison: Comparison): string {
@@ -33,7 +33,7 @@ export function comparisonTable(comparison: Comparison): string {
   return table(title, ['', 'null relay', 'Waypost', 'ratio'], rows);
 }
 
-/** One line while the rounds run. */
+/** The progress line of one round. */
 export function roundLine(name: string, round: number, measured: Measurement): string {
   const throughput = measured.throughputPerSecond.toFixed(0);
   const missing = measured.missing === 0 ? '' : `, ${measured.missing} MISSING`;
@@ -56,8 +56,8 @@ export function backlogTable(report: BacklogReport): string {
   ]);
   const columns = ['stored', 'RSS MiB', 'publish p50', 'p99 ms', 'arrival p50', 'p99 ms', 'missing'];
   return [
-    table('by number of delayed messages stored', columns, rows),
-    `accepted a second, in batches:        ${report.acceptedPerSecond.toFixed(0)}`,
+    table('by number of stored delayed messages', columns, rows),
+    `accepted per second, in batches:      ${report.acceptedPerSecond.toFixed(0)}`,
     `idle CPU with all stored:             ${report.idleCpuPercent.toFixed(2)} %`,
     `idle RSS of an empty server:          ${report.idleEmptyMebibytes.toFixed(0)} MiB`,
     `start to listening, empty:            ${report.startEmptyMs.toFixed(0)} ms`,
@@ -85,7 +85,7 @@ export function stepsTable(figures: StepFigures[], rounds: number): string {
   return table(`runs of three steps, medians of ${rounds} rounds`, columns, rows);
 }
 
-/** What our library gains, a line for each load and each of `others`. */
+/** The gain of our library, one line per load and per library in `others`. */
 export function gainLines(figures: StepFigures[], name: string, others: readonly string[]): string[] {
   const ours = figures.filter(({ contestant }) => contestant === name);
   return others.flatMap((other) =>
@@ -94,12 +94,14 @@ export function gainLines(figures: StepFigures[], name: string, others: readonly
       if (!theirs) return [];
       const runs = (runsPerSecond / theirs.runsPerSecond).toFixed(2);
       const cpu = (endpointCpuMsPerStep / theirs.endpointCpuMsPerStep).toFixed(2);
-      return [`${name} beside ${other}, ${load}: ${runs} times the runs/s, ${cpu} times the endpoint's CPU a step`];
+      return [
+        `${name} compared with ${other}, ${load}: ${runs} times the runs/s, ${cpu} times the endpoint CPU per step`,
+      ];
     }),
   );
 }
 
-/** One line while the rounds run. */
+/** The progress line of one round. */
 export function loadLine({ contestant, load, runsPerSecond }: StepFigures, round: number): string {
   return `round ${round} ${contestant}, ${load}: ${runsPerSecond.toFixed(0)} runs/s`;
 }

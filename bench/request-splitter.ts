@@ -1,7 +1,7 @@
 /**
- * Finds the end of each HTTP message in a stream of bytes, and nothing else: the least work a counting endpoint or a
- * load generator can do. Knows `Content-Length` only, because that is what both ends of the benchmarks send; throws
- * on a chunked message rather than counting wrong.
+ * Finds the end of each HTTP message in a stream of bytes, and nothing else: the minimum for a counting endpoint or a
+ * load generator. It supports `Content-Length` only, which both ends of the benchmarks send, and throws on a chunked
+ * message.
  */
 type OnMessage = (buffer: Buffer, bodyStart: number, bodyEnd: number, headStart: number) => void;
 

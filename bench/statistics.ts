@@ -1,13 +1,13 @@
-/** The little arithmetic that the reports need. */
+/** Statistics for the reports. */
 
-/** The value below which the share `q` (0 to 1) of `values` lies; NaN without values. */
+/** The quantile `q` (0 to 1) of `values`; NaN without values. */
 export function quantile(values: ArrayLike<number>, q: number): number {
   const sorted = Float64Array.from(values).sort();
   if (sorted.length === 0) return Number.NaN;
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(q * sorted.length) - 1))] ?? Number.NaN;
 }
 
-/** The middle value, or the mean of the two in the middle; NaN without values. */
+/** The median: the middle value, or the mean of the two in the middle; NaN without values. */
 export function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -15,7 +15,7 @@ export function median(values: number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** Milliseconds from each publish to its first arrival; messages that never arrived are left out. */
+/** Milliseconds from each publish to its first arrival; messages that never arrived are omitted. */
 export function arrivalDelaysMs(sentNs: BigUint64Array, arrivalsNs: BigUint64Array): number[] {
   const delays: number[] = [];
   for (let i = 0; i < sentNs.length; i += 1) {

@@ -1,4 +1,4 @@
-/** Columns of text under a title: the first to the left, the others to the right. */
+/** Formats a table under a title: the first column is left-aligned, the others are right-aligned. */
 export function table(title: string, columns: string[], rows: string[][]): string {
   const widths = columns.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: string[]) =>

@@ -1,4 +1,4 @@
-/** How soon does the test kit start, and how long does a virtual year take: an empty one, and one with messages all over it? */
+/** Measures the start of the test kit, and the duration of a virtual year: an empty one, and one with messages throughout. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ export const DEFAULT_TEST_KIT = { messages: 10_000 };
 const YEAR_S = 365 * 86_400;
 const BODY = '{"n":1}';
 
-/** The app is in the process of the test kit, as it is in a test. */
+/** The app runs in the same process as the test kit, as in a test. */
 export async function measureTestKit({ messages }: { messages: number }): Promise<Figure[]> {
   let calls = 0;
   const app = createServer((request, response) => {
@@ -39,13 +39,13 @@ export async function measureTestKit({ messages }: { messages: number }): Promis
   });
   await waypost.stop();
   app.close();
-  const bare = (value: number) => ({ name: 'as many bare requests, one after the other', value });
+  const bare = (value: number) => ({ name: 'the same number of sequential bare requests', value });
   return [
     { name: 'start of the test kit', value: startMs, unit: 'ms' },
-    { name: 'an empty year', value: emptyMs, unit: 'ms' },
+    { name: 'empty year', value: emptyMs, unit: 'ms' },
     { name: `${messages} messages over a year`, value: fullMs / 1_000, unit: 's', beside: bare(bareMs / 1_000) },
     {
-      name: 'CPU of them, with the app and the client',
+      name: 'CPU for these messages, including the app and the client',
       value: cpuMs / 1_000,
       unit: 's',
       beside: bare(bareCpuMs / 1_000),
@@ -54,7 +54,7 @@ export async function measureTestKit({ messages }: { messages: number }): Promis
   ];
 }
 
-/** With the CPU time of all threads of this process. */
+/** Measures the time and the CPU time of all threads of this process. */
 async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; cpuMs: number; result: T }> {
   const [startedAt, cpuBefore] = [performance.now(), process.cpuUsage()];
   const result = await work();

@@ -1,4 +1,4 @@
-/** What do traces cost? A server that sends spans to a collector, and one that does not, in turns on the same machine. */
+/** Measures the cost of traces: a server that sends spans to a collector, and one that does not, in alternating bursts. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { startWaypost } from './waypost-process.ts';
 
 export interface TracesOptions {
   rounds: number;
-  /** Of a burst. */
+  /** Messages per burst. */
   messages: number;
   /** Delivered by each server before the first round. */
   warmUpMessages: number;
@@ -21,7 +21,7 @@ export interface TracesOptions {
 export const DEFAULT_TRACES: TracesOptions = { rounds: 30, messages: 4_000, warmUpMessages: 10_000 };
 
 const COLLECTOR = fileURLToPath(new URL('./collector.ts', import.meta.url));
-/** Longer than spans gather: what was begun for a burst is counted with it. */
+/** Longer than spans are buffered, so that the export of a burst's spans is counted with it. */
 const AFTER_BURST_MS = 700;
 
 export async function measureTraces({ onRound, ...options }: TracesOptions): Promise<Figure[]> {
@@ -51,11 +51,11 @@ export async function measureTraces({ onRound, ...options }: TracesOptions): Pro
   return [
     rateOf(traced, plain),
     {
-      ...{ name: 'share of the rate, in the middle of all rounds', unit: '%' },
+      ...{ name: 'rate, median ratio of the rounds', unit: '%' },
       value: 100 * middleShare(bursts, 'perSecond'),
     },
     {
-      ...{ name: 'CPU for 1,000 messages, traced', value: cpu(traced), unit: 's' },
+      ...{ name: 'CPU per 1,000 messages, traced', value: cpu(traced), unit: 's' },
       beside: { name: 'untraced', value: cpu(plain) },
     },
     { name: 'spans dropped', value: dropped, unit: 'messages' },
@@ -66,7 +66,7 @@ export async function measureTraces({ onRound, ...options }: TracesOptions): Pro
 function rateOf(traced: readonly Burst[], plain: readonly Burst[]): Figure {
   const rate = (all: readonly Burst[]) => median(all.map(({ perSecond }) => perSecond));
   return {
-    ...{ name: 'delivered of a burst, traced', value: rate(traced), unit: 'messages/s' },
+    ...{ name: 'delivery rate of a burst, traced', value: rate(traced), unit: 'messages/s' },
     beside: { name: 'untraced', value: rate(plain) },
   };
 }

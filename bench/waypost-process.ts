@@ -1,4 +1,4 @@
-/** Starts the real Waypost server on a data folder, as an operator would. */
+/** Starts the real Waypost server on a data folder, like an operator. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, type StartOptions, startListening } from './child-process.ts';
@@ -10,17 +10,17 @@ const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
   dataDir: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
   /** Default: `dev`, with development credentials and loopback destinations allowed. */
   command?: 'dev' | 'serve';
-  /** Settings of the server's own table, as flags. */
+  /** Additional command-line flags. */
   flags?: string[];
-  /** The folder of the checkout that is to run; default: this one. */
+  /** The folder of the checkout to run; default: this one. */
   program?: string;
 }
 
-/** On 127.0.0.1. */
+/** The server listens on 127.0.0.1. */
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
   const { dataDir, port = 0, command = 'dev', flags = [], program = CHECKOUT, ...start } = options;
   const cli = join(program, 'bin/waypost.js');

@@ -1,6 +1,6 @@
 /**
- * What does a message cost with one, two and four workers in a process? At rates that one worker carries easily, so that nobody
- * waits for the machine. Each number of workers has a database of its own.
+ * Measures the cost of a message with one, two and four workers in a process, at rates that one worker can easily handle, so that the
+ * machine is never the bottleneck. Each number of workers has its own database.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,16 +23,16 @@ export type Database = 'SQLite' | 'PostgreSQL';
 
 export interface PriceOptions {
   databases: readonly Database[];
-  /** In turns, in one process each. */
+  /** Numbers of workers, alternating, each in one process. */
   workers: readonly number[];
-  /** Messages a second; 0: as many as 64 connections publish, each one after the other. */
+  /** Messages per second; 0: as fast as 64 connections can publish, one request at a time on each. */
   rates: readonly number[];
   rounds: number;
-  /** At each rate. */
+  /** Duration at each rate. */
   seconds: number;
-  /** Without a rate. */
+  /** Messages without a fixed rate. */
   burstMessages: number;
-  /** For each worker: each compiles its code for itself. */
+  /** Messages per worker, since each worker compiles its own code. */
   warmUpMessages: number;
   limitMs: number;
   onFigures?: (figures: PriceFigures) => void;
@@ -43,20 +43,20 @@ export const DEFAULT_PRICE = {
   ...{ seconds: 8, burstMessages: 15_000, warmUpMessages: 6_000, limitMs: 60_000 },
 };
 
-/** Of 1,000 messages. */
+/** Figures per 1,000 messages. */
 export interface PriceFigures {
   database: Database;
   workers: number;
-  /** The rate that was asked for. */
+  /** The requested rate. */
   perSecond: number;
   /** From the first publish to the last arrival. */
   deliveredPerSecond: number;
   waypostCpuMs: number;
-  /** Of who publishes and who receives. */
+  /** CPU time of the publisher and the receiver. */
   loadCpuMs: number;
-  /** None with a database in the same process. */
+  /** 0 with an embedded database. */
   postgresCpuMs: number;
-  /** Batches that the workers had committed. Those of an embedded database may share a transaction. */
+  /** Batches that the workers committed. Batches of an embedded database may share a transaction. */
   batches: number;
   commandsPerBatch: number;
   arrivalP50Ms: number;
@@ -149,16 +149,16 @@ async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFig
   }
 }
 
-/** After the last arrival its outcome is still to be saved. */
+/** Time after the last arrival for its outcome to be saved. */
 const SETTLED_MS = 100;
 
-/** Since the start of the server, of all its workers. */
+/** Totals of all workers since the start of the server. */
 async function readBatches(waypost: ListeningProcess): Promise<{ batches: number; commands: number }> {
-  const answer = await request(metricsUrlIn(waypost.output()));
-  const text = await answer.body.text();
+  const response = await request(metricsUrlIn(waypost.output()));
+  const text = await response.body.text();
   const read = (name: string) => {
     const value = new RegExp(`^waypost_commit_batch_commands_${name} (\\S+)$`, 'm').exec(text)?.[1];
-    if (value === undefined) throw new Error(`there is no ${name} of batches in the metrics`);
+    if (value === undefined) throw new Error(`the metrics have no ${name} of batches`);
     return Number(value);
   };
   return { batches: read('count'), commands: read('sum') };
@@ -166,7 +166,7 @@ async function readBatches(waypost: ListeningProcess): Promise<{ batches: number
 
 function medians(rounds: PriceFigures[]): PriceFigures {
   const [first] = rounds;
-  if (first === undefined) throw new Error('a price needs at least one round');
+  if (first === undefined) throw new Error('at least one round is needed');
   const figure = (name: Exclude<keyof PriceFigures, 'database'>) => median(rounds.map((round) => round[name]));
   return {
     ...{ database: first.database, workers: first.workers, perSecond: first.perSecond },
@@ -182,7 +182,7 @@ function medians(rounds: PriceFigures[]): PriceFigures {
   };
 }
 
-/** One line while it runs. */
+/** The progress line of one measurement. */
 export function priceLine(figures: PriceFigures): string {
   const { database, workers, batches, missing } = figures;
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
@@ -206,7 +206,7 @@ export function priceTable(figures: readonly PriceFigures[]): string {
       String(missing),
     ];
   });
-  const columns = ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'of one worker', 'batches', 'commands in one'];
+  const columns = ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'ratio to one worker', 'batches', 'commands per batch'];
   return table('per 1,000 messages', [...columns, 'arrival p50 ms', 'p99 ms', 'missing'], rows);
 }
 

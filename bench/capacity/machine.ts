@@ -1,11 +1,11 @@
-/** What a simulated machine does one thing after the other with: cores, threads on them, a disk. Times are in milliseconds. */
+/** The resources of a simulated machine, each used by one task at a time: cores, threads, a disk. Times are in milliseconds. */
 import type { Millis } from '../../src/engine/model.ts';
 import type { SimulatedClock } from '../../test/support/simulated-clock.ts';
 
-/** What has the processor longer than this lets others have their turn. */
+/** The time slice after which the core goes to the next waiting task. */
 const SLICE_MS = 0.5;
 
-/** Cores that are shared by all who have work for them, in turns. */
+/** Cores that are shared round-robin by all tasks. */
 export class Cores {
   readonly #clock: SimulatedClock;
   readonly #waiting: (() => void)[] = [];
@@ -28,7 +28,7 @@ export class Cores {
   }
 }
 
-/** Does one thing after the other, each on any of the cores. */
+/** Runs one task after the other, each on any of the cores. */
 export class Thread {
   readonly #cores: Cores;
   #last: Promise<void> = Promise.resolve();
@@ -38,7 +38,7 @@ export class Thread {
     this.#cores = cores;
   }
 
-  /** The work that it has done and begun. */
+  /** CPU time of the tasks that have finished or started. */
   get busyMs(): Millis {
     return this.#busyMs;
   }
@@ -52,7 +52,7 @@ export class Thread {
   }
 }
 
-/** Those who come while it syncs share the next sync. */
+/** Callers that arrive during a sync share the next one. */
 export class Disk {
   readonly #clock: SimulatedClock;
   readonly #syncMs: Millis;
@@ -70,12 +70,12 @@ export class Disk {
   }
 
   sync(): Promise<void> {
-    if (this.#under === undefined) return this.#begin();
-    this.#next ??= this.#under.then(() => this.#begin());
+    if (this.#under === undefined) return this.#start();
+    this.#next ??= this.#under.then(() => this.#start());
     return this.#next;
   }
 
-  #begin(): Promise<void> {
+  #start(): Promise<void> {
     this.#next = undefined;
     this.#syncs += 1;
     const under = this.#clock.delay(this.#syncMs).then(() => {

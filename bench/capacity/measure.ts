@@ -1,6 +1,6 @@
 /**
- * How many messages would machines do that are not here? What a message and a batch cost is measured with one worker, here and now. The
- * model is then held against two and four workers, and plays machines with more cores, and workers with many cells.
+ * Estimates the throughput of machines that are not available. The cost of a message and of a batch is measured with one worker on this
+ * machine. The model is validated against two and four workers, and then simulates machines with more cores, and workers with many cells.
  */
 import type { Millis } from '../../src/engine/model.ts';
 import { table } from '../table.ts';
@@ -9,14 +9,14 @@ import { type Costs, type Played, play, type Shape } from './model.ts';
 
 export interface CapacityOptions {
   rounds: number;
-  /** Messages a second at which nearly every command has a batch to itself. */
+  /** A rate in messages per second at which nearly every command has its own batch. */
   calmPerSecond: number;
   onFigures?: (figures: PriceFigures) => void;
 }
 
 export const DEFAULT_CAPACITY = { rounds: 3, calmPerSecond: 200 };
 
-/** Of the machine on which this runs. */
+/** The number of cores of the machine that runs the benchmark. */
 const CORES_HERE = 2;
 const UNDER_WAY = 64;
 const WORKERS_HERE = [1, 2, 4];
@@ -29,9 +29,9 @@ export interface Compared {
 
 export interface CapacityReport {
   costs: Costs;
-  /** What was measured, beside the same in the model. */
+  /** Measured figures with those of the model. */
   compared: Compared[];
-  /** What only the model can play. Load comes from other machines. */
+  /** Simulated figures only. The load comes from other machines. */
   played: (Pick<Shape, 'cores' | 'workers' | 'cells' | 'underWay'> & { figures: Played })[];
 }
 
@@ -52,7 +52,7 @@ export async function measureCapacity(options: CapacityOptions): Promise<Capacit
   return { costs, compared, played };
 }
 
-/** As many cores as workers and PostgreSQL keep busy together. */
+/** The number of cores that one worker and its share of PostgreSQL keep busy. */
 const CORES_OF_WORKER = 4 / 3;
 
 const SHAPES: Omit<CapacityReport['played'][number], 'figures'>[] = [
@@ -62,11 +62,11 @@ const SHAPES: Omit<CapacityReport['played'][number], 'figures'>[] = [
   ...[4, 16, 64, 128].map((cells) => ({ cores: 8, workers: 1, cells, underWay: 256 })),
 ];
 
-/** From a burst and from calm: a message costs what both have, a batch what calm has more of. */
+/** Solves for the costs with two measurements, a burst and a low rate: the low rate has more batches per message. */
 export function costsIn(prices: readonly PriceFigures[]): Costs {
   const ofOne = prices.filter(({ workers }) => workers === 1);
   const [burst, calm] = [ofOne.find(({ perSecond }) => perSecond === 0), ofOne.find(({ perSecond }) => perSecond > 0)];
-  if (!(burst && calm)) throw new Error('one worker was not measured');
+  if (!(burst && calm)) throw new Error('there is no measurement with one worker');
   const ofBatch = (name: 'waypostCpuMs' | 'postgresCpuMs') =>
     (calm[name] - burst[name]) / (calm.batches - burst.batches);
   const [workerBatch, postgresBatch] = [ofBatch('waypostCpuMs'), ofBatch('postgresCpuMs')];
@@ -81,7 +81,7 @@ export function costsIn(prices: readonly PriceFigures[]): Costs {
   };
 }
 
-/** A commit that takes no time would not be shared. */
+/** With a commit time of zero, no commit would be shared. */
 const MIN_COMMIT_MS = 0.1;
 
 async function compare(price: PriceFigures, costs: Costs): Promise<Compared> {
@@ -110,7 +110,7 @@ export function capacityTable({ costs, compared, played }: CapacityReport): stri
     ((model.workerCpuMs + model.postgresCpuMs) / (measured.workerCpuMs + measured.postgresCpuMs)).toFixed(2),
   ];
   const alone = ({ cores, workers, cells, underWay, figures }: CapacityReport['played'][number]) => [
-    `${cores} cores, ${workers} workers, ${cells} cells, ${underWay} under way`,
+    `${cores} cores, ${workers} workers, ${cells} cells, ${underWay} concurrent`,
     ...[figures.perSecond, figures.workerCpuMs, figures.postgresCpuMs, figures.batches].map((value) =>
       value.toFixed(0),
     ),
@@ -121,10 +121,10 @@ export function capacityTable({ costs, compared, played }: CapacityReport): stri
   const micros = Object.entries(costs).map(([name, ms]) => [name, (ms * 1_000).toFixed(0)]);
   const pairs = ['messages/s', 'worker CPU ms', 'PostgreSQL', 'batches'].flatMap((name) => [name, 'model']);
   return [
-    table('what things cost', ['', 'µs'], micros),
-    table('here, per 1,000 messages', ['', ...pairs, 'rate of model', 'CPU of model'], compared.map(beside)),
+    table('costs', ['', 'µs'], micros),
+    table('measured and model, per 1,000 messages', ['', ...pairs, 'rate ratio', 'CPU ratio'], compared.map(beside)),
     table(
-      'elsewhere, per 1,000 messages',
+      'model only, per 1,000 messages',
       ['', 'messages/s', 'worker CPU ms', 'PostgreSQL', 'batches', 'busiest', 'cores of PostgreSQL', 'syncs/s'],
       played.map(alone),
     ),

@@ -1,6 +1,6 @@
 /**
- * What would a machine do that is not here? The engine and the group commit that Waypost has, in simulated time, on simulated
- * cores: each piece of work takes what was measured of it. Each cell is a store of its own on the same PostgreSQL.
+ * Simulates a machine that is not available: Waypost's real engine and group commit in simulated time, on simulated cores. Each
+ * operation takes its measured time. Each cell is a separate store on the same PostgreSQL.
  */
 
 import type { Engine } from '../../src/engine/commands.ts';
@@ -16,17 +16,17 @@ import { SeededRandom } from '../../test/support/seeded-random.ts';
 import { SimulatedClock } from '../../test/support/simulated-clock.ts';
 import { Cores, Disk, Thread } from './machine.ts';
 
-/** In milliseconds of CPU, but for the last. */
+/** In milliseconds of CPU, except `commitMs`. */
 export interface Costs {
-  /** Of a worker's thread. Half of it comes with the publish, half with the attempt. */
+  /** CPU of a worker's thread per message: half for the publish, half for the attempt. */
   workerMessage: Millis;
   workerBatch: Millis;
-  /** Of PostgreSQL. */
+  /** CPU of PostgreSQL. */
   postgresMessage: Millis;
   postgresBatch: Millis;
-  /** Of who publishes and who receives, if they share the machine. */
+  /** CPU of the publisher and the receiver, if they share the machine. */
   loadMessage: Millis;
-  /** From the commit of a batch until the worker hears of it: the sync of the WAL, and trips. */
+  /** Time from the commit of a batch until the worker is notified: the WAL sync and network round trips. */
   commitMs: Millis;
 }
 
@@ -34,22 +34,22 @@ export interface Shape {
   cores: number;
   workers: number;
   cells: number;
-  /** Requests under way at each worker, each followed by the next one; ignored with a rate. */
+  /** Concurrent requests at each worker, each followed by the next one; ignored if there is a rate. */
   underWay?: number;
-  /** Messages a second of all together. */
+  /** Messages per second over all workers. */
   perSecond?: number;
-  /** Whether who publishes and who receives is on the same machine. */
+  /** Whether the publisher and the receiver run on the same machine. */
   isLoadHere: boolean;
   costs: Costs;
 }
 
 export interface Played {
   perSecond: number;
-  /** For 1,000 messages. */
+  /** Per 1,000 messages. */
   workerCpuMs: number;
   postgresCpuMs: number;
   batches: number;
-  /** Of the time of the worker that was busy the most. */
+  /** Utilization of the busiest worker, from 0 to 1. */
   busiest: number;
   syncsPerSecond: number;
 }
@@ -77,7 +77,7 @@ export async function play(shape: Shape): Promise<Played> {
 
 interface Worker {
   thread: Thread;
-  /** One for each cell. */
+  /** One per cell. */
   engines: readonly Engine[];
 }
 
@@ -156,7 +156,7 @@ class World {
     });
   }
 
-  /** The store as workers have it. What a batch costs is the worker's and PostgreSQL's before, and the disk's after it. */
+  /** The store of the workers. A batch costs the worker and PostgreSQL CPU time before it runs, and the disk a sync after it. */
   #store(driver: Driver, thread: Thread): Store {
     const { workerBatch, postgresBatch, postgresMessage } = this.#shape.costs;
     return storeOver(driver, undefined, {
@@ -212,7 +212,7 @@ class World {
   }
 }
 
-/** Its accept, and what becomes of it. */
+/** A message takes two commands: accept and settle. */
 const COMMANDS_OF_MESSAGE = 2;
 
 const PROJECT = 1;

@@ -1,9 +1,9 @@
-/** How much is sent until the console's first screen is there, and how soon is it? */
+/** Measures the size and the duration of the first load of the console. */
 import type { Browser } from 'playwright-core';
 import type { Figure } from '../figure.ts';
 import { median } from '../statistics.ts';
 
-/** Each in a browser profile that has nothing cached; medians are reported. */
+/** Each with an empty browser cache; medians are reported. */
 const LOADS = 5;
 
 export async function measureFirstLoad(browser: Browser, url: string): Promise<Figure[]> {
@@ -12,7 +12,7 @@ export async function measureFirstLoad(browser: Browser, url: string): Promise<F
   const of = (name: 'kibibytes' | 'shownMs') => median(loads.map((each) => each[name]));
   return [
     { name: 'first load, over the wire', value: of('kibibytes'), unit: 'KiB' },
-    { name: 'first load, until the overview is shown', value: of('shownMs'), unit: 'ms' },
+    { name: 'first load, until the overview is visible', value: of('shownMs'), unit: 'ms' },
   ];
 }
 

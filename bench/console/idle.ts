@@ -1,4 +1,4 @@
-/** What does an open console cost a server that has nothing to do? */
+/** Measures the CPU that an open console takes on an idle server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { cpuSeconds, type ListeningProcess } from '../child-process.ts';
@@ -8,12 +8,12 @@ const SCREENS = ['overview', 'messages'];
 
 export interface IdleOptions {
   idleSeconds: number;
-  /** Until the first screen has been answered. */
+  /** Time for the first screen to finish loading. */
   quietMs: number;
 }
 
 export async function measureIdle(browser: Browser, server: ListeningProcess, options: IdleOptions): Promise<Figure[]> {
-  const alone = { name: 'without', value: await cpuPercent(server, options) };
+  const alone = { name: 'without a console', value: await cpuPercent(server, options) };
   const figures: Figure[] = [];
   for (const screen of SCREENS) {
     const context = await browser.newContext();
@@ -27,7 +27,7 @@ export async function measureIdle(browser: Browser, server: ListeningProcess, op
   return figures;
 }
 
-/** Of one core. */
+/** Percent of one core. */
 async function cpuPercent(server: ListeningProcess, { idleSeconds, quietMs }: IdleOptions): Promise<number> {
   await sleep(quietMs);
   const before = cpuSeconds(server.pid);

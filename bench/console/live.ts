@@ -1,4 +1,4 @@
-/** What does the live view do to the page that shows it, and to the server that feeds it? */
+/** Measures the effect of the live view on the page that shows it, and on the server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { request } from 'undici';
@@ -9,7 +9,7 @@ import { median, quantile } from '../statistics.ts';
 import { AUTHORIZATION } from './store.ts';
 
 export interface LiveOptions {
-  /** Of each turn at a steady rate. */
+  /** Duration of each measurement at a steady rate. */
   seconds: number;
   /** Messages of each burst. */
   messages: number;
@@ -17,19 +17,19 @@ export interface LiveOptions {
 }
 
 const EVENTS_PER_SECOND = 500;
-/** Entries of the log that a message leaves that is delivered at once: created, active, delivered. */
+/** Log entries of a message that is delivered at once: created, active, delivered. */
 const EVENTS_OF_A_MESSAGE = 3;
 const CLICK_EVERY_MS = 250;
 const LIMIT_MS = 60_000;
 
-/** From a click on a view's button until a frame shows it pressed. */
+/** Records the time from a click on a view button until a frame shows it as pressed. */
 const NOTE_CLICKS = `
   window.clicksMs = [];
   addEventListener('click', ({ timeStamp, target }) => {
     const button = target.closest('button');
-    requestAnimationFrame(function look() {
+    requestAnimationFrame(function check() {
       if (button.getAttribute('aria-pressed') === 'true') window.clicksMs.push(performance.now() - timeStamp);
-      else requestAnimationFrame(look);
+      else requestAnimationFrame(check);
     });
   }, true);
 `;
@@ -44,7 +44,7 @@ export async function measureLive(
   const steady = () =>
     delivered(receiver, Math.round(perSecond * seconds), (all) => publishPaced(target, all, perSecond));
   const burst = () => delivered(receiver, messages, (all) => publishAll(target, all));
-  await burst(); // compiled code and open connections
+  await burst(); // warm-up: compilation and new connections
   const rates = { steady: [] as number[], watched: [] as number[], burst: [] as number[], streamed: [] as number[] };
   const clicksMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
@@ -54,20 +54,20 @@ export async function measureLive(
     rates.streamed.push(await whileStreamed(target.url, burst));
   }
   return [
-    { name: 'a click at 500 events/s, p95', value: quantile(clicksMs, 0.95), unit: 'ms' },
-    { name: 'a click at 500 events/s, longest', value: quantile(clicksMs, 1), unit: 'ms' },
+    { name: 'click at 500 events/s, p95', value: quantile(clicksMs, 0.95), unit: 'ms' },
+    { name: 'click at 500 events/s, max', value: quantile(clicksMs, 1), unit: 'ms' },
     {
-      ...{ name: 'delivered at 500 events/s, messages live in Chromium', value: median(rates.watched) },
+      ...{ name: 'delivery rate at 500 events/s, live view open in Chromium', value: median(rates.watched) },
       ...{ unit: 'messages/s', beside: { name: 'without a viewer', value: median(rates.steady) } },
     },
     {
-      ...{ name: 'delivered of a burst, its live stream read', value: median(rates.streamed) },
+      ...{ name: 'delivery rate of a burst, live stream open', value: median(rates.streamed) },
       ...{ unit: 'messages/s', beside: { name: 'without a reader', value: median(rates.burst) } },
     },
   ];
 }
 
-/** Messages a second, from the first publish to the last arrival. */
+/** Messages per second, from the first publish to the last arrival. */
 async function delivered(
   receiver: Receiver,
   messages: number,
@@ -80,7 +80,7 @@ async function delivered(
   return messages / (Number(lastArrivalNs - startedNs) / 1e9);
 }
 
-/** With somebody who goes to and fro between two views of the list as it grows. */
+/** Runs `work` while a user switches between two views of the growing list. */
 async function whileWatched<T>(browser: Browser, url: string, clicksMs: number[], work: () => Promise<T>): Promise<T> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -105,7 +105,7 @@ async function clickUntil(page: Page, isOver: () => boolean): Promise<void> {
   }
 }
 
-/** With a reader that does nothing with what it reads. */
+/** Runs `work` while a client reads the live stream and discards it. */
 async function whileStreamed<T>(url: string, work: () => Promise<T>): Promise<T> {
   const ending = new AbortController();
   const { body } = await request(`${url}/v2/waypost/live`, {
@@ -113,7 +113,7 @@ async function whileStreamed<T>(url: string, work: () => Promise<T>): Promise<T>
     signal: ending.signal,
     bodyTimeout: 0,
   });
-  body.on('error', () => {}); // it is ended from here
+  body.on('error', () => {}); // aborted below
   body.resume();
   try {
     return await work();

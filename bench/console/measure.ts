@@ -1,4 +1,4 @@
-/** What the console costs whoever looks at it, and the server: all in Chromium, at one server with much in its store. */
+/** Measures what the console costs its user and the server: in Chromium, with one server that has a large store. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,17 +23,17 @@ export interface ConsoleOptions {
   /** Stored before anything is measured. */
   messages: number;
   runs: number;
-  /** Pages read of each list. */
+  /** Pages that are read per list. */
   pages: number;
-  /** At most as many as are stored. */
+  /** At most the number of stored messages. */
   scrolledRows: number;
-  /** Of each turn at 500 events a second. */
+  /** Duration of each measurement at 500 events per second. */
   liveSeconds: number;
   burstMessages: number;
-  /** Turns of the live view, each with and without it; medians are reported. */
+  /** Rounds of the live view, each with and without it; medians are reported. */
   rounds: number;
   idleSeconds: number;
-  /** Until what has just begun is quiet. */
+  /** Time for a just opened page to become idle. */
   quietMs: number;
   onFigure?: (figure: Figure) => void;
 }

@@ -1,13 +1,13 @@
-/** How smoothly does a long list of messages scroll? */
+/** Measures how smoothly a long list of messages scrolls. */
 import type { Browser, Page } from 'playwright-core';
 import type { Figure } from '../figure.ts';
 
 const WHEEL_PX = 400;
 const WHEEL_TURNS_MAX = 200;
-/** Passed by a turn. */
+/** Rows that one wheel turn scrolls past. */
 const ROWS_A_TURN = 10;
 
-/** Frames that the page's own thread draws, which a browser without a display gives 60 times a second. */
+/** Counts the frames of the page's main thread; a headless browser draws up to 60 per second. */
 const COUNT_FRAMES = `
   window.frames = 0;
   window.countedFrom = performance.now();
@@ -25,19 +25,19 @@ export async function measureScrolling(browser: Browser, url: string, rows: numb
   await page.getByRole('table', { name: 'Messages' }).hover();
   await loadRows(page, rows);
   await page.evaluate(COUNT_FRAMES);
-  const turns = Math.min(WHEEL_TURNS_MAX, Math.floor(rows / ROWS_A_TURN)); // beyond the first row nothing moves
+  const turns = Math.min(WHEEL_TURNS_MAX, Math.floor(rows / ROWS_A_TURN)); // at the first row, scrolling ends
   for (let turn = 0; turn < turns; turn += 1) await page.mouse.wheel(0, -WHEEL_PX);
   const value = Number(await page.evaluate(FRAMES_PER_SECOND));
   await context.close();
-  return [{ name: `${rows} messages, while the wheel turns`, value, unit: 'frames/s' }];
+  return [{ name: `scrolling ${rows} messages`, value, unit: 'frames/s' }];
 }
 
-/** Goes to the end again and again: each time a page more is read. Evaluates nothing in the page's own name, which its policy refuses. */
+/** Scrolls to the end repeatedly, which loads one more page each time. `evaluate` avoids an inline script, which the page's policy rejects. */
 function loadRows(page: Page, rows: number): Promise<unknown> {
-  return page.evaluate(`new Promise((resolve) => (function onwards() {
+  return page.evaluate(`new Promise((resolve) => (function next() {
     const table = document.querySelector('[role=table][aria-label=Messages]');
     if (Number(table.getAttribute('aria-rowcount')) > ${rows}) return resolve();
     table.parentElement.scrollTop = table.parentElement.scrollHeight;
-    setTimeout(onwards, 20);
+    setTimeout(next, 20);
   })())`);
 }

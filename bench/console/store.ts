@@ -1,4 +1,4 @@
-/** Fills a server with what a console's lists are read from. */
+/** Fills a server with data for the lists of the console. */
 import { request } from 'undici';
 import { delayedItem, storeInBatches } from '../batches.ts';
 import type { ListeningProcess } from '../child-process.ts';
@@ -12,17 +12,17 @@ export interface Stored {
 
 export const AUTHORIZATION = `Bearer ${DEVELOPMENT_TOKEN}`;
 
-/** Nobody listens there. */
+/** No server listens on this port. */
 const NOWHERE = 'http://127.0.0.1:1/';
-/** As many queues as a project may have. */
+/** The maximum number of queues of a project. */
 const LANES = 100;
-/** So few messages have each label that a list of one is hard to find. */
+/** Few messages share a label, so that a list of one label is expensive. */
 const MESSAGES_OF_A_LABEL = 10;
-/** One in so many has failed; each was attempted once. */
+/** The share of failed messages: one in this many. Each was attempted once. */
 const FAILED_OF = 100;
 const FAILED_MAX = 2_000;
 
-/** Most messages wait for days, some in paused queues, some under flow-control keys; some have failed. All runs wait. */
+/** Most messages are delayed for days, some are in paused queues or have flow-control keys, and some have failed. All runs are delayed. */
 export async function fillStore(server: ListeningProcess, { messages, runs }: Stored): Promise<void> {
   const failed = Math.min(FAILED_MAX, Math.ceil(messages / FAILED_OF));
   for (let nth = 0; nth < LANES; nth += 1) {
@@ -53,9 +53,9 @@ async function ask(
   body: string,
   headers: Record<string, string> = { 'content-type': 'application/json' },
 ): Promise<void> {
-  const answer = await request(`${server.url}${path}`, {
+  const response = await request(`${server.url}${path}`, {
     ...{ method, body, headers: { authorization: AUTHORIZATION, ...headers } },
   });
-  const text = await answer.body.text();
-  if (answer.statusCode > 299) throw new Error(`${method} ${path}: ${answer.statusCode} ${text}`);
+  const text = await response.body.text();
+  if (response.statusCode > 299) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
 }

@@ -1,4 +1,4 @@
-/** How long does `GET /healthz` take while others ask for large answers, 200 requests at a time on each of 200 connections? */
+/** Measures `GET /healthz` while other clients request large responses: 200 pipelined requests on each of 200 connections. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -15,19 +15,19 @@ import { AUTHORIZATION } from './requests.ts';
 
 export interface AnswersOptions {
   connections: number;
-  /** Requests that each connection sends at once. */
+  /** Pipelined requests per connection. */
   requests: number;
-  /** How long is measured, of each route. */
+  /** Duration of the measurement per route. */
   seconds: number;
-  /** Objects of each kind that the lists show. */
+  /** Stored objects of each kind. */
   objects: number;
-  /** The folder of the checkout that is measured; default: this one. */
+  /** The folder of the checkout to measure; default: this one. */
   program?: string;
 }
 
 export const DEFAULT_ANSWERS: AnswersOptions = { connections: 200, requests: 200, seconds: 8, objects: 500 };
 
-/** Every route whose answer can be larger than 16 KiB, but for those with one stored body. */
+/** Every route whose response can exceed 16 KiB, except those that return a single stored body. */
 const ROUTES = [
   '/docs',
   '/openapi.json',
@@ -43,10 +43,10 @@ const ROUTES = [
   '/v2/waypost/live/entries',
 ];
 
-/** A project may have this many by default. */
+/** The default limit of a project. */
 const GROUPS_MAX = 100;
 const PROBE_EVERY_MS = 20;
-/** Nobody listens there. */
+/** No server listens on this port. */
 const URL_TEXT = 'http://127.0.0.1:1/';
 
 export async function measureAnswers(options: AnswersOptions, onFigure: (figure: Figure) => void): Promise<void> {
@@ -61,7 +61,7 @@ export async function measureAnswers(options: AnswersOptions, onFigure: (figure:
       const waits = await probesDuring(server.url, route, options);
       const name = `healthz during a flood of ${route} (${Math.round(bytes / 1024)} KiB)`;
       onFigure({ name: `${name}, p50`, value: quantile(waits, 0.5), unit: 'ms' });
-      onFigure({ name: `${name}, longest`, value: quantile(waits, 1), unit: 'ms' });
+      onFigure({ name: `${name}, max`, value: quantile(waits, 1), unit: 'ms' });
     }
   } finally {
     await server.end('SIGKILL');
@@ -75,7 +75,7 @@ async function fill(url: string, objects: number): Promise<void> {
   const post = async (target: string, json: unknown): Promise<void> => {
     const headers = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
     const { ok, status } = await fetch(`${url}${target}`, { method: 'POST', headers, body: JSON.stringify(json) });
-    if (!ok) throw new Error(`${target} was answered ${status}`);
+    if (!ok) throw new Error(`${target} failed with status ${status}`);
   };
   const item = { destination: URL_TEXT, body };
   await post(
@@ -99,7 +99,7 @@ async function fill(url: string, objects: number): Promise<void> {
   }
 }
 
-/** A day of them, each with counts in every bucket, as one answer has at most. */
+/** Adds a day of minutes with counts in every bucket: the most that one response has. */
 async function addMinutes(path: string): Promise<void> {
   const onFatal = (error: Error): void => {
     throw error;
@@ -115,9 +115,9 @@ async function addMinutes(path: string): Promise<void> {
 }
 
 async function answerBytes(url: string, route: string): Promise<number> {
-  const answer = await fetch(`${url}${route}`, { headers: { authorization: AUTHORIZATION } });
-  if (!answer.ok) throw new Error(`${route} was answered ${answer.status}`);
-  return (await answer.arrayBuffer()).byteLength;
+  const response = await fetch(`${url}${route}`, { headers: { authorization: AUTHORIZATION } });
+  if (!response.ok) throw new Error(`${route} failed with status ${response.status}`);
+  return (await response.arrayBuffer()).byteLength;
 }
 
 async function probesDuring(url: string, route: string, options: AnswersOptions): Promise<number[]> {
@@ -141,7 +141,7 @@ async function probesDuring(url: string, route: string, options: AnswersOptions)
   }
 }
 
-/** On a connection of its own. */
+/** Uses its own connection. */
 function probe(url: string): Promise<number> {
   const startedAt = performance.now();
   return new Promise((resolve, reject) => {

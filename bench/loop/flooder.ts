@@ -1,13 +1,13 @@
 /**
- * A process that sends pipelined requests over many connections, as fast as they are taken, and replaces closed connections. With
- * a fourth argument each connection sends that many requests, once.
+ * A process that sends pipelined requests over many connections, as fast as they are accepted, and replaces closed connections. With
+ * a fourth argument, each connection sends that many requests, once.
  */
 import { connect } from 'node:net';
 
 const [port = '', connections = '', request = '', once] = process.argv.slice(2);
-/** What one connection writes at a time. */
+/** Bytes per write on a connection. */
 const BURST_BYTES = 256 * 1024;
-/** Between the end of one connection and the begin of the next in its place. */
+/** Delay before a closed connection is replaced. */
 const PAUSE_MS = 5;
 
 const one = Buffer.from(request, 'latin1');

@@ -1,4 +1,4 @@
-/** How long does a publisher with a token wait while others, without one, send as many requests as the network takes? */
+/** Measures the latency of a publisher with a token while clients without one send as many requests as the network accepts. */
 import { fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { AUTHORIZATION } from './requests.ts';
 export interface FloodOptions {
   connections: number;
   seconds: number;
-  /** The folder of the checkout that is measured; default: this one. */
+  /** The folder of the checkout to measure; default: this one. */
   program?: string;
 }
 
@@ -29,17 +29,17 @@ const FLOODS: readonly (readonly [name: string, request: string])[] = [
     'POST with a bad token',
     `POST /v2/batch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer nope\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
   ],
-  ['GET of what is public', 'GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n'],
+  ['GET of a public route', 'GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n'],
 ];
 
 export async function measureFloods(options: FloodOptions, onFigure: (figure: Figure) => void): Promise<Figure[]> {
   const figures: Figure[] = [];
-  for (const [name, flood] of [['nothing', ''] as const, ...FLOODS]) {
+  for (const [name, flood] of [['no requests', ''] as const, ...FLOODS]) {
     const waits = await publishWaitsMs(flood, options);
     for (const [part, share] of [
       ['p50', 0.5],
       ['p99', 0.99],
-      ['longest', 1],
+      ['max', 1],
     ] as const) {
       const value = quantile(waits, share);
       const figure: Figure = { name: `publish during a flood of ${name}, ${part}`, value, unit: 'ms' };
@@ -61,7 +61,7 @@ async function publishWaitsMs(flood: string, { connections, seconds, program }: 
       body: 'x',
     });
     await body.dump();
-    if (statusCode !== 200) throw new Error(`a publish was answered ${statusCode}`);
+    if (statusCode !== 200) throw new Error(`a publish failed with status ${statusCode}`);
     return performance.now() - startedAt;
   };
   for (let nth = 0; nth < 200; nth += 1) await publish();

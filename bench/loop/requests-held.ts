@@ -1,4 +1,4 @@
-/** How long does one request hold the event loop of the server? */
+/** Measures how long a single request blocks the server's event loop. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
@@ -12,19 +12,19 @@ import { AUTHORIZATION, type HeavyRequest, heavyBatches, heavyBodies, heavyHeads
 export interface HeldLoop {
   name: string;
   status: number;
-  /** The longest that nothing else had its turn, from the request until a moment after its answer. */
+  /** The longest block of the event loop, from the request until a moment after its response. */
   heldMs: number;
   tookMs: number;
   answer: string;
 }
 
-/** Longer than this one request is not to hold the loop. */
+/** The maximum time that one request may block the event loop. */
 export const HELD_MS_MAX = 50;
 
-/** A shared machine takes the processor away for tens of milliseconds, so the least of these counts. */
+/** On a shared machine a process may be descheduled for tens of milliseconds, so the minimum of these counts. */
 const TRIES_MAX = 3;
 
-/** Compiled code first. */
+/** Requests that compile the code first. */
 const WARM_UP = 200;
 const SMALL: HeavyRequest = {
   name: 'a small publish',
@@ -34,7 +34,7 @@ const SMALL: HeavyRequest = {
   body: 'x',
 };
 
-/** Until what was accepted is with the store. */
+/** Time for accepted messages to be stored. */
 const AFTERWARDS_MS = 150;
 
 export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}): Promise<HeldLoop[]> {
@@ -66,7 +66,7 @@ export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}
 }
 
 async function heldBy(url: string, watch: string, request: HeavyRequest): Promise<HeldLoop> {
-  await longestMs(watch); // what happened before counts no more
+  await longestMs(watch); // resets the maximum
   const startedAt = performance.now();
   const { status, answer } = await send(url, request);
   const tookMs = performance.now() - startedAt;
@@ -78,7 +78,7 @@ async function longestMs(watch: string): Promise<number> {
   return Number(await text(connect(watch)));
 }
 
-/** Answers 0 when the connection was closed instead. */
+/** Resolves with status 0 if the connection was closed instead. */
 export function send(
   url: string,
   { method, target, headers, body, isChunked }: HeavyRequest,

@@ -1,6 +1,6 @@
 /**
- * The requests of allowed size that give the event loop the most to do: large bodies, and small ones in which there is as
- * much of something as fits. Each with a valid token; most are refused.
+ * The requests of allowed size that take the most event-loop time: large bodies, and small ones with as many elements as fit.
+ * All have a valid token; most are rejected.
  */
 import { randomBytes } from 'node:crypto';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
@@ -11,12 +11,12 @@ export interface HeavyRequest {
   target: string;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
-  /** Sent without its length. */
+  /** Sent without a Content-Length. */
   isChunked?: boolean;
 }
 
 const MIB = 1024 ** 2;
-/** Nobody listens there; and nothing is tried before everything is measured. */
+/** No server listens on this port, and the delay keeps attempts out of the measurement. */
 const URL_TEXT = 'http://127.0.0.1:1/';
 const LATER = { 'Upstash-Delay': '1h' };
 
@@ -24,7 +24,7 @@ function batch(name: string, json: string | Buffer, isChunked = false): HeavyReq
   return { name: `batch: ${name}`, method: 'POST', target: '/v2/batch', body: json, isChunked };
 }
 
-/** A batch of `count` items, each with `body`, which is JSON text already. */
+/** A batch of `count` items with the same `body`, which is already JSON text. */
 function bodies(count: number, body: string, headers: object = LATER): string {
   const item = `{"destination":"${URL_TEXT}","headers":${JSON.stringify(headers)},"body":"${body}"}`;
   return `[${Array.from({ length: count }, () => item).join(',')}]`;
@@ -42,7 +42,7 @@ function lines(count: number, name: string, value = 'v'): Record<string, string>
   return Object.fromEntries(Array.from({ length: count }, (_, nth) => [`${name}${nth}`, value]));
 }
 
-/** Made one after the other: together they would be gigabytes. */
+/** A generator, since all requests together would take gigabytes of memory. */
 export function* heavyBatches(): Generator<HeavyRequest> {
   const withHeaders = (headers: object) => JSON.stringify([{ destination: URL_TEXT, headers }]);
   yield batch('an item with 400,000 headers to forward', withHeaders(manyHeaders(400_000, 'Upstash-Forward-')));
@@ -72,26 +72,26 @@ export function* heavyBatches(): Generator<HeavyRequest> {
   yield batch('9 bodies of 10 MiB', bodies(9, fill('x', 10 * MIB)));
   yield batch('9 bodies of 10 MiB, chunked', bodies(9, fill('x', 10 * MIB)), true);
   yield batch(
-    '9 bodies of 10 MiB, by content',
+    '9 bodies of 10 MiB, content-based deduplication',
     bodies(9, fill('x', 10 * MIB), { ...LATER, 'Upstash-Content-Based-Deduplication': 'true' }),
   );
   yield batch('16 MiB of escapes in each of 6 bodies', bodies(6, fill('\\u00e9', 16 * MIB)));
-  yield batch('9 bodies beyond ASCII', bodies(9, fill('\u00e9', 5 * MIB)));
+  yield batch('9 non-ASCII bodies', bodies(9, fill('\u00e9', 5 * MIB)));
   yield batch('900 bodies of 100 KiB', bodies(900, fill('x', 0.1 * MIB)));
   yield batch('1,000 items', bodies(1_000, 'x'));
   yield batch('a million empty objects', `[${fill('{},', 3_000_000)}{}]`);
   yield batch('99 MiB of opening brackets', fill('[', 99 * MIB));
   yield batch('900,000 nested arrays', `${fill('[', 900_000)}${fill(']', 900_000)}`);
-  yield batch('99 MiB of blanks', `[${fill(' ', 99 * MIB)}]`);
-  yield batch('99 MiB of one text', `["${fill('x', 99 * MIB)}"]`);
-  yield batch('99 MiB of one number', `[${fill('1', 99 * MIB)}]`);
-  yield batch('99 MiB that never end', `["${fill('x', 99 * MIB)}`);
+  yield batch('99 MiB of spaces', `[${fill(' ', 99 * MIB)}]`);
+  yield batch('one string of 99 MiB', `["${fill('x', 99 * MIB)}"]`);
+  yield batch('one number of 99 MiB', `[${fill('1', 99 * MIB)}]`);
+  yield batch('an unterminated string of 99 MiB', `["${fill('x', 99 * MIB)}`);
   yield batch('900,000 different members', JSON.stringify([manyHeaders(900_000, 'm')]));
   yield batch(
-    'a member of 1,000,000 lines',
+    'a header with 900,000 values',
     JSON.stringify([{ destination: URL_TEXT, headers: { a: Array.from({ length: 900_000 }, () => 'v') } }]),
   );
-  yield batch('99 MiB of bytes', randomBytes(99 * MIB));
+  yield batch('99 MiB of random bytes', randomBytes(99 * MIB));
   yield { ...batch('1,000 runs', bodies(1_000, 'x')), target: '/v2/batch/trigger' };
 }
 
@@ -107,8 +107,11 @@ export function* heavyBodies(): Generator<HeavyRequest> {
   const body = randomBytes(10 * MIB);
   yield publish('10 MiB', { body });
   yield publish('10 MiB, chunked', { body, isChunked: true });
-  yield publish('10 MiB, by content', { body, headers: { ...LATER, 'Upstash-Content-Based-Deduplication': 'true' } });
-  yield publish('10 MiB to nobody', { body, headers: {} });
+  yield publish('10 MiB, content-based deduplication', {
+    body,
+    headers: { ...LATER, 'Upstash-Content-Based-Deduplication': 'true' },
+  });
+  yield publish('10 MiB to a closed port', { body, headers: {} });
   const run = {
     'Upstash-Workflow-Init': 'true',
     'Upstash-Workflow-RunId': 'wfr_heavy',
@@ -175,7 +178,7 @@ export function* heavyJson(): Generator<HeavyRequest> {
     ['nested arrays', `${fill('[', JSON_BYTES / 2)}${fill(']', JSON_BYTES / 2)}`],
     ['nested objects', `${fill('{"a":', JSON_BYTES / 6)}1${fill('}', JSON_BYTES / 6 - 10)}`],
     ['different members', JSON.stringify(manyHeaders(20_000, 'm'))],
-    ['one member again and again', `{${fill('"a":1,', JSON_BYTES - 10)}"a":1}`],
+    ['a repeated member', `{${fill('"a":1,', JSON_BYTES - 10)}"a":1}`],
     [
       'many ids',
       JSON.stringify({
@@ -183,7 +186,7 @@ export function* heavyJson(): Generator<HeavyRequest> {
         dlqIds: Array.from({ length: 10_000 }, (_, nth) => `${nth}`),
       }),
     ],
-    ['many ids of the dead', JSON.stringify({ dlqIds: Array.from({ length: 30_000 }, (_, nth) => `${nth}`) })],
+    ['many DLQ ids', JSON.stringify({ dlqIds: Array.from({ length: 30_000 }, (_, nth) => `${nth}`) })],
     ['many labels', JSON.stringify({ label: Array.from({ length: 20_000 }, (_, nth) => `l${nth}`) })],
     [
       'many endpoints',
@@ -238,7 +241,7 @@ export function* heavyHeads(): Generator<HeavyRequest> {
     ['labels', `label=${fill('a,', TARGET_BYTES)}b`],
     ['repeated', fill('label=a&', TARGET_BYTES)],
     ['ids', `messageIds=${Array.from({ length: 10_000 }, (_, nth) => nth).join(',')}`],
-    ['ids of the dead', `dlqIds=${Array.from({ length: 10_000 }, (_, nth) => nth).join(',')}`],
+    ['DLQ ids', `dlqIds=${Array.from({ length: 10_000 }, (_, nth) => nth).join(',')}`],
     ['names', Array.from({ length: 9_000 }, (_, nth) => `n${nth}=`).join('&')],
     ['escapes', `label=${fill('%61', TARGET_BYTES)}`],
     ['escaped names', fill('%6Cabel=a&', TARGET_BYTES)],

@@ -1,6 +1,6 @@
 /**
- * Loaded into a server before its own code: how long has its event loop been held since somebody last asked? Answers over
- * the socket that `WAYPOST_LOOP_WATCH` names, from the loop that is watched.
+ * Preloaded into a server to measure the longest block of its event loop since the last request. It responds on the socket that
+ * `WAYPOST_LOOP_WATCH` names, from the measured loop itself.
  */
 import { createServer } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

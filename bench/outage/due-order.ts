@@ -1,16 +1,16 @@
-/** Did an origin get its messages in the order of their due times? */
+/** Checks whether an origin received its messages in the order of their due times. */
 
 interface Backlog {
   origin: number;
-  /** How many origins there are; message n is for origin n modulo that. */
+  /** The number of origins; message n goes to origin n modulo this. */
   origins: number;
   dueOf: (messageNumber: number) => number;
 }
 
-/** The most messages of the origin that one of it overtook: due earlier than it, arrived later. */
+/** The maximum number of messages of the origin that a single one overtook: due earlier, but arrived later. */
 export function overtakenMax(arrivalsNs: BigUint64Array, { origin, origins, dueOf }: Backlog): number {
   const arrivals: { atNs: bigint; due: number }[] = [];
-  /** By due time: how many have not arrived. */
+  /** By due time: the number that have not arrived. */
   const waiting: number[] = [];
   for (let nth = origin; nth < arrivalsNs.length; nth += origins) {
     const due = dueOf(nth);

@@ -1,9 +1,9 @@
 /**
- * What happens after an outage? Messages of many origins and projects fell due while the server was down. When it starts, one
- * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
- * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
- * Beside them messages go through a null relay, which has nothing to do with the backlog: what they wait is the machine's part.
- * What it is compared with, the best rate and the idle server, is measured before and after it: machines change their speed.
+ * Measures the recovery after an outage. Messages of many origins and projects became due while the server was down. When it starts,
+ * one origin is down, one is slow, and new messages come from projects without a backlog: half of them due at once, half a
+ * second later. The backlog is stored through the API before the server is stopped; the benchmark then waits for its due time.
+ * At the same time messages go through a null relay, which has no backlog: their latency shows the machine's part.
+ * The reference figures, the best rate and the idle server, are measured before and after, since the speed of machines varies.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,14 +27,14 @@ export interface OutageOptions {
   messages: number;
   origins: number;
   projects: number;
-  /** So long the messages' due times are apart, in seconds. */
+  /** The due times of the backlog are spread over this many seconds. */
   dueSeconds: number;
-  /** How long the origin stays down that is down when the server starts. */
+  /** How long the origin that is down stays down after the start of the server. */
   downMs: number;
   freshPerSecond: number;
-  /** How long the latency of the same messages is measured without a backlog, in all. */
+  /** Total time for which the latency of new messages is measured without a backlog. */
   idleSeconds: number;
-  /** Of the burst that says how many messages a second the machine does at best. */
+  /** Messages of the burst that measures the best rate of the machine. */
   burstMessages: number;
   /** Whether workers are on PostgreSQL. */
   isPostgres: boolean;
@@ -54,16 +54,16 @@ export const DEFAULT_OUTAGE = {
 
 export interface OutageReport {
   figures: Figure[];
-  /** The most requests under way at the slow origin, by second since its first. */
+  /** The maximum number of concurrent requests at the slow origin, by second since its first request. */
   slowRise: number[];
   lost: number;
 }
 
-/** Messages that are stored in a second, at least: by this they have a time that has not come when all are stored. */
+/** The minimum rate of storing, in messages per second. It determines due times that are still in the future when all are stored. */
 const STORED_PER_SECOND = { embedded: 15_000, postgres: 5_000 };
 const FRESH_DELAY_S = 1;
 const RELAY = fileURLToPath(new URL('../null-relay.ts', import.meta.url));
-/** A publish that falls due in the longest drain that is waited for. */
+/** Maximum duration of the recovery. */
 const FRESH_SECONDS_MAX = 1_800;
 const RETRIES = { 'Upstash-Retries': '5', 'Upstash-Retry-Delay': '4000' };
 
@@ -142,7 +142,7 @@ interface Best {
   cpuMs: number;
 }
 
-/** What the machine does at best in this hour: messages from publish to arrival, 64 under way. */
+/** Measures the best rate of the machine: messages from publish to arrival, with 64 concurrent requests. */
 async function measureBurst(
   server: ListeningProcess,
   token: string,
@@ -152,7 +152,7 @@ async function measureBurst(
 ): Promise<Best> {
   const target: LoadTarget = { peers: 'bare', url: server.url, token, destination: `${receiver.url}/` };
   await receiver.expect(burstMessages);
-  await publishAll(target, burstMessages); // compiled code
+  await publishAll(target, burstMessages); // warm-up: compilation
   await receiver.complete(60_000);
   await receiver.expect(burstMessages);
   const cpu = startCpuMeter(parties);
@@ -165,7 +165,7 @@ async function measureBurst(
   };
 }
 
-/** Publishes the backlog with due times that have not come, and returns the first of them, in seconds since 1970. */
+/** Publishes the backlog with future due times, and returns the first one, in Unix seconds. */
 async function store(
   server: ListeningProcess,
   tokens: readonly string[],
@@ -185,18 +185,19 @@ async function store(
       };
     });
   }
-  if (Date.now() >= firstDueS * 1_000) throw new Error('the first messages fell due before the last were stored');
+  if (Date.now() >= firstDueS * 1_000)
+    throw new Error('the first messages became due before the last ones were stored');
   return firstDueS;
 }
 
 interface Latencies {
-  /** From publish to arrival. */
+  /** From publish to arrival, for messages without a delay. */
   atOnceMs: number[];
-  /** From the time that was asked for to arrival. */
+  /** From the requested time to arrival, for delayed messages. */
   delayedMs: number[];
-  /** From publish to arrival through the relay. */
+  /** From publish to arrival, through the relay. */
   relayedMs: number[];
-  /** Through Waypost. */
+  /** Messages through Waypost. */
   messages: number;
   missing: number;
 }
@@ -215,7 +216,7 @@ function freshTo(
   return { target: { peers: 'bare', url, token, destination: `${receiver.url}/`, headers }, receiver };
 }
 
-/** What projects without a backlog publish: one for at once, the other for a second later; and what goes through the relay. */
+/** Publishes for projects without a backlog: one due at once, the other a second later; and through the relay. */
 class FreshMessages {
   readonly #streams: readonly [Stream, Stream, Stream];
   readonly #perSecond: number;
@@ -270,14 +271,14 @@ function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: 
       name,
       value: quantile(ms(beside), q),
       unit: 'ms',
-      beside: { name: 'idle before and after', value: quantile(ms(idle), q) },
+      beside: { name: 'idle, before and after', value: quantile(ms(idle), q) },
     });
-  p99('fresh messages, publish to arrival, p50', ({ atOnceMs }) => atOnceMs, 0.5);
-  p99('fresh messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
-  p99('fresh messages with a delay, from its end to arrival, p50', ({ delayedMs }) => delayedMs, 0.5);
-  p99('fresh messages with a delay, from its end to arrival, p99', ({ delayedMs }) => delayedMs);
-  p99('through a null relay beside it, publish to arrival, p50', ({ relayedMs }) => relayedMs, 0.5);
-  p99('through a null relay beside it, publish to arrival, p99', ({ relayedMs }) => relayedMs);
+  p99('new messages, publish to arrival, p50', ({ atOnceMs }) => atOnceMs, 0.5);
+  p99('new messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
+  p99('new delayed messages, due time to arrival, p50', ({ delayedMs }) => delayedMs, 0.5);
+  p99('new delayed messages, due time to arrival, p99', ({ delayedMs }) => delayedMs);
+  p99('null relay at the same time, publish to arrival, p50', ({ relayedMs }) => relayedMs, 0.5);
+  p99('null relay at the same time, publish to arrival, p99', ({ relayedMs }) => relayedMs);
 }
 
 interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds'> {
@@ -285,7 +286,7 @@ interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds
   drainedCpu: Record<string, number>;
 }
 
-/** Of the origins that are neither slow nor down: the others take the time that they take. */
+/** Reports the origins that are neither slow nor down. */
 function noteDrain(
   note: (figure: Figure) => void,
   { arrivalsNs, underWayMax, unansweredMax, repeated }: OriginsReport,
@@ -301,33 +302,33 @@ function noteDrain(
   note({ name: 'from the start to the first arrival', value: Number(firstNs - startedNs) / 1e9, unit: 's' });
   note({ name: 'from the first arrival until the backlog is delivered', value: seconds, unit: 's' });
   note({
-    name: 'delivered, fresh messages included',
+    name: 'delivery rate, including new messages',
     value: delivered / seconds,
     unit: 'messages/s',
-    beside: { name: 'bursts before and after', value: median(best.map(({ perSecond }) => perSecond)) },
+    beside: { name: 'bursts, before and after', value: median(best.map(({ perSecond }) => perSecond)) },
   });
   note({
     name: 'CPU for 1,000 messages',
     value: (sum(drainedCpu) / delivered) * 1e6,
     unit: 'ms',
-    beside: { name: 'bursts before and after', value: median(best.map(({ cpuMs }) => cpuMs)) },
+    beside: { name: 'bursts, before and after', value: median(best.map(({ cpuMs }) => cpuMs)) },
   });
   const dueOf = (nth: number) => Math.floor((nth / messages) * dueSeconds);
   const overtaken = Array.from({ length: origins }, (_, origin) =>
     origin === DOWN ? 0 : overtakenMax(arrivalsNs, { origin, origins, dueOf }),
   );
   note({
-    name: 'due earlier at one origin and arrived later, at most',
+    name: 'overtaken messages at one origin, max',
     value: Math.max(...overtaken),
     unit: 'messages',
   });
-  note({ name: 'the same, median of the origins', value: median(overtaken), unit: 'messages' });
-  note({ name: 'under way at one origin, at most', value: underWayMax, unit: 'messages' });
-  note({ name: 'the same before it has answered', value: unansweredMax, unit: 'messages' });
-  note({ name: 'arrived again', value: repeated, unit: 'messages' });
+  note({ name: 'overtaken messages, median of the origins', value: median(overtaken), unit: 'messages' });
+  note({ name: 'concurrent requests at one origin, max', value: underWayMax, unit: 'messages' });
+  note({ name: 'concurrent requests before its first response, max', value: unansweredMax, unit: 'messages' });
+  note({ name: 'repeated arrivals', value: repeated, unit: 'messages' });
 }
 
-/** Reads the memory twice a second until it is asked what it was. */
+/** Samples the memory twice a second until `read`. */
 function watchMemory(server: ListeningProcess): { read(): Figure[] } {
   const samples: number[] = [];
   const timer = setInterval(() => samples.push(residentMebibytes(server.pid)), 500);
@@ -336,7 +337,7 @@ function watchMemory(server: ListeningProcess): { read(): Figure[] } {
       clearInterval(timer);
       const at = (share: number) => samples[Math.floor((samples.length - 1) * share)] ?? Number.NaN;
       return [
-        { name: 'RSS, at most', value: Math.max(...samples), unit: 'MiB' },
+        { name: 'RSS, peak', value: Math.max(...samples), unit: 'MiB' },
         {
           name: 'RSS when the backlog is delivered',
           value: at(1),

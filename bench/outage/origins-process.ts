@@ -1,32 +1,32 @@
-/** The parent's side of `origins.ts`. */
+/** Starts and controls the process of `origins.ts`. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** Refuses connections until it is told to be up. */
+/** Refuses connections until the command `up`. */
 export const DOWN = 0;
-/** Answers after two seconds. */
+/** Responds after two seconds. */
 export const SLOW = 1;
 
 export type OriginsCommand = { kind: 'expect'; messages: number } | { kind: 'up' } | { kind: 'report' };
 
 export interface OriginsReport {
   missing: number;
-  /** Arrivals beyond the first of each message. */
+  /** Arrivals of messages that had already arrived. */
   repeated: number;
-  /** By message number: CLOCK_MONOTONIC of its first arrival; 0 for one that has not arrived. */
+  /** By message number: CLOCK_MONOTONIC of its first arrival; 0 if it has not arrived. */
   arrivalsNs: BigUint64Array;
-  /** The most requests that one origin had under way at a time, and the most before it had answered any. */
+  /** The maximum number of concurrent requests of one origin, overall and before its first response. */
   underWayMax: number;
   unansweredMax: number;
-  /** At the slow origin: the most requests under way, by second since its first. */
+  /** Maximum number of concurrent requests at the slow origin, by second since its first request. */
   slowRise: number[];
 }
 
 export type OriginsEvent =
   | { kind: 'listening'; urls: string[] }
   | { kind: 'ready' }
-  /** All messages of origins that are neither slow nor down have arrived. */
+  /** All messages for origins that are neither slow nor down have arrived. */
   | { kind: 'drained' }
   | { kind: 'complete' }
   | ({ kind: 'report' } & OriginsReport);
@@ -34,9 +34,9 @@ export type OriginsEvent =
 export interface Origins {
   pid: number;
   urls: readonly string[];
-  /** `drained` and `complete` resolve when such events come. */
+  /** `drained` and `complete` resolve on the events of these names. */
   expect(messages: number): Promise<{ drained: Promise<void>; complete: Promise<void> }>;
-  /** Lets the origin that is down listen. */
+  /** Starts the origin that is down. */
   up(): void;
   report(): Promise<OriginsReport>;
   end(): Promise<void>;
@@ -49,15 +49,15 @@ export async function startOrigins(count: number): Promise<Origins> {
   const exited = once(child, 'exit');
   const next = <K extends OriginsEvent['kind']>(kind: K) =>
     new Promise<Extract<OriginsEvent, { kind: K }>>((resolve) => {
-      child.on('message', function hear(event: OriginsEvent) {
+      child.on('message', function onMessage(event: OriginsEvent) {
         if (event.kind !== kind) return;
-        child.off('message', hear);
+        child.off('message', onMessage);
         resolve(event as Extract<OriginsEvent, { kind: K }>);
       });
     });
   const send = (command: OriginsCommand) => child.send(command);
   const early = exited.then(() => {
-    throw new Error('the origins ended before they listened');
+    throw new Error('the origins process exited before it listened');
   });
   const { urls } = await Promise.race([next('listening'), early]);
   return {

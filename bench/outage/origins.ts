@@ -1,17 +1,17 @@
 /**
- * The endpoints of an outage: `node bench/outage/origins.ts <how many>`. Each is an origin of its own: a loopback address
- * with a listener. `SLOW` answers after two seconds, `DOWN` refuses connections until it is told otherwise, the others
- * answer after 20 ms. A body begins with the number of its message in ten digits; message n is for origin n modulo
- * their count. A process of its own: `origins-process.ts` has the other side.
+ * The endpoints of an outage: `node bench/outage/origins.ts <count>`. Each is its own origin: a loopback address
+ * with a listener. `SLOW` responds after two seconds, `DOWN` refuses connections until the command `up`, the others
+ * respond after 20 ms. A body starts with its message number in ten digits; message n goes to origin n modulo the
+ * count. It runs as a separate process, controlled by `origins-process.ts`.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { RequestSplitter } from '../request-splitter.ts';
 import { DOWN, type OriginsCommand, type OriginsEvent, SLOW } from './origins-process.ts';
 
-const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
-const ANSWER_AFTER_MS = 20;
-const SLOW_ANSWER_AFTER_MS = 2_000;
-/** For how many seconds it is noted how many requests are under way. */
+const RESPONSE = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+const RESPONSE_DELAY_MS = 20;
+const SLOW_RESPONSE_DELAY_MS = 2_000;
+/** Number of seconds for which the concurrent requests are recorded. */
 const RISE_SECONDS = 60;
 
 interface Origin {
@@ -20,9 +20,9 @@ interface Origin {
   port: number;
   underWay: number;
   underWayMax: number;
-  /** Until the first answer: how many came at once. */
+  /** Maximum number of concurrent requests before its first response. */
   unansweredMax: number;
-  hasAnswered: boolean;
+  hasResponded: boolean;
 }
 
 const originsCount = Number(process.argv[2]);
@@ -44,15 +44,15 @@ function arrived(socket: Socket, index: number, origin: Origin, messageNumber: n
   } else repeated += 1;
   origin.underWay += 1;
   origin.underWayMax = Math.max(origin.underWayMax, origin.underWay);
-  if (!origin.hasAnswered) origin.unansweredMax = Math.max(origin.unansweredMax, origin.underWay);
+  if (!origin.hasResponded) origin.unansweredMax = Math.max(origin.unansweredMax, origin.underWay);
   if (index === SLOW) noteRise(origin.underWay);
-  setTimeout(answer, index === SLOW ? SLOW_ANSWER_AFTER_MS : ANSWER_AFTER_MS, socket, origin);
+  setTimeout(respond, index === SLOW ? SLOW_RESPONSE_DELAY_MS : RESPONSE_DELAY_MS, socket, origin);
 }
 
-function answer(socket: Socket, origin: Origin): void {
+function respond(socket: Socket, origin: Origin): void {
   origin.underWay -= 1;
-  origin.hasAnswered = true;
-  socket.write(ANSWER);
+  origin.hasResponded = true;
+  socket.write(RESPONSE);
 }
 
 function noteRise(underWay: number): void {
@@ -68,10 +68,10 @@ function openOrigin(index: number): Origin {
       arrived(socket, index, origin, Number(buffer.toString('latin1', bodyStart, bodyStart + 10)));
     });
     socket.on('data', (chunk: Buffer) => splitter.push(chunk));
-    socket.on('error', () => socket.destroy()); // the server hung up: an attempt that was ended comes again
+    socket.on('error', () => socket.destroy()); // the server closed the connection: an interrupted attempt is repeated
   });
   const host = `127.1.${index >> 8}.${index & 255}`;
-  const origin = { server, host, port: 0, underWay: 0, underWayMax: 0, unansweredMax: 0, hasAnswered: false };
+  const origin = { server, host, port: 0, underWay: 0, underWayMax: 0, unansweredMax: 0, hasResponded: false };
   return origin;
 }
 
@@ -89,7 +89,7 @@ function send(event: OriginsEvent): void {
   process.send?.(event);
 }
 
-async function obey(command: OriginsCommand): Promise<void> {
+async function handle(command: OriginsCommand): Promise<void> {
   const down = origins[DOWN];
   switch (command.kind) {
     case 'expect':
@@ -113,7 +113,7 @@ async function obey(command: OriginsCommand): Promise<void> {
   }
 }
 
-/** How many of the messages are for the origin `index`. */
+/** The number of messages for the origin `index`. */
 function countOf(messages: number, index: number): number {
   return Math.ceil((messages - index) / originsCount);
 }
@@ -123,7 +123,7 @@ for (let index = 0; index < originsCount; index += 1) {
   origins.push(origin);
   await listen(origin);
 }
-await new Promise((resolve) => origins[DOWN]?.server.close(resolve)); // its port stays its own, and refuses
-process.on('message', (command: OriginsCommand) => void obey(command));
+await new Promise((resolve) => origins[DOWN]?.server.close(resolve)); // its port remains reserved, and refuses connections
+process.on('message', (command: OriginsCommand) => void handle(command));
 process.once('disconnect', () => process.exit(0));
 send({ kind: 'listening', urls: origins.map(({ host, port }) => `http://${host}:${port}/`) });

@@ -1,6 +1,6 @@
 /**
- * What becomes of deliveries, and of another project, when more is published than can be delivered? Publishers on a growing
- * number of connections, a tiny endpoint, and another project beside them, each number on a server of its own.
+ * Measures deliveries, and another project, while more is published than can be delivered: with increasing numbers of connections,
+ * a tiny endpoint and another project at the same time. Each number of connections has its own server.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,13 +20,13 @@ import { type Published, publishFor } from './publishers.ts';
 export interface OverloadOptions {
   connections: readonly number[];
   seconds: number;
-  /** Each number of connections has its turn so often: on a machine that others use too, one turn says little. */
+  /** Rounds per number of connections: on a shared machine a single round is not reliable. */
   rounds: number;
-  /** Messages before, which are not measured: compiled code. */
+  /** Unmeasured messages before each round, to compile code. */
   warmUpMessages: number;
   /** Workers of the server. */
   workers: number;
-  /** PostgreSQL to use in place of SQLite. */
+  /** A PostgreSQL to use instead of SQLite. */
   databaseUrl?: string;
   onRound?: (level: OverloadLevel) => void;
 }
@@ -39,27 +39,27 @@ export const DEFAULT_OVERLOAD: OverloadOptions = {
   workers: 1,
 };
 
-/** Rates and sizes are those of the round in the middle, times are of all rounds. */
+/** Rates and sizes are medians of the rounds; latencies are over all rounds. */
 export interface OverloadLevel {
   connections: number;
   ackedPerSecond: number;
   deliveredPerSecond: number;
   shedPerSecond: number;
-  /** Of what was accepted. */
+  /** For accepted publishes. */
   publishP99Ms: number;
   otherDelayedP99Ms: number;
   otherQueuedP99Ms: number;
-  /** Publishes of the other project that were answered 503. */
+  /** Publishes of the other project with status 503. */
   otherShed: number;
   otherMissing: number;
-  /** User and system time of the server for a second: of a machine that others use too it does not get all. */
+  /** CPU time of the server per second. On a shared machine it does not get all cores. */
   cores: number;
-  /** Resident memory after a third of the time, and at its end. */
+  /** Resident memory after a third of the time, and at the end. */
   earlyMebibytes: number;
   lateMebibytes: number;
 }
 
-/** So many fit into a second, so that the endpoint knows which numbers to expect. */
+/** Upper bound of the rate, so that the endpoint knows which message numbers to expect. */
 const PER_SECOND_MAX = 25_000;
 const OTHER_PROJECT = fileURLToPath(new URL('./other-project.ts', import.meta.url));
 
@@ -80,10 +80,10 @@ export async function measureOverload(options: OverloadOptions): Promise<Overloa
   return [...rounds].map(([connections, ofLevel]) => levelOf(connections, ofLevel, options.seconds));
 }
 
-/** What was seen in one turn of a level. */
+/** The result of one round of a level. */
 interface Round {
   published: Published;
-  /** Arrivals at the endpoint during the publishing alone. */
+  /** Arrivals at the endpoint while messages were published. */
   delivered: number;
   other: OtherProject;
   cores: number;
@@ -144,7 +144,7 @@ async function measureRound(
     const lateMebibytes = residentMebibytes(server.pid);
     return { published, delivered: distinct, other: await other.end(), cores, earlyMebibytes, lateMebibytes };
   } finally {
-    await server.end('SIGKILL'); // what is left would take longer to deliver than it took to publish
+    await server.end('SIGKILL'); // delivering the rest would take longer than the round
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
@@ -154,10 +154,10 @@ async function startOtherProject(url: string, token: string): Promise<{ end(): P
   await once(child, 'message');
   return {
     async end() {
-      const told = once(child, 'message') as Promise<[OtherProject]>;
+      const message = once(child, 'message') as Promise<[OtherProject]>;
       const exited = once(child, 'exit');
       child.send('end');
-      const [figures] = await told;
+      const [figures] = await message;
       await exited;
       return figures;
     },

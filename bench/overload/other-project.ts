@@ -1,7 +1,7 @@
 /**
  * Another project on a server under load: `node bench/overload/other-project.ts <server> <token>`. Ten times a second it
- * publishes a message with a delay of a second, and one into a queue, to an endpoint of its own, and takes the time from when
- * each was due until it arrived. A process of its own, so that nothing but the server delays it.
+ * publishes a message with a delay of one second, and one to a queue, for an endpoint of its own, and measures the time from
+ * the due time to the arrival. It runs as a separate process, so that only the server delays it.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -10,25 +10,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 
 export interface OtherProject {
-  /** From the time for which a delayed message was asked until it arrived. */
+  /** From the requested time of a delayed message to its arrival. */
   delayedMs: number[];
-  /** From the answer to the publish until a queued message arrived; 0 for one that came before the answer. */
+  /** From the response to the publish to the arrival of a queued message; 0 if it arrived before the response. */
   queuedMs: number[];
-  /** Publishes that were answered 503. */
+  /** Publishes with status 503. */
   shed: number;
-  /** Messages that were taken and have not arrived within `ARRIVAL_LIMIT_MS` of the end. */
+  /** Accepted messages that did not arrive within `ARRIVAL_LIMIT_MS` after the end. */
   missing: number;
 }
 
 const EVERY_MS = 100;
 const DELAY_MS = 1_000;
-/** Messages before, which are not measured. */
+/** Unmeasured messages before the measurement. */
 const WARM_UP = 20;
 const ARRIVAL_LIMIT_MS = 15_000;
 
 const [server = '', token = ''] = process.argv.slice(2);
 const figures: OtherProject = { delayedMs: [], queuedMs: [], shed: 0, missing: 0 };
-/** By name: from when on it is due, as soon as that is known, and when it arrived. */
+/** By name: the due time, once it is known, and the arrival time. */
 const dueAtMs = new Map<string, number>();
 const arrivedAtMs = new Map<string, number>();
 
@@ -43,31 +43,31 @@ const url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
 
 async function publish(name: string, path: string, headers: Record<string, string>, delayMs: number): Promise<void> {
   const sentMs = performance.now();
-  const answer = await request(`${server}${path}/${url}/${name}`, {
+  const response = await request(`${server}${path}/${url}/${name}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, ...headers },
     body: name,
   });
-  await answer.body.dump();
-  if (answer.statusCode === 503) figures.shed += 1;
-  // A delay counts from when the server has taken the request, which is not before it was sent.
-  else if (answer.statusCode < 300) dueAtMs.set(name, delayMs > 0 ? sentMs + delayMs : performance.now());
-  else throw new Error(`publish refused: ${answer.statusCode}`);
+  await response.body.dump();
+  if (response.statusCode === 503) figures.shed += 1;
+  // The delay starts when the server accepts the request, which is not before it was sent.
+  else if (response.statusCode < 300) dueAtMs.set(name, delayMs > 0 ? sentMs + delayMs : performance.now());
+  else throw new Error(`publish rejected: ${response.statusCode}`);
 }
 
 let ending = false;
 process.once('message', () => {
   ending = true;
 });
-// A program that has just begun takes its time for the first of everything, the more so where the processor is busy.
-for (let nth = 0; nth < WARM_UP; nth += 1) await publish(`warm-up-${nth}`, '/v2/enqueue/line', {}, 0);
+// The first requests of a new process are slow, especially on a busy machine.
+for (let nth = 0; nth < WARM_UP; nth += 1) await publish(`warm-up-${nth}`, '/v2/enqueue/orders', {}, 0);
 while (arrivedAtMs.size < WARM_UP) await sleep(10);
 dueAtMs.clear();
 process.send?.('publishing');
 const publishes: Promise<void>[] = [];
 for (let nth = 0; !ending; nth += 1) {
   publishes.push(publish(`delayed-${nth}`, '/v2/publish', { 'upstash-delay': `${DELAY_MS / 1_000}s` }, DELAY_MS));
-  publishes.push(publish(`queued-${nth}`, '/v2/enqueue/line', {}, 0));
+  publishes.push(publish(`queued-${nth}`, '/v2/enqueue/orders', {}, 0));
   await sleep(EVERY_MS);
 }
 await Promise.all(publishes);

@@ -1,4 +1,4 @@
-/** Prints what an overload did: a line while it runs, a table in the end. */
+/** Formats the results of an overload: a progress line per round, and a table at the end. */
 import { table } from '../table.ts';
 import type { OverloadLevel } from './measure.ts';
 

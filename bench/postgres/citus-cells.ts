@@ -1,6 +1,6 @@
 /**
- * What do cells at rest cost on Citus? Schemas that Citus has put on its nodes, and one worker with nothing to do, through the coordinator
- * and at a node.
+ * Measures the cost of idle cells on Citus: schemas that Citus has placed on its nodes, and one idle worker, connected to the coordinator
+ * or to a node.
  */
 import { Citus } from '../../test/citus/citus.ts';
 import { type IdleFigures, measureIdle, withCellsAt } from '../cells.ts';
@@ -20,7 +20,7 @@ export interface CitusCellsFigures extends IdleFigures {
 
 const DATABASE = 'postgres';
 
-/** The CPU is that of all servers, the connections those to the one where the worker connects. */
+/** The CPU time is that of all servers; the connections are those to the worker's server. */
 export async function measureCitusCells(options: CitusCellsOptions): Promise<CitusCellsFigures[]> {
   const figures: CitusCellsFigures[] = [];
   for (const cells of options.cells) {
@@ -56,7 +56,7 @@ export async function measureCitusCells(options: CitusCellsOptions): Promise<Cit
 
 export function citusCellsTable(figures: readonly CitusCellsFigures[]): string {
   return table(
-    'with nothing to do',
+    'idle',
     ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'],
     figures.map(({ place, cells, state, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
       `${cells} cells, ${state}, worker at ${place}`,

@@ -1,6 +1,6 @@
 /**
- * One worker on a schema of Citus, through the coordinator and at the node that has the rows, beside one on a PostgreSQL of the same
- * installation. In turns, each round on new servers.
+ * Compares one worker on a schema of Citus, connected to the coordinator or to the node with the rows, with one on PostgreSQL of the same
+ * installation, in alternating rounds with new servers.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { measure, medians, type WorkersFigures, type Workload } from './workers.
 const NAMES = ['PostgreSQL', 'through the coordinator', 'at the node'] as const;
 type Name = (typeof NAMES)[number];
 
-/** `PostgreSQL` has no such library here. */
+/** The PostgreSQL of this installation does not have the preloaded library. */
 const { shared_preload_libraries: _, ...AS_IN_PRODUCTION } = SETTINGS;
 const SCHEMA = 'waypost';
 
-/** Where one worker keeps its store. */
+/** The store of one worker. */
 interface Store {
   url: string;
-  /** Of the server that has the rows. */
+  /** The address of the server with the rows. */
   rowsUrl: string;
   pids: number[];
   end(): Promise<void>;

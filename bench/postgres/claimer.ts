@@ -1,6 +1,6 @@
 /**
- * Claims due messages and settles them, again and again: `node claimer.ts <URL> <warm-up> <claims> <messages of each>`.
- * Tells over its IPC channel how long each took.
+ * Claims and settles due messages in a loop: `node claimer.ts <URL> <warm-up> <claims> <messages per claim>`.
+ * Reports the durations over its IPC channel.
  */
 import { randomBytes } from 'node:crypto';
 import type { Claimed } from '../../src/engine/model.ts';
@@ -14,7 +14,7 @@ const worker = randomBytes(6).toString('hex');
 const times: ClaimTimes = { claimMs: [], settleMs: [], claimed: 0 };
 const store = await openBenchStore(url);
 let token = await store.messages.reserveNumbers({ count: (warmUpClaims + claims) * limit });
-// Compiled code, connections and prepared statements first, as a worker has them.
+// Warm-up: compilation, connections and prepared statements.
 for (let count = 0; count < warmUpClaims; count += 1) await settleAll(await claim());
 for (let count = 0; count < claims; count += 1) {
   const claimed = await timed(times.claimMs, claim);

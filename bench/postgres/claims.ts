@@ -1,6 +1,6 @@
 /**
- * How long does a claim take with a million messages due, when PostgreSQL's statistics say that there are none and nothing
- * is vacuumed? One worker alone, then two at the same time, then one while somebody holds an old snapshot, which keeps
+ * Measures claims with a million due messages while PostgreSQL's statistics describe empty tables and nothing is vacuumed:
+ * with one worker, then with two at the same time, then with one during a long transaction, whose old snapshot keeps
  * every dead row visible.
  */
 import { fork } from 'node:child_process';
@@ -16,18 +16,18 @@ import { openBenchStore, storeDue } from './due-messages.ts';
 export interface ClaimsOptions {
   /** Messages that are due before the first claim. */
   messages: number;
-  /** By each worker, before those that are measured: compiled code, connections and prepared statements. */
+  /** Unmeasured claims of each worker before the measurement: compilation, connections and prepared statements. */
   warmUpClaims: number;
-  /** By each worker. Whatever is claimed is settled before the next claim. */
+  /** Claims of each worker. Claimed messages are settled before the next claim. */
   claims: number;
-  /** Messages of a claim. */
+  /** Messages per claim. */
   limit: number;
 }
 
-/** A claim takes as many as a dispatcher with free places asks for. */
+/** The limit is that of a dispatcher with free slots. */
 export const DEFAULT_CLAIMS: ClaimsOptions = { messages: 1_000_000, warmUpClaims: 20, claims: 500, limit: 128 };
 
-/** What a worker process tells when it is through. */
+/** The report of a worker process. */
 export interface ClaimTimes {
   claimMs: number[];
   settleMs: number[];
@@ -43,20 +43,20 @@ export async function measureClaims(options: ClaimsOptions): Promise<Figure[]> {
     const acceptedPerSecond = await fill(url, options.messages);
     const alone = await claimAtOnce(url, 1, options);
     const together = await claimAtOnce(url, 2, options);
-    const held = await withOldSnapshot(server, url, () => claimAtOnce(url, 1, options));
+    const oldSnapshot = await withOldSnapshot(server, url, () => claimAtOnce(url, 1, options));
     const due = `${options.messages} due, stale statistics`;
     return [
-      { name: 'messages accepted a second while they were stored', value: acceptedPerSecond, unit: 'messages/s' },
+      { name: 'messages accepted per second during storing', value: acceptedPerSecond, unit: 'messages/s' },
       ...figuresOf(`${due}, one worker`, alone),
       ...figuresOf(`${due}, two workers`, together),
-      ...figuresOf(`${due}, an old snapshot held`, held),
+      ...figuresOf(`${due}, old snapshot`, oldSnapshot),
     ];
   } finally {
     await server.dispose();
   }
 }
 
-/** Statistics are taken of the empty tables, and never again. */
+/** Statistics are collected for the empty tables, and never again. */
 async function fill(url: string, messages: number): Promise<number> {
   const store = await openBenchStore(url);
   try {
@@ -86,7 +86,7 @@ async function runClaimer(url: string, { warmUpClaims, claims, limit }: ClaimsOp
   const exited = once(child, 'exit');
   const first = await Promise.race([once(child, 'message') as Promise<[ClaimTimes]>, exited]);
   const [times] = first;
-  if (typeof times !== 'object' || times === null) throw new Error(`a worker ended with ${String(times)}`);
+  if (typeof times !== 'object' || times === null) throw new Error(`a worker exited with ${String(times)}`);
   await exited;
   return times as ClaimTimes;
 }

@@ -1,10 +1,10 @@
-/** The PostgreSQL of the benchmarks: the newest supported one, as it is run in production: nothing answered is ever lost. */
+/** The PostgreSQL of the benchmarks: the newest supported version with production settings, including full durability. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../test/support/postgres/cluster.ts';
 import type { Parties } from '../cpu.ts';
 
-/** What a server with this much memory is usually given; the rest is as it comes. */
+/** Usual settings for a server with this much memory; all others have their defaults. */
 export const SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -16,20 +16,20 @@ export const SETTINGS = {
   shared_preload_libraries: 'pg_stat_statements',
 };
 
-/** `settings` come on top. */
+/** `settings` override the defaults above. */
 export async function startDatabaseServer(settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
   const server = await startCluster({ version: 18, settings: { ...SETTINGS, ...settings } });
   await countStatements(server, 'none');
   return server;
 }
 
-/** Counting costs a little: only when it is asked for. Sessions that exist follow at their next statement. */
+/** Counting has a small cost, so it is enabled only on demand. Existing sessions switch with their next statement. */
 export async function countStatements(server: Cluster, what: 'top' | 'none'): Promise<void> {
   await server.query(`alter system set pg_stat_statements.track = '${what}'`);
   await server.query('select pg_reload_conf()');
 }
 
-/** One database of a PostgreSQL of its own, and what a server is told to use it. */
+/** A database on a PostgreSQL server of its own, with the environment variables for a Waypost server. */
 export interface Database {
   env: Record<string, string>;
   parties: Parties;
@@ -43,7 +43,7 @@ export async function startDatabase(): Promise<Database> {
     env: { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') },
     parties: { PostgreSQL: [server.pid] },
     async end() {
-      await dropDatabase(server, name).catch(() => {}); // the sessions of a killed worker may still be there
+      await dropDatabase(server, name).catch(() => {}); // sessions of a killed worker may still be open
       await server.dispose();
     },
   };
@@ -51,7 +51,7 @@ export async function startDatabase(): Promise<Database> {
 
 let databases = 0;
 
-/** A new database, with what is left to write of those before it written. */
+/** Creates a database, after flushing the pending writes of earlier ones. */
 export async function freshDatabase(server: Cluster): Promise<{ name: string; url: string }> {
   const name = `bench_${++databases}`;
   const url = await server.createDatabase(name);
@@ -59,12 +59,12 @@ export async function freshDatabase(server: Cluster): Promise<{ name: string; ur
   return { name, url };
 }
 
-/** So that nobody is measured with statistics of empty tables: a server that runs for a minute has better ones. */
+/** Without this, new tables would be planned with statistics of empty tables, unlike those of a server that has run for a minute. */
 export async function refreshStatistics(url: string): Promise<void> {
   await onDatabase(url, (client) => client.query('vacuum analyze'));
 }
 
-/** Sessions that are about to end are waited for, for five seconds; ended by force, they would end their process as well. */
+/** PostgreSQL waits up to five seconds for sessions that are closing. Terminating them would also crash their processes. */
 export async function dropDatabase(server: Cluster, name: string): Promise<void> {
   await server.query(`drop database "${name}"`);
 }

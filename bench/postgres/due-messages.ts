@@ -1,4 +1,4 @@
-/** A store without a server, and due messages in it, by the store's own methods. */
+/** A store without a server, filled with due messages through its own methods. */
 
 import { randomBytes } from 'node:crypto';
 import type { NewMessage } from '../../src/engine/model.ts';
@@ -7,7 +7,7 @@ import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { endOfTurn, systemClock } from '../../src/system/system.ts';
 
-/** As a server opens it. Ends the process when the database cannot be trusted. */
+/** Opens the store as a server does. Ends the process if the database cannot be trusted. */
 export function openBenchStore(url: string): Promise<Store> {
   return openPostgresStore({
     url,
@@ -20,21 +20,21 @@ export function openBenchStore(url: string): Promise<Store> {
   });
 }
 
-const ACCEPTS_UNDER_WAY = 4;
-/** Messages of one publish. */
-const ACCEPTED_AT_ONCE = 500;
+const CONCURRENT_ACCEPTS = 4;
+/** Messages per publish. */
+const ACCEPT_MESSAGES = 500;
 /** Origins that the messages are spread over. */
 const ORIGINS = 100;
 const BODY = new Uint8Array(200).fill(0x78);
 
-/** Accepts messages of 200 bytes that wait, and are due one after the other in the last minutes before `nowMs`. */
+/** Accepts messages of 200 bytes that became due one after the other in the last minutes before `nowMs`. */
 export async function storeDue(store: Store, count: number, nowMs: number): Promise<void> {
   const firstKey = await store.messages.reserveNumbers({ count });
   let next = 0;
   const storeSome = async () => {
     while (next < count) {
       const first = next;
-      next = Math.min(count, first + ACCEPTED_AT_ONCE);
+      next = Math.min(count, first + ACCEPT_MESSAGES);
       const messages = Array.from({ length: next - first }, (_, index) => {
         const number = first + index;
         return dueMessage(firstKey + number, nowMs - Math.ceil((count - number) / 10));
@@ -42,7 +42,7 @@ export async function storeDue(store: Store, count: number, nowMs: number): Prom
       await store.messages.accept({ messages, nowMs });
     }
   };
-  await Promise.all(Array.from({ length: ACCEPTS_UNDER_WAY }, storeSome));
+  await Promise.all(Array.from({ length: CONCURRENT_ACCEPTS }, storeSome));
 }
 
 function dueMessage(key: number, dueAtMs: number): NewMessage {

@@ -1,4 +1,4 @@
-/** What the comparison of job queues needs of each: somebody who adds jobs, and a process that counts those that are done. */
+/** A contestant in the comparison of job queues: it adds jobs, and a process counts the finished ones. */
 import { fileURLToPath } from 'node:url';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
 import type { Parties } from '../cpu.ts';
@@ -10,19 +10,19 @@ import { loadLibrary } from './libraries/load.ts';
 import { installRedis, startRedis } from './redis-server.ts';
 
 export interface JobContestant {
-  /** As the report names it, with its version. */
+  /** The name in the report, with its version. */
   name: string;
-  /** HTTP in, and a signed delivery over HTTP; or a library, whose jobs are added and handled in the same processes. */
+  /** HTTP requests and signed deliveries over HTTP; or only a library, whose jobs are added and handled in the same processes. */
   work: 'webhooks' | 'library alone';
-  /** What it consists of, with what it keeps its jobs in. */
+  /** Its processes, including its storage. */
   parties: Parties;
-  /** Whom the jobs are for, unless it is among these. */
+  /** The processes of the endpoint, if they are not among its own. */
   endpoint?: Parties;
   done: ArrivalProcess;
-  /** Resolves when the job is kept. */
+  /** Resolves when the job is stored. */
   add(body: string): Promise<void>;
   addMany(bodies: readonly string[]): Promise<void>;
-  /** Called after the first jobs, before any is measured. */
+  /** Called after the warm-up jobs. */
   settleIn(): Promise<void>;
   end(): Promise<void>;
 }
@@ -32,8 +32,8 @@ export type StartContestant = (server: Cluster) => Promise<JobContestant>;
 const HANDLER = fileURLToPath(new URL('./libraries/handler.ts', import.meta.url));
 
 /**
- * In the versions whose settings `libraries/` knows. Of pg-boss it is not the newest one: 12.36 and later ask for a
- * package that is not everywhere to be had.
+ * The versions whose settings `libraries/` was written for. pg-boss is not the newest one: 12.36 and later depend on a
+ * package that is not available everywhere.
  */
 const PACKAGES: Readonly<Record<LibraryName, readonly string[]>> = {
   bullmq: ['bullmq@6', 'ioredis@5'],
@@ -43,7 +43,7 @@ const PACKAGES: Readonly<Record<LibraryName, readonly string[]>> = {
 
 export const LIBRARIES: readonly LibraryName[] = ['bullmq', 'pg-boss', 'graphile-worker'];
 
-/** Installs the libraries and what they need; returns the folder that has them. */
+/** Installs the libraries and their dependencies; returns the folder that contains them. */
 export function installLibraries(): string {
   installRedis();
   return installReferences(Object.values(PACKAGES).flat());
@@ -51,30 +51,30 @@ export function installLibraries(): string {
 
 export function startLibraryAlone(library: LibraryName, folder: string): StartContestant {
   return async (server) => {
-    const keeper = await startKeeper(library, folder, server);
+    const storage = await startStorage(library, folder, server);
     const { openAdder } = await loadLibrary(library, folder);
-    const { arrivals } = await startArrivals(HANDLER, [library, folder, keeper.url], 'receiving');
-    const adder: JobAdder = await openAdder(keeper.url);
+    const { arrivals } = await startArrivals(HANDLER, [library, folder, storage.url], 'receiving');
+    const adder: JobAdder = await openAdder(storage.url);
     return {
-      name: keeper.name,
+      name: storage.name,
       work: 'library alone',
-      parties: { ...keeper.parties, 'who handles': [arrivals.pid] },
+      parties: { ...storage.parties, handler: [arrivals.pid] },
       done: arrivals,
       add: (body) => adder.add({ body }),
       addMany: (bodies) => adder.addMany(bodies.map((body) => ({ body }))),
-      settleIn: keeper.settleIn,
+      settleIn: storage.settleIn,
       async end() {
         await arrivals.end();
         await adder.close();
-        await keeper.end();
+        await storage.end();
       },
     };
   };
 }
 
-/** What a library keeps its jobs in: Redis or a database of its own, ready for it. */
-export interface Keeper {
-  /** Of the library, with versions. */
+/** The storage of a library's jobs: Redis, or a database of its own, with its schema. */
+export interface JobStorage {
+  /** The name of the library, with versions. */
   name: string;
   url: string;
   parties: Parties;
@@ -82,14 +82,14 @@ export interface Keeper {
   end: () => Promise<void>;
 }
 
-export async function startKeeper(library: LibraryName, folder: string, server: Cluster): Promise<Keeper> {
-  const keeper = library === 'bullmq' ? await redisKeeper(folder) : await postgresKeeper(library, folder, server);
+export async function startStorage(library: LibraryName, folder: string, server: Cluster): Promise<JobStorage> {
+  const storage = library === 'bullmq' ? await redisStorage(folder) : await postgresStorage(library, folder, server);
   const { prepare } = await loadLibrary(library, folder);
-  await prepare(keeper.url);
-  return keeper;
+  await prepare(storage.url);
+  return storage;
 }
 
-async function redisKeeper(folder: string): Promise<Keeper> {
+async function redisStorage(folder: string): Promise<JobStorage> {
   const redis = await startRedis();
   return {
     name: `BullMQ ${versionOf(folder, 'bullmq')} on Redis ${redis.version}`,
@@ -100,7 +100,7 @@ async function redisKeeper(folder: string): Promise<Keeper> {
   };
 }
 
-async function postgresKeeper(library: LibraryName, folder: string, server: Cluster): Promise<Keeper> {
+async function postgresStorage(library: LibraryName, folder: string, server: Cluster): Promise<JobStorage> {
   const database = await freshDatabase(server);
   return {
     name: `${library} ${versionOf(folder, library)}`,

@@ -1,8 +1,8 @@
 /**
- * Jobs a second, from the first that is added to the last that is done: Waypost, which does HTTP on both sides, beside
- * libraries that are in the same process as who adds and who handles, and beside webhooks that are built on these
- * libraries. Each has a database of its own. All run all the time and are loaded in turns, briefly: a machine that others
- * share is three times as fast in one minute as in the next.
+ * Measures jobs per second, from the first that is added to the last that is finished: Waypost, with HTTP on both sides,
+ * compared with libraries that run in the process that adds and the process that handles the jobs, and with webhooks built on
+ * these libraries. Each has its own database. All run throughout and are loaded briefly in turn: the speed of a shared machine
+ * can change by a factor of three within a minute.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
@@ -15,12 +15,12 @@ export interface JobsOptions {
   rounds: number;
   contestants: readonly StartContestant[];
   warmUpJobs: number;
-  /** One in each call. */
+  /** Jobs that are added with one call each. */
   singleJobs: number;
-  /** A hundred in each call. */
+  /** Jobs that are added a hundred per call. */
   batchedJobs: number;
   pacedSeconds: number;
-  /** How long adding may take, and how long after the last job was added the last may be done. */
+  /** Time limit for adding, and for finishing the last job after the last one was added. */
   limitMs: number;
   onRound?: (round: number, figures: Omit<JobFigures, 'round'>) => void;
 }
@@ -33,20 +33,20 @@ export interface JobFigures {
   round: number;
   contestant: string;
   work: JobContestant['work'];
-  /** 64 callers, each of which adds a job and waits until it is kept. */
+  /** 64 callers, each of which adds a job and waits until it is stored. */
   singlePerSecond: number;
-  /** Of all processes, adding included, for 1,000 of these jobs. */
+  /** CPU time of all processes per 1,000 of these jobs, including the one that adds them. */
   singleCpuMs: number;
-  /** Of what it consists of. */
+  /** CPU time of the contestant's own processes. */
   singleOwnCpuMs: number;
-  /** 4 callers, each of which adds a hundred and waits. */
+  /** 4 callers, each of which adds a hundred jobs and waits. */
   batchedPerSecond: number;
   batchedCpuMs: number;
   batchedOwnCpuMs: number;
-  /** From add to done, at a hundred jobs a second. */
+  /** From adding to finishing, at a hundred jobs per second. */
   pacedP50Ms: number;
   pacedP99Ms: number;
-  /** Jobs that were not done in time, or were done again. */
+  /** Jobs that were not finished in time, or were repeated. */
   missing: number;
   repeated: number;
 }
@@ -113,7 +113,7 @@ async function measureContestant(contestant: JobContestant, options: JobsOptions
 
 interface Load {
   perSecond: number;
-  /** For 1,000 jobs. */
+  /** Per 1,000 jobs. */
   cpuMs: number;
   ownCpuMs: number;
   delaysMs: number[];
@@ -150,7 +150,7 @@ function addBatched(contestant: JobContestant, jobs: number, options: JobsOption
   });
 }
 
-/** Whatever the contestant does: what cannot be added in time is added later, and its time runs. */
+/** Adds at a fixed rate. A job that cannot be added in time is added later, and its latency includes the wait. */
 function addPaced(contestant: JobContestant, options: JobsOptions): Promise<Load> {
   const jobs = PACED_PER_SECOND * options.pacedSeconds;
   return measureLoad(contestant, jobs, options, async (sentNs) => {
@@ -178,9 +178,9 @@ async function measureLoad(
   const sentNs = new BigUint64Array(jobs);
   await contestant.done.expect(jobs);
   const ownCpu = startCpuMeter(contestant.parties);
-  const otherCpu = startCpuMeter({ ...contestant.endpoint, 'who adds': [process.pid] });
+  const otherCpu = startCpuMeter({ ...contestant.endpoint, adder: [process.pid] });
   const startedNs = process.hrtime.bigint();
-  await within(limitMs, add(sentNs), `${contestant.name} had not taken ${jobs} jobs after ${limitMs} ms`);
+  await within(limitMs, add(sentNs), `${contestant.name} had not accepted ${jobs} jobs after ${limitMs} ms`);
   await contestant.done.complete(limitMs);
   const { distinct, repeated, unexpected, lastArrivalNs, arrivalsNs } = await contestant.done.report();
   const ownCpuMs = (sum(ownCpu.read()) * 1e6) / jobs;

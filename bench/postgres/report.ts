@@ -1,4 +1,4 @@
-/** Prints what was measured on PostgreSQL: tables for people. */
+/** Formats the results on PostgreSQL as tables. */
 import { median } from '../statistics.ts';
 import { table } from '../table.ts';
 import type { JobFigures } from './jobs.ts';
@@ -8,7 +8,7 @@ import type { WorkersFigures, WorkersReport } from './workers.ts';
 
 const STATEMENT_TEXT_MAX = 100;
 
-/** One line while the rounds run. */
+/** The progress line of one round. */
 export function workersLine({ contestant, perSecond, coresBusy, missing }: WorkersFigures, round: number): string {
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
   return `round ${round} ${contestant}: ${perSecond.toFixed(0)}/s, ${coresBusy.toFixed(2)} cores busy${lost}`;
@@ -59,7 +59,7 @@ function figureTables(
   const parties = [...new Set(figures.flatMap(({ cpuMs }) => Object.keys(cpuMs)))];
   const cpuRows = figures.map(({ contestant, cpuMs, perSecond }) => [
     contestant,
-    // A thousand milliseconds a second are one core.
+    // A thousand milliseconds per second are one core.
     ...parties.map((party) => {
       const ms = cpuMs[party];
       return ms === undefined ? '-' : `${ms.toFixed(0)} (${((ms * perSecond) / 1e4).toFixed(0)} %)`;
@@ -69,7 +69,7 @@ function figureTables(
     table(`medians of ${rounds} rounds`, columns, rows),
     ...ratios,
     '',
-    table('CPU ms per 1,000 messages of the burst (share of one core meanwhile)', ['', ...parties], cpuRows),
+    table('CPU ms per 1,000 messages of the burst (percent of one core)', ['', ...parties], cpuRows),
   ].filter((line) => line !== undefined);
 }
 
@@ -85,9 +85,9 @@ function workTable(work: DatabaseWork, messages: number): string {
     ['statements', work.statements],
     ['transactions', work.transactions],
     ['rows written', work.rowsWritten],
-    ['records of the write-ahead log', work.walRecords],
-    ['KiB of it', work.walBytes / 1_024],
-    ['syncs of it', work.fsyncs],
+    ['WAL records', work.walRecords],
+    ['WAL KiB', work.walBytes / 1_024],
+    ['WAL syncs', work.fsyncs],
   ];
   const frequent = work.frequent.map(({ text, calls, milliseconds }) => [
     text.replaceAll(/\s+/g, ' ').slice(0, STATEMENT_TEXT_MAX),
@@ -96,24 +96,24 @@ function workTable(work: DatabaseWork, messages: number): string {
   ]);
   return [
     table(
-      'what PostgreSQL did for one worker',
+      'database work of one worker',
       ['', 'per 1,000 messages'],
       totals.map(([name, amount]) => [name, perThousand(amount).toFixed(0)]),
     ),
     '',
-    table('its most frequent statements, per 1,000 messages', ['', 'calls', 'ms'], frequent),
+    table('most frequent statements, per 1,000 messages', ['', 'calls', 'ms'], frequent),
   ].join('\n');
 }
 
-/** One line while the rounds run. */
+/** The progress line of one round. */
 export function jobsLine(figures: Omit<JobFigures, 'round'>, round: number): string {
   const { contestant, singlePerSecond, singleOwnCpuMs, batchedPerSecond, batchedOwnCpuMs } = figures;
   const load = (perSecond: number, cpuMs: number) =>
-    `${perSecond.toFixed(0)} jobs/s (${cpuMs.toFixed(0)} ms CPU for 1,000)`;
+    `${perSecond.toFixed(0)} jobs/s (${cpuMs.toFixed(0)} ms CPU per 1,000)`;
   return `round ${round} ${contestant}: ${load(singlePerSecond, singleOwnCpuMs)} singly, ${load(batchedPerSecond, batchedOwnCpuMs)} in batches`;
 }
 
-/** Those that do the same work, and then the libraries alone. */
+/** A table of the contestants with the same work, then one of the libraries alone. */
 export function jobsTable(figures: readonly JobFigures[]): string {
   const all = [...Map.groupBy(figures, ({ contestant }) => contestant).values()];
   const [webhooks, libraries] = (['webhooks', 'library alone'] as const).map((work) =>
@@ -129,13 +129,13 @@ export function jobsTable(figures: readonly JobFigures[]): string {
     ),
   );
   if (libraries.length > 0) {
-    parts.push('', tableOf('jobs from add to done in a library, without HTTP', libraries));
+    parts.push('', tableOf('jobs of a library from adding to finishing, without HTTP', libraries));
     parts.push(...ratioLines(wayposts, libraries));
   }
   return parts.join('\n');
 }
 
-/** What is missing or was repeated is added up: one lost job in all rounds is one too many. */
+/** Missing and repeated jobs are summed, since a single lost job matters. */
 function tableOf(title: string, contestants: readonly JobFigures[][]): string {
   const rows = contestants.map((rounds) => {
     const middle = (value: (figures: JobFigures) => number) => median(rounds.map(value));
@@ -154,12 +154,12 @@ function tableOf(title: string, contestants: readonly JobFigures[][]): string {
       String(sum((round) => round.repeated)),
     ];
   });
-  const load = (name: string) => [`${name}/s`, 'its CPU', 'all CPU'];
+  const load = (name: string) => [`${name}/s`, 'own CPU', 'total CPU'];
   const columns = ['', ...load('singly'), ...load('batched'), 'at 100/s p50 ms', 'p99 ms', 'missing', 'repeated'];
   return table(`${title}, medians of ${contestants[0]?.length} rounds; CPU ms per 1,000`, columns, rows);
 }
 
-/** Medians of the ratios within a round. */
+/** Medians of the ratios in each round. */
 function ratioLines(wayposts: readonly JobFigures[][], others: readonly JobFigures[][]): string[] {
   return others.flatMap((other) =>
     wayposts.map((own) => {
@@ -167,14 +167,14 @@ function ratioLines(wayposts: readonly JobFigures[][], others: readonly JobFigur
         median(own.map((round, index) => value(round) / value(other[index] ?? round))).toFixed(2);
       return (
         `${own[0]?.contestant} / ${other[0]?.contestant}: singly ${ratio((round) => round.singlePerSecond)}, ` +
-        `in batches ${ratio((round) => round.batchedPerSecond)}; all CPU of a job ` +
+        `in batches ${ratio((round) => round.batchedPerSecond)}; total CPU per job ` +
         `${ratio((round) => round.singleCpuMs)}, ${ratio((round) => round.batchedCpuMs)}`
       );
     }),
   );
 }
 
-/** One line a minute. */
+/** The progress line of one minute. */
 export function pieceLine(piece: SustainedPiece): string {
   const { seconds, arrivalP50Ms, arrivalP99Ms, missing, waypostCpuPercent, postgresCpuPercent, tables } = piece;
   const sizes = tables.map(
@@ -190,5 +190,5 @@ export function pieceLine(piece: SustainedPiece): string {
 }
 
 export function sustainedSummary({ pieces, p99Drift }: SustainedReport): string {
-  return [...pieces.map(pieceLine), `p99 of the last third / of the first: ${p99Drift.toFixed(2)}`].join('\n');
+  return [...pieces.map(pieceLine), `p99 of the last third / of the first third: ${p99Drift.toFixed(2)}`].join('\n');
 }

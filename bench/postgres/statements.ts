@@ -1,6 +1,6 @@
 /**
- * How many statements, transactions and bytes of write-ahead log does a message cost? Asked of PostgreSQL itself:
- * pg_stat_statements counts each statement that is executed, those that begin and end transactions included.
+ * Counts the statements, transactions and WAL bytes of a message with PostgreSQL's own statistics: pg_stat_statements counts
+ * every executed statement, including those that begin and end transactions.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -9,34 +9,34 @@ import { countStatements, onDatabase } from './database.ts';
 
 export interface DatabaseWork {
   statements: number;
-  /** Those that wrote something. */
+  /** Transactions with writes. */
   transactions: number;
-  /** Inserted, updated or deleted. */
+  /** Inserted, updated or deleted rows. */
   rowsWritten: number;
   walRecords: number;
   walBytes: number;
-  /** Of the write-ahead log. */
+  /** Syncs of the WAL. */
   fsyncs: number;
-  /** The most frequent texts. */
+  /** The most frequent statements. */
   frequent: StatementCount[];
 }
 
 export interface StatementCount {
   text: string;
   calls: number;
-  /** In the server, in all. */
+  /** Total time in the server. */
   milliseconds: number;
 }
 
-/** A session that is idle tells what it has synced within ten seconds. */
+/** An idle session publishes its sync statistics within ten seconds. */
 export const SYNCS_TOLD_AFTER_MS = 11_000;
 
-/** Beside the store's own tables, not among them. */
+/** A separate schema, outside of the store's own. */
 const SCHEMA = 'bench_statements';
 const FREQUENT = 15;
 const LOOK_EVERY_MS = 20;
 
-/** What the database at `url` does during `work`, which must end with all of it done. Nobody else may use the server. */
+/** The database work during `work`, which must resolve only when everything is settled. No other client may use the server. */
 export async function countWork(
   server: Cluster,
   url: string,
@@ -70,7 +70,7 @@ export async function countWork(
   });
 }
 
-/** Resolves once each message is settled, which comes after its arrival. Its own looks are not counted. */
+/** Resolves once each message is settled, which happens after its arrival. Its own queries are not counted. */
 export async function untilNoneIsLeft(url: string): Promise<void> {
   await onDatabase(url, async (client) => {
     await client.query("set pg_stat_statements.track = 'none'");
@@ -79,7 +79,7 @@ export async function untilNoneIsLeft(url: string): Promise<void> {
 }
 
 interface Position {
-  /** How many transactions have written anything, since the server was made. */
+  /** The number of transactions with writes since the server was created. */
   transaction: number;
   walBytes: number;
 }
@@ -105,7 +105,7 @@ interface StatementRow extends StatementCount {
   walRecords: number;
 }
 
-/** Without those of this measurement. The most frequent first. */
+/** All statements except those of this measurement, most frequent first. */
 async function readStatements(client: pg.Client): Promise<StatementRow[]> {
   const { rows } = await client.query<Record<'text' | 'calls' | 'milliseconds' | 'rows' | 'wal_records', string>>(`
     select query as text, calls, total_exec_time as milliseconds, rows, wal_records from ${SCHEMA}.pg_stat_statements

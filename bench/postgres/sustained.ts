@@ -1,7 +1,7 @@
 /**
- * Does a worker on PostgreSQL stay as it is? Messages at a steady rate for as long as is asked for: each minute the
- * latency, the sizes of tables and indexes, and what vacuum has not taken away yet. Logs are kept for a short time, so
- * that their removal is part of what is measured.
+ * Checks that a worker on PostgreSQL stays stable under a steady rate. For each minute it reports the latency, the sizes of
+ * tables and indexes, and the dead rows that vacuum has not removed yet. Logs have a short retention, so that their removal is
+ * part of the measurement.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { freshDatabase, onDatabase, startDatabaseServer } from './database.ts';
 export interface SustainedOptions {
   minutes: number;
   perSecond: number;
-  /** Of a piece that is measured by itself; a minute but in tests. */
+  /** Duration of each measured interval: a minute, except in tests. */
   pieceSeconds: number;
   onPiece?: (piece: SustainedPiece) => void;
 }
@@ -26,13 +26,13 @@ export interface SustainedOptions {
 export const DEFAULT_SUSTAINED = { perSecond: 1_000, pieceSeconds: 60 };
 
 export interface SustainedPiece {
-  /** Since the first publish, at the end of the piece. */
+  /** Seconds from the first publish to the end of the interval. */
   seconds: number;
   arrivalP50Ms: number;
   arrivalP99Ms: number;
   missing: number;
   repeated: number;
-  /** In percent of one core, over the piece. */
+  /** Percent of one core. */
   waypostCpuPercent: number;
   postgresCpuPercent: number;
   residentMebibytes: number;
@@ -48,7 +48,7 @@ export interface TableSize {
 
 export interface SustainedReport {
   pieces: SustainedPiece[];
-  /** Median p99 of the last third of the pieces, divided by that of the first third without the very first piece. */
+  /** Median p99 of the last third of the intervals, divided by that of the first third, without the very first interval. */
   p99Drift: number;
 }
 
@@ -108,7 +108,7 @@ export async function measureSustained(options: SustainedOptions): Promise<Susta
   }
 }
 
-/** Partitions under the name of their table. Only those that hold something. */
+/** Partitions are added to their table. Empty tables are omitted. */
 async function tableSizes(url: string): Promise<TableSize[]> {
   return onDatabase(url, async (client) => {
     const { rows } = await client.query<Record<keyof TableSize, string>>(`
@@ -129,7 +129,7 @@ async function tableSizes(url: string): Promise<TableSize[]> {
   });
 }
 
-/** The first piece has cold caches and code that is not compiled. */
+/** The first interval is ignored: it has cold caches and uncompiled code. */
 export function drift(valuesMs: readonly number[]): number {
   const third = Math.max(1, Math.floor(valuesMs.length / 3));
   const warm = valuesMs.length > 1 ? valuesMs.slice(1) : valuesMs;

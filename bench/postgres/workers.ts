@@ -1,6 +1,6 @@
 /**
- * Messages from publish to arrival through workers on one PostgreSQL: one of them beside the null relay, and two beside
- * one. In turns, each on a database of its own; who was busy is read from the CPU times of all processes.
+ * Measures messages from publish to arrival through workers on one PostgreSQL: one worker compared with the null relay, and two
+ * compared with one. Rounds alternate, each on a new database; the CPU times of all processes show which of them is the bottleneck.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ export type WorkersName = 'null relay' | 'one worker' | 'two processes' | 'two t
 export interface Workload {
   peers: Peers;
   warmUpMessages: number;
-  /** Of the burst. */
+  /** Messages of the burst. */
   messages: number;
   steadySeconds: number;
   limitMs: number;
@@ -31,9 +31,9 @@ export interface Workload {
 export interface WorkersOptions extends Workload {
   rounds: number;
   contestants: readonly WorkersName[];
-  /** Whose statements are counted, once, after the rounds. */
+  /** Messages whose statements are counted, once, after the rounds. */
   countedMessages: number;
-  /** How long PostgreSQL's sessions may keep their counts of syncs to themselves. */
+  /** Delay after which PostgreSQL's sessions have published their sync statistics. */
   syncsToldAfterMs: number;
   onRound?: (round: number, figures: WorkersFigures) => void;
 }
@@ -51,16 +51,16 @@ export const DEFAULT_WORKERS = {
 
 export interface WorkersFigures {
   contestant: string;
-  /** From the first publish to the last arrival, 64 under way. */
+  /** From the first publish to the last arrival, with 64 concurrent publishes. */
   perSecond: number;
   publishP50Ms: number;
   publishP99Ms: number;
-  /** At 500 messages a second. */
+  /** At 500 messages per second. */
   arrivalP50Ms: number;
   arrivalP99Ms: number;
-  /** In the burst, milliseconds of user and system time for 1,000 messages. */
+  /** Milliseconds of user and system time per 1,000 messages of the burst. */
   cpuMs: CpuByParty;
-  /** In the burst: how many cores were at work on average. */
+  /** The average number of busy cores in the burst. */
   coresBusy: number;
   missing: number;
   repeated: number;
@@ -68,7 +68,7 @@ export interface WorkersFigures {
 
 export interface WorkersReport {
   figures: WorkersFigures[];
-  /** Of `countedMessages` through one worker. */
+  /** The database work of `countedMessages` through one worker. */
   work: DatabaseWork;
   countedMessages: number;
 }
@@ -97,12 +97,12 @@ export async function measureWorkers(options: WorkersOptions): Promise<WorkersRe
   }
 }
 
-/** Running processes that take messages, and what they keep them in. */
+/** Running processes that accept messages, with their database. */
 export interface Workers {
   name: string;
   processes: readonly [ListeningProcess, ...ListeningProcess[]];
   parties: Parties;
-  /** Absent: they keep nothing. */
+  /** Absent for the relay. */
   databaseUrl?: string;
 }
 
@@ -186,13 +186,13 @@ async function count(
   });
 }
 
-/** Compiled code, open connections, prepared statements, and statistics that are not of empty tables. */
+/** Compiles code, opens connections, prepares statements, and replaces the statistics of empty tables. */
 async function warmUp(workers: Workers, receiver: Receiver, options: Workload): Promise<void> {
   await receiver.expect(options.warmUpMessages);
   await publishAll(targetOf(workers, receiver, options), options.warmUpMessages);
   if (!(await receiver.complete(options.limitMs))) {
-    const said = workers.processes.map((each) => each.output()).join('\n');
-    throw new Error(`the warm-up was not delivered; the workers wrote:\n${said}`);
+    const output = workers.processes.map((each) => each.output()).join('\n');
+    throw new Error(`the warm-up was not delivered; output of the workers:\n${output}`);
   }
   if (workers.databaseUrl !== undefined) await refreshStatistics(workers.databaseUrl);
 }
@@ -207,7 +207,7 @@ function targetOf({ processes: [first, ...others] }: Workers, receiver: Receiver
   };
 }
 
-/** What is missing or was repeated is added up: one lost message in three rounds is one too many. */
+/** Missing and repeated messages are summed, since a single lost message matters. */
 export function medians(rounds: WorkersFigures[]): WorkersFigures {
   const [first] = rounds;
   if (first === undefined) throw new Error('a comparison needs at least one round');

@@ -1,6 +1,6 @@
 /**
- * Compiles a preload shim: a few lines of C that stand between a process and its libc, so that a test can slow down,
- * break or record what the process does to its files. Needs Linux and a C compiler; says so when there is none.
+ * Compiles a preload shim: a few lines of C that intercept libc calls of a process, so that a test can slow down,
+ * break or record its file operations. Needs Linux and a C compiler.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,18 +9,18 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface Shim {
-  /** What the process to be watched needs in its environment. */
+  /** Environment variables for the process to intercept. */
   env: Record<string, string>;
   remove(): void;
 }
 
-/** Why no shim can be built here, or undefined when one can. */
+/** Why no shim can be built on this machine; undefined if it can. */
 export function shimObstacle(): string | undefined {
   if (process.platform !== 'linux') return 'preload shims need Linux';
   return spawnSync('cc', ['--version']).status === 0 ? undefined : 'no C compiler (cc) on this machine';
 }
 
-/** Throws, with the compiler's words, when the source does not compile. */
+/** Throws with the compiler's output if the source does not compile. */
 export function buildShim(source: URL): Shim {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-shim-'));
   const path = join(folder, `${basename(source.pathname, '.c')}.so`);

@@ -1,8 +1,8 @@
-/** Requests over bare keep-alive sockets, one at a time on each: the least work that a publisher can do. */
+/** Sends requests over bare keep-alive sockets, one at a time on each: the minimal work of a publisher. */
 import { connect, type Socket } from 'node:net';
 import { RequestSplitter } from '../request-splitter.ts';
 
-interface Waiting {
+interface PendingRequest {
   request: Buffer;
   resolve: (body: Buffer) => void;
   reject: (error: Error) => void;
@@ -14,8 +14,8 @@ export class BareClient {
   readonly #token: string;
   readonly #socketsMax: number;
   readonly #idle: Socket[] = [];
-  readonly #waiting: Waiting[] = [];
-  readonly #underWay = new Map<Socket, Waiting>();
+  readonly #waiting: PendingRequest[] = [];
+  readonly #inFlight = new Map<Socket, PendingRequest>();
   #sockets = 0;
 
   constructor(url: string, token: string, socketsMax: number) {
@@ -26,7 +26,7 @@ export class BareClient {
     this.#socketsMax = socketsMax;
   }
 
-  /** The body of the answer; rejects when it is not 2xx, or the connection breaks. `token`: in place of its own. */
+  /** Returns the body of the response. Rejects unless it is 2xx, or when the connection breaks. `token` replaces the client's own. */
   send(
     method: string,
     path: string,
@@ -50,19 +50,19 @@ export class BareClient {
     this.#sockets += 1;
     const socket = connect({ host: this.#host, port: this.#port, noDelay: true });
     const splitter = new RequestSplitter((buffer, bodyStart, bodyEnd, headStart) => {
-      const answered = this.#underWay.get(socket);
-      this.#underWay.delete(socket);
+      const pending = this.#inFlight.get(socket);
+      this.#inFlight.delete(socket);
       this.#idle.push(socket);
-      // 'HTTP/1.1 2': the tenth byte is the class of the status.
-      if (buffer[headStart + 9] === 0x32) answered?.resolve(buffer.subarray(bodyStart, bodyEnd));
-      else answered?.reject(new Error(`refused: ${buffer.toString('utf8', headStart, bodyEnd)}`));
+      // 'HTTP/1.1 2': the tenth byte is the first digit of the status.
+      if (buffer[headStart + 9] === 0x32) pending?.resolve(buffer.subarray(bodyStart, bodyEnd));
+      else pending?.reject(new Error(`rejected: ${buffer.toString('utf8', headStart, bodyEnd)}`));
       this.#pump();
     });
     socket.on('data', (chunk: Buffer) => splitter.push(chunk));
     socket.on('error', () => undefined); // 'close' follows
     socket.on('close', () => {
-      this.#underWay.get(socket)?.reject(new Error('the server closed a connection under load'));
-      this.#underWay.delete(socket);
+      this.#inFlight.get(socket)?.reject(new Error('the server closed a connection under load'));
+      this.#inFlight.delete(socket);
       const at = this.#idle.indexOf(socket);
       if (at !== -1) this.#idle.splice(at, 1);
       this.#sockets -= 1;
@@ -75,7 +75,7 @@ export class BareClient {
       const socket = this.#idle.pop();
       const next = socket && this.#waiting.shift();
       if (!socket || !next) return;
-      this.#underWay.set(socket, next);
+      this.#inFlight.set(socket, next);
       socket.write(next.request);
     }
   }

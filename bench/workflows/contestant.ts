@@ -1,17 +1,17 @@
-/** What the comparison needs of a system that executes runs: a server and an endpoint, each a process of its own. */
+/** The interface of a system that executes runs: a server and an endpoint, each in its own process. */
 import type { Traffic } from './endpoint-process.ts';
 
 export interface Contestant {
-  /** As the report names it, with its version. */
+  /** The name in the report, with its version. */
   name: string;
   serverPid: number;
   endpointPid: number;
-  /** Starts run `number` of the program; resolves when the server has answered that it has it. */
+  /** Starts run `number` of the program; resolves when the server has accepted it. */
   start(number: number): Promise<void>;
-  /** Told the number of each run that has ended. One listener. */
+  /** Sets the listener for the numbers of runs that have ended. */
   listen(onEnded: (number: number) => void): void;
   traffic(): Promise<Traffic>;
-  /** Asks the server what the runs returned; throws unless all ended once, with the right result. */
+  /** Reads the results of the runs from the server; throws unless all ended once, with the right result. */
   verify(numbers: readonly number[]): Promise<void>;
   end(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * What one run of many steps costs. Each delivery has the journal so far, so that the bytes of all of them grow with the
- * square of the steps; beyond a size the body is empty, and the endpoint fetches the journal instead.
+ * Measures one run with many steps. Each delivery has the journal so far, so the total size grows with the
+ * square of the number of steps. Above a limit the body is empty, and the endpoint fetches the journal instead.
  */
 import { request } from 'undici';
 import { cpuSeconds } from '../child-process.ts';
@@ -10,21 +10,21 @@ import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
 import { runIdOf } from './program.ts';
 import { LIBRARY_NAMES, resultOf, runsEnded, type Stage, triggerHeaders, withStage } from './waypost-runs.ts';
 
-/** One run for each: how many steps, and how many characters each returns. */
+/** One run for each element: the number of steps, and the length of each result in characters. */
 export type LongRunOptions = readonly { steps: number; resultLength: number }[];
 
-/** The second is too large for the body from about its middle on. */
+/** The second run exceeds the limit of the body from about its middle. */
 export const DEFAULT_LONG_RUN: LongRunOptions = [
   { steps: 500, resultLength: 10 },
   { steps: 100, resultLength: 50_000 },
 ];
 
 const LIMIT_MS = 600_000;
-/** Compiled code first: what has run a few hundred times is still interpreted, at a multiple of its cost. */
+/** Code that has run only a few hundred times is still interpreted, and several times slower. */
 const WARM_UP_RUNS = 20;
 const WARM_UP_STEPS = 100;
 
-/** With the official library, or with ours. */
+/** Uses the official library, or ours. */
 export function measureLongRuns(
   library: 'library' | 'own',
   runs: LongRunOptions,
@@ -40,17 +40,17 @@ export function measureLongRuns(
 }
 
 /**
- * Milliseconds from the beginning of a step to the beginning of the next, where the server has nothing else to do and steps
+ * Measures the time from the start of a step to the start of the next one, with an otherwise idle server and steps that
  * take no time.
  */
 export function measureGaps(library: 'library' | 'own', steps = 300, warmUpRuns = WARM_UP_RUNS): Promise<Figure[]> {
   return withStage(library, async (stage) => {
     await warmUp(stage, warmUpRuns);
-    await execute(stage, { number: 1, steps, resultLength: 0 }, 'beginnings');
+    await execute(stage, { number: 1, steps, resultLength: 0 }, 'starts');
     const text = await resultOf(stage.server, 1);
-    const { beginningsMs } = JSON.parse(text ?? '{}') as { beginningsMs: number[] };
-    if (beginningsMs?.length !== steps) throw new Error(`the run returned ${text}`);
-    const gapsMs = beginningsMs.slice(1).map((ms, index) => ms - (beginningsMs[index] ?? 0));
+    const { startsMs } = JSON.parse(text ?? '{}') as { startsMs: number[] };
+    if (startsMs?.length !== steps) throw new Error(`the run returned ${text}`);
+    const gapsMs = startsMs.slice(1).map((ms, index) => ms - (startsMs[index] ?? 0));
     const name = `${LIBRARY_NAMES[library]}: between two steps`;
     return [
       { name: `${name}, p50`, value: quantile(gapsMs, 0.5), unit: 'ms' },
@@ -82,34 +82,34 @@ async function measureOne(stage: Stage, run: LongRun): Promise<Figure[]> {
   const endpointCpuMs = (cpuSeconds(endpoint.pid) - cpu[1]) * 1_000;
   const { bytes, bodyBytes } = await endpoint.traffic();
   const delivered = bodyBytes.slice(before.bodyBytes.length);
-  const name = `${run.steps} steps that return ${run.resultLength} characters`;
+  const name = `${run.steps} steps with results of ${run.resultLength} characters`;
   const total = delivered.reduce((sum, each) => sum + each, 0);
   return [
-    { name: `${name}: a step`, value: ms / run.steps, unit: 'ms' },
-    { name: `${name}: server CPU a step`, value: serverCpuMs / run.steps, unit: 'ms' },
-    { name: `${name}: endpoint CPU a step`, value: endpointCpuMs / run.steps, unit: 'ms' },
+    { name: `${name}: time per step`, value: ms / run.steps, unit: 'ms' },
+    { name: `${name}: server CPU per step`, value: serverCpuMs / run.steps, unit: 'ms' },
+    { name: `${name}: endpoint CPU per step`, value: endpointCpuMs / run.steps, unit: 'ms' },
     { name: `${name}: largest delivered body`, value: Math.max(...delivered) / 1_024, unit: 'KiB' },
-    { name: `${name}: delivered bodies, a step`, value: total / 1_024 / run.steps, unit: 'KiB' },
+    { name: `${name}: delivered bodies per step`, value: total / 1_024 / run.steps, unit: 'KiB' },
     {
       name: `${name}: deliveries with an empty body`,
       value: delivered.filter((each) => each === 0).length,
       unit: 'messages',
     },
-    { name: `${name}: bytes of the endpoint, a step`, value: (bytes - before.bytes) / 1_024 / run.steps, unit: 'KiB' },
-    { name: `${name}: all bytes of the endpoint`, value: (bytes - before.bytes) / 1_024 / 1_024, unit: 'MiB' },
+    { name: `${name}: endpoint traffic per step`, value: (bytes - before.bytes) / 1_024 / run.steps, unit: 'KiB' },
+    { name: `${name}: endpoint traffic`, value: (bytes - before.bytes) / 1_024 / 1_024, unit: 'MiB' },
   ];
 }
 
-/** Triggers one run and waits for its end. */
+/** Triggers a run and waits for its end. */
 async function execute({ server, endpoint }: Stage, run: LongRun, path = 'many'): Promise<void> {
   const url = `${endpoint.url}/${path}`;
   const ended = runsEnded(endpoint, 1, LIMIT_MS);
-  const answer = await request(`${server.url}/v2/publish/${url}`, {
+  const response = await request(`${server.url}/v2/publish/${url}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...triggerHeaders(runIdOf(run.number), url) },
     body: JSON.stringify(run),
   });
-  const text = await answer.body.text();
-  if (answer.statusCode > 299) throw new Error(`trigger refused: ${answer.statusCode} ${text}`);
+  const text = await response.body.text();
+  if (response.statusCode > 299) throw new Error(`trigger rejected: ${response.statusCode} ${text}`);
   if (!(await ended)) throw new Error(`a run of ${run.steps} steps has not ended`);
 }

@@ -1,9 +1,9 @@
-/** What the runs of the benchmarks do, so that every endpoint does the same and every result can be checked. */
+/** The program of the benchmark runs, which is the same at every endpoint and has results that can be checked. */
 
-/** The program of the comparison: three steps, each needs the one before. */
+/** Three steps, each of which needs the result of the previous one. */
 export const STEP_NAMES = ['one', 'two', 'three'] as const;
 
-/** What a step makes of what came before it: of the payload's number, or of the step before. */
+/** The function of each step: its input is the payload's number, or the result of the previous step. */
 export const STEPS: readonly ((before: number) => number)[] = [
   (number) => number + 1,
   (one) => one * 2,
@@ -11,7 +11,7 @@ export const STEPS: readonly ((before: number) => number)[] = [
 ];
 
 export interface Payload {
-  /** Tells the runs of a benchmark apart. */
+  /** Identifies the run. */
   number: number;
 }
 
@@ -23,12 +23,12 @@ function expectedResult(number: number): Result {
   return { number, value: STEPS.reduce((value, step) => step(value), number) };
 }
 
-/** The run's number is in its id, so that an endpoint that sees only the id can tell. */
+/** The id contains the number of the run, for endpoints that see only the id. */
 export function runIdOf(number: number): string {
   return `wfr_bench-${number}`;
 }
 
-/** Throws when `text` is not the JSON of what run `number` is to return. */
+/** Throws unless `text` is the JSON of the expected result of run `number`. */
 export function checkResult(number: number, text: string | undefined): void {
   const expected = JSON.stringify(expectedResult(number));
   if (text !== expected) throw new Error(`run ${number} returned ${text ?? 'nothing'}, not ${expected}`);

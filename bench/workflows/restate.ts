@@ -1,4 +1,4 @@
-/** The reference: the newest Restate server and its SDK, as they come, each in a process of its own. */
+/** The reference: the newest Restate server and its SDK with default settings, each in its own process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -16,7 +16,7 @@ const CONNECTIONS = 64;
 const START_LIMIT_MS = 60_000;
 const RESULT_LIMIT_MS = 10_000;
 
-/** Installs it if need be; then each call starts a server on an empty folder. */
+/** Installs Restate if needed. Each call then starts a server on an empty folder. */
 export function restateContestant(): () => Promise<Contestant> {
   const folder = installReferences(PACKAGES);
   return () => startRestate(folder);
@@ -34,14 +34,14 @@ async function startRestate(folder: string): Promise<Contestant> {
     serverPid: server.pid,
     endpointPid: endpoint.pid,
     async start(number) {
-      const answer = await pool.request({
+      const response = await pool.request({
         path: '/bench/three/send',
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ number }),
       });
-      const text = await answer.body.text();
-      if (answer.statusCode > 299) throw new Error(`Restate refused a run: ${answer.statusCode} ${text}`);
+      const text = await response.body.text();
+      if (response.statusCode > 299) throw new Error(`Restate rejected a run: ${response.statusCode} ${text}`);
       invocations.set(number, (JSON.parse(text) as { invocationId: string }).invocationId);
     },
     listen: (onEnded) => {
@@ -67,7 +67,7 @@ interface RestateServer {
   end(): Promise<void>;
 }
 
-/** All of its own choosing but addresses, and that it neither logs each run nor reports to its makers. */
+/** Default settings, except for addresses, the log level and telemetry. */
 async function startServer(folder: string, dataDir: string): Promise<RestateServer> {
   const [ingressPort, adminPort, nodePort] = await freePorts(3);
   const platform = `@restatedev/restate-server-${process.platform}-${process.arch}`;
@@ -92,7 +92,7 @@ async function startServer(folder: string, dataDir: string): Promise<RestateServ
     ingressUrl: `http://127.0.0.1:${ingressPort}`,
     adminUrl: `http://127.0.0.1:${adminPort}`,
     end() {
-      child.kill('SIGKILL'); // nothing of it is needed any more
+      child.kill('SIGKILL'); // its data is no longer needed
       return exited;
     },
   };
@@ -103,43 +103,43 @@ async function startServer(folder: string, dataDir: string): Promise<RestateServ
 async function healthy(child: ChildProcess, { ingressUrl, adminUrl }: RestateServer): Promise<void> {
   const giveUpAt = performance.now() + START_LIMIT_MS;
   for (const url of [`${adminUrl}/health`, `${ingressUrl}/restate/health`]) {
-    while (!(await answersOk(url))) {
-      if (child.exitCode !== null) throw new Error(`Restate ended with ${child.exitCode}`);
+    while (!(await isOk(url))) {
+      if (child.exitCode !== null) throw new Error(`Restate exited with ${child.exitCode}`);
       if (performance.now() > giveUpAt) throw new Error(`Restate is not ready after ${START_LIMIT_MS} ms`);
       await sleep(100);
     }
   }
 }
 
-async function answersOk(url: string): Promise<boolean> {
+async function isOk(url: string): Promise<boolean> {
   try {
-    const answer = await request(url);
-    await answer.body.dump();
-    return answer.statusCode === 200;
+    const response = await request(url);
+    await response.body.dump();
+    return response.statusCode === 200;
   } catch {
     return false; // it does not listen yet
   }
 }
 
 async function register(adminUrl: string, uri: string): Promise<void> {
-  const answer = await request(`${adminUrl}/deployments`, {
+  const response = await request(`${adminUrl}/deployments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ uri }),
   });
-  const text = await answer.body.text();
-  if (answer.statusCode > 299) throw new Error(`Restate refused the endpoint: ${answer.statusCode} ${text}`);
+  const text = await response.body.text();
+  if (response.statusCode > 299) throw new Error(`Restate rejected the endpoint: ${response.statusCode} ${text}`);
 }
 
-/** What an invocation returned; the endpoint knows of its end a little before the server. */
+/** The result of an invocation. It may not be available yet, since the endpoint reports its end slightly before the server. */
 async function outputOf(pool: Pool, invocationId: string): Promise<string> {
   const giveUpAt = performance.now() + RESULT_LIMIT_MS;
   for (;;) {
-    const answer = await pool.request({ path: `/restate/invocation/${invocationId}/output`, method: 'GET' });
-    const text = await answer.body.text();
-    if (answer.statusCode === 200) return text;
-    if (answer.statusCode !== 470 || performance.now() > giveUpAt) {
-      throw new Error(`no result of ${invocationId}: ${answer.statusCode} ${text}`);
+    const response = await pool.request({ path: `/restate/invocation/${invocationId}/output`, method: 'GET' });
+    const text = await response.body.text();
+    if (response.statusCode === 200) return text;
+    if (response.statusCode !== 470 || performance.now() > giveUpAt) {
+      throw new Error(`no result of ${invocationId}: ${response.statusCode} ${text}`);
     }
     await sleep(20);
   }

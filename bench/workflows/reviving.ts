@@ -1,4 +1,4 @@
-/** A failed run of many messages is resumed: how long until it is answered, and how long do others wait meanwhile? */
+/** Measures the resume of a failed run with many messages: its response time, and the latency of other clients during it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { storeInBatches } from '../batches.ts';
@@ -20,7 +20,7 @@ export interface RevivingOptions {
 export const DEFAULT_REVIVING = { messages: 20_000, quietMs: 6_000 };
 
 const RUN_ID = 'wfr_bench_reviving';
-/** Nothing listens there. */
+/** No server listens on this port. */
 const NOWHERE = 'http://127.0.0.1:9/';
 const LIMIT_MS = 120_000;
 const DELAY = { 'upstash-delay': '6d' };
@@ -41,16 +41,16 @@ async function reviveOne(server: ListeningProcess, { messages, quietMs }: Revivi
     await sleep(quietMs);
     const idle = await probeWhile(pool, sleep(quietMs));
     const startedAt = performance.now();
-    let answeredMs = 0;
+    let responseMs = 0;
     const resumed = post(pool, `/v2/workflows/dlq/resume/${dlqId}`, {}).then(() => {
-      answeredMs = performance.now() - startedAt;
+      responseMs = performance.now() - startedAt;
     });
-    const meanwhile = await probeWhile(pool, resumed);
-    const name = `others' publishes while a run of ${messages} messages is resumed`;
+    const duringResume = await probeWhile(pool, resumed);
+    const name = `publishes of others while a run of ${messages} messages is resumed`;
     return [
-      { name: `${name}: the longest`, value: Math.max(...meanwhile), ...besides(Math.max(...idle)) },
-      { name: `${name}: p99`, value: quantile(meanwhile, 0.99), ...besides(quantile(idle, 0.99)) },
-      { name: 'the resume is answered after', value: answeredMs, unit: 'ms' },
+      { name: `${name}: max`, value: Math.max(...duringResume), ...besides(Math.max(...idle)) },
+      { name: `${name}: p99`, value: quantile(duringResume, 0.99), ...besides(quantile(idle, 0.99)) },
+      { name: 'response time of the resume', value: responseMs, unit: 'ms' },
     ];
   } finally {
     await pool.destroy();
@@ -58,10 +58,10 @@ async function reviveOne(server: ListeningProcess, { messages, quietMs }: Revivi
 }
 
 function besides(value: number): Pick<Figure, 'unit' | 'beside'> {
-  return { unit: 'ms', beside: { name: 'while nothing happens', value } };
+  return { unit: 'ms', beside: { name: 'idle', value } };
 }
 
-/** Makes a run that has planned `messages` steps, none of which is due, and fails with one more. */
+/** Creates a run with `messages` planned steps, none of which is due, and one more that fails. */
 export async function failRun(server: { url: string }, messages: number): Promise<string> {
   const trigger = {
     ...stepHeaders(RUN_ID, NOWHERE),
@@ -83,15 +83,15 @@ function planned(stepId: number, headers: Record<string, string>) {
 async function dlqIdOf({ url }: { url: string }): Promise<string> {
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    const answer = await request(`${url}/v2/workflows/dlq`, { headers: AUTHORIZATION });
-    const { messages } = (await answer.body.json()) as { messages: { dlqId: string }[] };
+    const response = await request(`${url}/v2/workflows/dlq`, { headers: AUTHORIZATION });
+    const { messages } = (await response.body.json()) as { messages: { dlqId: string }[] };
     if (messages[0]) return messages[0].dlqId;
     await sleep(100);
   }
   throw new Error('the run has not failed');
 }
 
-/** Publishes one message after another until `over`; how long each took. */
+/** Publishes one message after the other until `over` settles; returns their durations. */
 async function probeWhile(pool: Pool, over: Promise<unknown>): Promise<number[]> {
   const tookMs: number[] = [];
   let isOver = false;
@@ -108,12 +108,12 @@ async function probeWhile(pool: Pool, over: Promise<unknown>): Promise<number[]>
 }
 
 async function post(pool: Pool, path: string, headers: Record<string, string>): Promise<void> {
-  const answer = await pool.request({
+  const response = await pool.request({
     ...{ path, method: 'POST', headers: { ...AUTHORIZATION, ...headers } },
     headersTimeout: LIMIT_MS,
   });
-  const text = await answer.body.text();
-  if (answer.statusCode >= 300) throw new Error(`${path} was answered ${answer.statusCode} ${text}`);
+  const text = await response.body.text();
+  if (response.statusCode >= 300) throw new Error(`${path} failed with status ${response.statusCode}: ${text}`);
 }
 
 const AUTHORIZATION = { authorization: `Bearer ${DEVELOPMENT_TOKEN}` };

@@ -1,4 +1,4 @@
-/** What a million sleeping runs cost: memory, a start on them, and the wake of a thousand of them at one time. */
+/** Measures a million sleeping runs: memory, a start with this data, and a thousand runs that wake up at the same time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMebibytes } from '../child-process.ts';
 import type { Figure } from '../figure.ts';
@@ -7,19 +7,19 @@ import { startWaypost } from '../waypost-process.ts';
 import { deliveriesHandled, runsEnded, triggerInBatches, withStage } from './waypost-runs.ts';
 
 export interface SleepingOptions {
-  /** Runs whose first message sleeps, which is stored as any step that sleeps. */
+  /** Runs whose first message sleeps, which is stored like any sleeping step. */
   runs: number;
-  /** Runs beside them that sleep in a step until one time. */
+  /** Additional runs that sleep in a step until the same time. */
   waking: number;
-  /** Seconds until they wake: their trigger, first delivery and step need some. */
+  /** Seconds until they wake up, for their trigger, first delivery and step. */
   leadS: number;
-  /** How long the server is left alone before its memory is taken. */
+  /** Idle time before the memory is measured. */
   quietMs: number;
 }
 
 export const DEFAULT_SLEEPING: SleepingOptions = { runs: 1_000_000, waking: 1_000, leadS: 15, quietMs: 3_000 };
 
-/** Longer than this takes, shorter than any limit on delays. */
+/** Longer than the benchmark, shorter than any limit on delays. */
 const SLEEP = '6d';
 const LIMIT_MS = 120_000;
 
@@ -37,7 +37,7 @@ export function measureSleeping({ runs, waking, leadS, quietMs }: SleepingOption
     await sleep(quietMs);
     const storedMebibytes = residentMebibytes(stage.server.pid);
     await stage.server.end('SIGTERM');
-    // On the port it had: the endpoint publishes there.
+    // The same port, since the endpoint publishes to it.
     const port = Number(new URL(stage.server.url).port);
     stage.server = await startWaypost({
       dataDir: stage.dataDir,
@@ -51,10 +51,10 @@ export function measureSleeping({ runs, waking, leadS, quietMs }: SleepingOption
     const wakeAtS = Math.ceil(Date.now() / 1_000) + leadS;
     const asleep = deliveriesHandled(endpoint, waking, LIMIT_MS);
     await triggerInBatches(stage.server, `${endpoint.url}/sleep?until=${wakeAtS}`, { first: runs, count: waking });
-    if (!(await asleep)) throw new Error('not all runs got to their sleep');
-    if (Date.now() > wakeAtS * 1_000) throw new Error('it took longer than expected until all runs were asleep');
+    if (!(await asleep)) throw new Error('not all runs reached their sleep');
+    if (Date.now() > wakeAtS * 1_000) throw new Error('the runs were not asleep before their wake time');
     const ended = runsEnded(endpoint, waking, LIMIT_MS);
-    if (!(await ended)) throw new Error('not all runs ended after their sleep');
+    if (!(await ended)) throw new Error('not all runs ended after the sleep');
     const endedMs = Date.now() - wakeAtS * 1_000;
     return [
       {
@@ -63,10 +63,10 @@ export function measureSleeping({ runs, waking, leadS, quietMs }: SleepingOption
         unit: 'MiB',
         beside: { name: 'empty', value: emptyMebibytes },
       },
-      { name: 'RSS after a restart on them', value: restartedMebibytes, unit: 'MiB' },
+      { name: 'RSS after a restart with them', value: restartedMebibytes, unit: 'MiB' },
       { name: 'runs triggered, in batches of 500', value: runs / (createMs / 1_000), unit: 'runs/s' },
-      { name: 'start on them', value: stage.server.startMs, unit: 'ms' },
-      { name: `${waking} of one time: from then until the last has ended`, value: endedMs, unit: 'ms' },
+      { name: 'start with them', value: stage.server.startMs, unit: 'ms' },
+      { name: `${waking} runs with the same wake time: until the last has ended`, value: endedMs, unit: 'ms' },
     ];
   });
 }

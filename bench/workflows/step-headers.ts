@@ -1,8 +1,8 @@
-/** What an endpoint without a library says of a step that it publishes. */
+/** The headers of a step that an endpoint without a library publishes. */
 
 const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 
-/** As the official library sends them with a step (contract W 4.3). */
+/** The headers that the official library sends with a step (contract W 4.3). */
 export function stepHeaders(runId: string, url: string): Record<string, string> {
   return {
     'upstash-workflow-init': 'false',

@@ -1,7 +1,7 @@
 /**
- * Steps a second of a program of three steps: Waypost with the official library and with a bare endpoint, beside the
- * reference, in turns. Each has a server and an endpoint of its own, warmed up; then two loads: 64 runs under way, each
- * end starting the next, and all runs started at once.
+ * Measures steps per second of a program of three steps: Waypost with the official library and with a bare endpoint, compared with
+ * a reference, in alternating rounds. Each has its own server and endpoint, and a warm-up. There are two loads: 64 concurrent runs,
+ * where each end starts the next run, and all runs started at once.
  */
 import { cpuSeconds } from '../child-process.ts';
 import { median } from '../statistics.ts';
@@ -11,9 +11,9 @@ import { STEPS } from './program.ts';
 export interface StepsOptions {
   rounds: number;
   warmUpRuns: number;
-  /** Of each load. */
+  /** Runs per load. */
   runs: number;
-  /** How long a load may go without any run's end. */
+  /** Maximum time without the end of a run. */
   stallMs: number;
   contestants: readonly (() => Promise<Contestant>)[];
   onLoad?: (figures: StepFigures, round: number) => void;
@@ -21,7 +21,7 @@ export interface StepsOptions {
 
 export const DEFAULT_STEPS = { rounds: 3, warmUpRuns: 1_000, runs: 3_000, stallMs: 60_000 };
 
-export type Load = '64 under way' | 'a burst';
+export type Load = '64 concurrent' | 'a burst';
 
 export interface StepFigures {
   contestant: string;
@@ -33,13 +33,13 @@ export interface StepFigures {
   endpointCpuMsPerStep: number;
   /** Over all sockets of the endpoint, in both directions, headers included. */
   bytesPerStep: number;
-  /** Requests with which the server calls the endpoint; 0: they are not counted. */
+  /** Calls of the endpoint by the server; 0 if they are not counted. */
   callsPerRun: number;
 }
 
 const UNDER_WAY = 64;
 
-/** Medians over the rounds. Throws when a run does not end as it ought to. */
+/** Returns medians of the rounds. Throws if a run does not end as expected. */
 export async function measureSteps(options: StepsOptions): Promise<StepFigures[]> {
   const figures: StepFigures[] = [];
   for (let round = 1; round <= options.rounds; round += 1) {
@@ -61,11 +61,11 @@ async function measureOne(contestant: Contestant, options: StepsOptions): Promis
     const repeated: number[] = [];
     const execution = { contestant, repeated, stallMs: options.stallMs };
     await execute(execution, take(options.warmUpRuns), UNDER_WAY);
-    const underWay = await measureLoad(execution, '64 under way', take(options.runs));
+    const concurrent = await measureLoad(execution, '64 concurrent', take(options.runs));
     const burst = await measureLoad(execution, 'a burst', take(options.runs));
     await contestant.verify(Array.from({ length: next }, (_, number) => number));
-    if (repeated.length > 0) throw new Error(`run ${repeated[0]} has ended twice`);
-    return [underWay, burst];
+    if (repeated.length > 0) throw new Error(`run ${repeated[0]} ended twice`);
+    return [concurrent, burst];
   } finally {
     await contestant.end();
   }
@@ -73,7 +73,7 @@ async function measureOne(contestant: Contestant, options: StepsOptions): Promis
 
 interface Execution {
   contestant: Contestant;
-  /** Runs that ended though they had ended, or were never started. */
+  /** Runs that ended again, or were never started. */
   repeated: number[];
   stallMs: number;
 }
@@ -98,7 +98,7 @@ async function measureLoad(execution: Execution, load: Load, numbers: number[]):
   };
 }
 
-/** Seconds from the first start to the last end, with at most `underWay` runs started and not ended. */
+/** Seconds from the first start to the last end, with at most `underWay` concurrent runs. */
 async function execute(
   { contestant, repeated, stallMs }: Execution,
   numbers: readonly number[],

@@ -1,4 +1,4 @@
-/** One notify that wakes many: how long until it is answered, and until all have been told? */
+/** Measures a notify with many waiters: its response time, and the time until all runs have ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { cpuSeconds, residentMebibytes, residentPeakMebibytes } from '../child-process.ts';
@@ -31,34 +31,38 @@ export async function measureWaking(options: WakingOptions): Promise<Figure[]> {
 async function notifyAll({ server, endpoint }: Stage, { waiters, quietMs }: WakingOptions): Promise<Figure[]> {
   const waiting = deliveriesHandled(endpoint, waiters, LIMIT_MS);
   await triggerInBatches(server, `${endpoint.url}/wait?event=${EVENT}`, { first: 0, count: waiters });
-  if (!(await waiting)) throw new Error('not all runs got to their wait');
+  if (!(await waiting)) throw new Error('not all runs reached their wait');
   await sleep(quietMs);
   const beforeMebibytes = residentMebibytes(server.pid);
   const ended = runsEnded(endpoint, waiters, LIMIT_MS);
   const startedAt = performance.now();
   const cpuBefore = cpuSeconds(server.pid);
-  const answer = await request(`${server.url}/v2/notify/${EVENT}`, {
+  const response = await request(`${server.url}/v2/notify/${EVENT}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
     body: JSON.stringify({ from: 'bench' }),
     headersTimeout: LIMIT_MS,
   });
-  const told = (await answer.body.json()) as { messageId?: string }[];
-  const answeredMs = performance.now() - startedAt;
-  const answeredCpu = cpuSeconds(server.pid) - cpuBefore;
+  const notified = (await response.body.json()) as { messageId?: string }[];
+  const responseMs = performance.now() - startedAt;
+  const responseCpu = cpuSeconds(server.pid) - cpuBefore;
   const isComplete = await ended;
   const endedMs = performance.now() - startedAt;
   const endedCpu = cpuSeconds(server.pid) - cpuBefore;
-  const missing = waiters - told.filter(({ messageId }) => messageId !== undefined).length;
+  const missing = waiters - notified.filter(({ messageId }) => messageId !== undefined).length;
   const name = `one notify for ${waiters} waiters`;
   return [
-    { name: `${name}: answered after`, value: answeredMs / 1_000, unit: 's' },
-    { name: `${name}: CPU of the server until then`, value: answeredCpu, unit: 's' },
-    { name: `${name}: all runs ended after`, value: endedMs / 1_000, unit: 's' },
-    { name: `${name}: CPU of the server until then`, value: endedCpu, unit: 's' },
-    { name: 'waiters that were not told, or did not end', value: Math.max(missing, isComplete ? 0 : 1), unit: 'runs' },
+    { name: `${name}: response time`, value: responseMs / 1_000, unit: 's' },
+    { name: `${name}: server CPU until the response`, value: responseCpu, unit: 's' },
+    { name: `${name}: until all runs have ended`, value: endedMs / 1_000, unit: 's' },
+    { name: `${name}: server CPU until all runs have ended`, value: endedCpu, unit: 's' },
     {
-      name: 'RSS at its peak',
+      name: 'waiters without a notification, or runs without an end',
+      value: Math.max(missing, isComplete ? 0 : 1),
+      unit: 'runs',
+    },
+    {
+      name: 'RSS, peak',
       value: residentPeakMebibytes(server.pid),
       unit: 'MiB',
       beside: { name: 'before', value: beforeMebibytes },

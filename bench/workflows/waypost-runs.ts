@@ -1,4 +1,4 @@
-/** Runs on a Waypost server: triggering them as the official client does, and what their log says of their ends. */
+/** Triggers runs on a Waypost server like the official client, and reads their results from the log. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,17 +14,17 @@ const CONNECTIONS = 64;
 const LOGS_PAGE = 1_000;
 const RESULTS_LIMIT_MS = 10_000;
 
-/** A server on an empty folder and an endpoint that publishes to it. */
+/** A server on an empty folder, and an endpoint that publishes to it. */
 export interface Stage {
   dataDir: string;
   server: ListeningProcess;
   endpoint: Endpoint;
 }
 
-/** Which endpoint the runs have. */
+/** The kind of endpoint. */
 type Kind = 'library' | 'own' | 'bare';
 
-/** Ends both processes, and removes the folder, whatever `use` did. `env`: added to the server's environment. */
+/** Ends both processes and removes the folder after `use`. `env` is added to the server's environment. */
 export async function withStage<T>(
   endpoint: Kind,
   use: (stage: Stage) => Promise<T>,
@@ -50,7 +50,7 @@ async function closeStage({ dataDir, server, endpoint }: Stage): Promise<void> {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** Headers of a trigger, as the official client sends them (contract W 4.3). */
+/** The headers of a trigger that the official client sends (contract W 4.3). */
 export function triggerHeaders(runId: string, url: string): Record<string, string> {
   const features = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
   return {
@@ -73,7 +73,7 @@ export function triggerHeaders(runId: string, url: string): Record<string, strin
   };
 }
 
-/** Triggers runs `first` to `first` + `count` - 1 in batches of 500; returns the milliseconds it took. */
+/** Triggers runs `first` to `first` + `count` - 1 in batches of 500; returns the duration in milliseconds. */
 export function triggerInBatches(
   server: ListeningProcess,
   url: string,
@@ -86,14 +86,14 @@ export function triggerInBatches(
   }));
 }
 
-/** Resolves with true once `count` runs have ended, or with false after `limitMs`. Takes the endpoint's listener. */
+/** Resolves with true once `count` runs have ended, or with false after `limitMs`. Replaces the endpoint's listener. */
 export function runsEnded(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
   return counted(count, limitMs, (note) => {
     endpoint.onEnded = () => note(1);
   });
 }
 
-/** The same of deliveries that the endpoint has handled. */
+/** The same for deliveries that the endpoint has handled. */
 export function deliveriesHandled(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
   return counted(count, limitMs, (note) => {
     endpoint.onHandled = note;
@@ -124,7 +124,7 @@ const NAMES: Record<WaypostContestant, string> = {
   'bare, within a call': 'Waypost, bare endpoint, within a call',
 };
 
-/** Waypost with one of its endpoints, as the comparison drives it. */
+/** Starts Waypost with an endpoint, as a contestant of the comparison. */
 export async function startWaypostContestant(kind: WaypostContestant, workers = 1): Promise<Contestant> {
   const stage = await openStage(kind === 'bare, within a call' ? 'bare' : kind, workers);
   const { server, endpoint } = stage;
@@ -140,21 +140,21 @@ export async function startWaypostContestant(kind: WaypostContestant, workers = 
         headers: triggerHeaders(runIdOf(number), url),
         body: JSON.stringify({ number }),
       };
-      const answer = await pool.request({
+      const response = await pool.request({
         path: '/v2/batch',
         method: 'POST',
         headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
         body: JSON.stringify([item]),
       });
-      const text = await answer.body.text();
-      if (answer.statusCode !== 200) throw new Error(`trigger refused: ${answer.statusCode} ${text}`);
+      const text = await response.body.text();
+      if (response.statusCode !== 200) throw new Error(`trigger rejected: ${response.statusCode} ${text}`);
     },
     listen: (onEnded) => {
       endpoint.onEnded = onEnded;
     },
     traffic: () => endpoint.traffic(),
     async verify(numbers) {
-      // The end of a run within a call is reported as its answer goes out, a little before the server has it.
+      // The endpoint reports the end of a run within a call with its response, slightly before the server has it.
       const deadline = performance.now() + RESULTS_LIMIT_MS;
       let results = await resultsOf(pool);
       while (results.size < numbers.length && performance.now() < deadline) results = await resultsOf(pool);
@@ -172,7 +172,7 @@ interface RunEvent {
   workflowRunResponse?: string;
 }
 
-/** What run `number` returned. */
+/** The result of run `number`. */
 export async function resultOf(server: ListeningProcess, number: number): Promise<string | undefined> {
   const pool = new Pool(server.url);
   try {
@@ -182,20 +182,20 @@ export async function resultOf(server: ListeningProcess, number: number): Promis
   }
 }
 
-/** What each run returned that has succeeded, by its id, as the flat log says. Throws when one has ended twice. */
+/** The results of all successful runs by id, from the flat log. Throws if a run ended twice. */
 async function resultsOf(pool: Pool): Promise<Map<string, string | undefined>> {
   const results = new Map<string, string | undefined>();
   let cursor: string | undefined;
   do {
     const query: Record<string, string> = { state: 'RUN_SUCCESS', count: String(LOGS_PAGE), ...(cursor && { cursor }) };
-    const answer = await pool.request({
+    const response = await pool.request({
       path: `/v2/workflows/messageLogs?${new URLSearchParams(query)}`,
       method: 'GET',
       headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
     });
-    const page = (await answer.body.json()) as { cursor?: string; events: RunEvent[] };
+    const page = (await response.body.json()) as { cursor?: string; events: RunEvent[] };
     for (const { workflowRunId, workflowRunResponse } of page.events) {
-      if (results.has(workflowRunId)) throw new Error(`${workflowRunId} has ended twice`);
+      if (results.has(workflowRunId)) throw new Error(`${workflowRunId} ended twice`);
       results.set(workflowRunId, workflowRunResponse);
     }
     cursor = page.cursor;

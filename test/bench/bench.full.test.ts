@@ -58,7 +58,7 @@ describe('npm run bench', () => {
         comparison.waypost.throughputPerSecond / comparison.relay.throughputPerSecond,
       );
       const table = comparisonTable(comparison);
-      for (const label of ['delivered a second', 'publish to arrival p50', 'CPU seconds', 'RSS']) {
+      for (const label of ['delivered per second', 'publish to arrival p50', 'CPU seconds', 'RSS']) {
         expect(table).toContain(label);
       }
       expect(table.includes('1 ms added to each fsync')).toBe(fsyncDelayMs === 1);
@@ -70,7 +70,7 @@ describe('npm run bench -- hostile', () => {
   it('delivers what has somebody who answers, beside endpoints that hang', { timeout: 60_000 }, async () => {
     const figures = await measureHostile({ attacks: [{ origins: 8, timeout: '1m' }], probeMessages: 10 });
     expect(figures).toContainEqual({ name: 'probes that never arrived', value: 0, unit: 'messages' });
-    expect(figures).toContainEqual({ name: 'attempts that hang at a time', value: 8, unit: 'messages' });
+    expect(figures).toContainEqual({ name: 'hanging attempts', value: 8, unit: 'messages' });
     for (const { unit, value, beside } of figures) {
       if (unit === 'ms') expectPositive({ value, ...(beside && { beside: beside.value }) });
     }

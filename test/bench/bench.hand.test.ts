@@ -87,7 +87,7 @@ describe('npm run bench -- workflow', () => {
       ],
       1,
     );
-    const [few, many] = figures.filter(({ name }) => name.endsWith('delivered bodies, a step'));
+    const [few, many] = figures.filter(({ name }) => name.endsWith('delivered bodies per step'));
     // About three and a half; about half of it where the last delivery of the run before counts with the first.
     expect((many?.value ?? 0) / (few?.value ?? 0)).toBeGreaterThan(1.1);
     const empty = figures.filter(({ name }) => name.endsWith('an empty body'));

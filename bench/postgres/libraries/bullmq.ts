@@ -1,7 +1,7 @@
-/** BullMQ on Redis. A hundred jobs at a time in one process, as its guide on concurrency advises for short ones. */
+/** BullMQ on Redis, with a concurrency of 100 in one process, as its guide recommends for short jobs. */
 import { importFrom, JOB_QUEUE, type Job, type JobLibrary } from './library.ts';
 
-/** As much of the library as is used. */
+/** The members of the library that are used. */
 interface BullMq {
   Queue: new (
     name: string,
@@ -35,7 +35,7 @@ interface WorkerOptions {
 export async function loadBullMq(folder: string): Promise<JobLibrary> {
   const { Queue, Worker } = await importFrom<BullMq>(folder, 'bullmq');
   return {
-    // Redis syncs once for all that it reads at a time. Grouped adds were no faster.
+    // Redis syncs once for all commands that it reads together, so grouped adds were no faster.
     gainsByGroups: false,
     prepare: async () => undefined,
     async openAdder(url) {

@@ -1,7 +1,7 @@
-/** Graphile Worker with the batches of its page on performance: 24 jobs at a time from a local queue of 500. */
+/** Graphile Worker with the batch settings of its performance page: 24 concurrent jobs from a local queue of 500. */
 import { importFrom, JOB_QUEUE, type Job, type JobLibrary } from './library.ts';
 
-/** As much of the library as is used. */
+/** The members of the library that are used. */
 interface GraphileWorker {
   Logger: new (factory: () => (level: string, message: string) => void) => unknown;
   makeWorkerUtils(options: { connectionString: string; maxPoolSize: number; logger: unknown }): Promise<WorkerUtils>;

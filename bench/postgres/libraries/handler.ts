@@ -1,6 +1,6 @@
 /**
- * Handles the jobs of a library and counts them: `node handler.ts <library> <folder of its packages> <URL of its
- * database>`. A process of its own, spoken to over its IPC channel: see `receiver-process.ts`.
+ * Handles and counts the jobs of a library: `node handler.ts <library> <folder of its packages> <URL of its
+ * database>`. It runs as a separate process with an IPC channel; see `receiver-process.ts`.
  */
 import { arrived, serveLedger } from '../../arrival-ledger.ts';
 import { isLibraryName, loadLibrary } from './load.ts';

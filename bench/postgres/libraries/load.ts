@@ -1,4 +1,4 @@
-/** Which library, by its name: for the process that adds and for the one that handles. */
+/** Loads a library by its name, for the process that adds jobs and the one that handles them. */
 import { loadBullMq } from './bullmq.ts';
 import { loadGraphileWorker } from './graphile-worker.ts';
 import type { JobLibrary, LibraryName } from './library.ts';
@@ -10,7 +10,7 @@ const LOADERS: Readonly<Record<LibraryName, (folder: string) => Promise<JobLibra
   'graphile-worker': loadGraphileWorker,
 };
 
-/** `folder` is where the packages of the references are installed. */
+/** `folder` has the installed packages. */
 export function loadLibrary(name: LibraryName, folder: string): Promise<JobLibrary> {
   return LOADERS[name](folder);
 }

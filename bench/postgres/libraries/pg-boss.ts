@@ -1,10 +1,10 @@
 /**
- * pg-boss: eight pollers that take a hundred jobs at a time, go on at once while they find as many, and are woken by
- * `notify` when they do not.
+ * pg-boss, with eight pollers that take a hundred jobs at a time. A poller continues at once after a full batch, and otherwise
+ * waits for a `notify`.
  */
 import { importFrom, JOB_QUEUE, type Job, type JobLibrary } from './library.ts';
 
-/** As much of the library as is used. */
+/** The members of the library that are used. */
 interface PgBossModule {
   PgBoss: new (options: { connectionString: string; max: number; useListenNotify: boolean }) => PgBoss;
 }
@@ -68,7 +68,7 @@ export async function loadPgBoss(folder: string): Promise<JobLibrary> {
         notifyPollingIntervalSeconds: 0.5,
         burstWhenBatchFull: true,
       };
-      // One that fails lets its whole batch be handled again; to settle each of them costs far more.
+      // One failed job repeats its whole batch; settling each job individually would cost far more.
       await boss.work(JOB_QUEUE, options, async (jobs) => {
         await Promise.all(jobs.map(({ data }) => onJob(data)));
       });

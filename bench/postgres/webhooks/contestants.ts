@@ -1,6 +1,6 @@
 /**
- * The same work by all: webhooks come over HTTP, are kept, and are delivered, signed, to the same endpoint. Waypost beside
- * the libraries of jobs as someone builds webhooks on them: an intake on Fastify, and a process that delivers.
+ * Contestants with the same work: webhooks are received over HTTP, stored, and delivered with a signature to the same endpoint.
+ * Waypost is compared with webhooks built on job libraries: an intake on Fastify, and a process that delivers.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,16 +12,16 @@ import { type ListeningProcess, startListening } from '../../child-process.ts';
 import { type Receiver, startArrivals, startReceiver } from '../../receiver-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics } from '../database.ts';
-import { type JobContestant, type StartContestant, startKeeper } from '../job-contestant.ts';
+import { type JobContestant, type StartContestant, startStorage } from '../job-contestant.ts';
 import type { LibraryName } from '../libraries/library.ts';
 
 const INTAKE = fileURLToPath(new URL('./intake.ts', import.meta.url));
 const DELIVERER = fileURLToPath(new URL('./deliverer.ts', import.meta.url));
 
-/** Callers that publish at once, at most; each waits for its answer. */
+/** Maximum number of concurrent publishes. */
 const CONNECTIONS = 64;
 
-/** One worker in each process. */
+/** Waypost with one worker per process. */
 export function startWaypostOnPostgres(processes: number): StartContestant {
   return async (server) => {
     const database = await freshDatabase(server);
@@ -35,7 +35,7 @@ export function startWaypostOnPostgres(processes: number): StartContestant {
   };
 }
 
-/** In one process. */
+/** Waypost with all workers in one process. */
 export function startWaypostOnSqlite(workers: number): StartContestant {
   return () =>
     startWaypostJobs({
@@ -50,13 +50,13 @@ function named(name: string, count: number, what: string): string {
   return count === 1 ? name : `${name}, ${count} ${what}`;
 }
 
-interface WaypostKeeper extends Pick<JobContestant, 'name' | 'parties' | 'settleIn' | 'end'> {
+interface WaypostJobOptions extends Pick<JobContestant, 'name' | 'parties' | 'settleIn' | 'end'> {
   env: Record<string, string>;
   flags: string[];
   processes: number;
 }
 
-async function startWaypostJobs({ env, flags, processes, ...keeper }: WaypostKeeper): Promise<JobContestant> {
+async function startWaypostJobs({ env, flags, processes, ...options }: WaypostJobOptions): Promise<JobContestant> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-jobs-'));
   const receiver = await startReceiver('ordinary');
   const wayposts: ListeningProcess[] = [];
@@ -68,9 +68,9 @@ async function startWaypostJobs({ env, flags, processes, ...keeper }: WaypostKee
     receiver,
   );
   return {
-    ...keeper,
+    ...options,
     work: 'webhooks',
-    parties: { ...keeper.parties, Waypost: wayposts.map(({ pid }) => pid) },
+    parties: { ...options.parties, Waypost: wayposts.map(({ pid }) => pid) },
     endpoint: { endpoint: [receiver.pid] },
     done: receiver,
     ...publisher,
@@ -78,7 +78,7 @@ async function startWaypostJobs({ env, flags, processes, ...keeper }: WaypostKee
       await publisher.close();
       await Promise.all(wayposts.map((waypost) => waypost.end('SIGTERM')));
       await receiver.end();
-      await keeper.end();
+      await options.end();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
@@ -86,31 +86,31 @@ async function startWaypostJobs({ env, flags, processes, ...keeper }: WaypostKee
 
 export function startWebhooksOn(library: LibraryName, folder: string): StartContestant {
   return async (server) => {
-    const keeper = await startKeeper(library, folder, server);
+    const storage = await startStorage(library, folder, server);
     const receiver = await startReceiver('ordinary');
-    const { arrivals: deliverer } = await startArrivals(DELIVERER, [library, folder, keeper.url], 'receiving');
-    const intake = await startListening([INTAKE, library, folder, keeper.url]);
+    const { arrivals: deliverer } = await startArrivals(DELIVERER, [library, folder, storage.url], 'receiving');
+    const intake = await startListening([INTAKE, library, folder, storage.url]);
     const publisher = publishTo([intake.url], receiver);
     return {
-      name: `${keeper.name} behind HTTP`,
+      name: `${storage.name} behind HTTP`,
       work: 'webhooks',
-      parties: { ...keeper.parties, intake: [intake.pid], deliverer: [deliverer.pid] },
+      parties: { ...storage.parties, intake: [intake.pid], deliverer: [deliverer.pid] },
       endpoint: { endpoint: [receiver.pid] },
       done: receiver,
       ...publisher,
-      settleIn: keeper.settleIn,
+      settleIn: storage.settleIn,
       async end() {
         await publisher.close();
         await intake.end('SIGTERM');
         await deliverer.end();
         await receiver.end();
-        await keeper.end();
+        await storage.end();
       },
     };
   };
 }
 
-/** In turns to each of `urls`; below them all take the same requests. */
+/** Publishes round-robin to `urls`, which all accept the same requests. */
 function publishTo(urls: readonly string[], receiver: Receiver) {
   const targets = urls.map((url) => {
     const { origin, pathname } = new URL(url);
@@ -122,9 +122,9 @@ function publishTo(urls: readonly string[], receiver: Receiver) {
   const post = async (path: string, type: string, body: string): Promise<void> => {
     const { pool, prefix } = targets[posts++ % targets.length] as (typeof targets)[number];
     const headers = { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': type };
-    const answer = await pool.request({ path: prefix + path, method: 'POST', headers, body });
-    const text = await answer.body.text();
-    if (answer.statusCode > 299) throw new Error(`webhooks were refused: ${answer.statusCode} ${text.slice(0, 300)}`);
+    const response = await pool.request({ path: prefix + path, method: 'POST', headers, body });
+    const text = await response.body.text();
+    if (response.statusCode > 299) throw new Error(`webhooks rejected: ${response.statusCode} ${text.slice(0, 300)}`);
   };
   return {
     add: (body: string) => post(`/publish/${destination}`, 'text/plain', body),

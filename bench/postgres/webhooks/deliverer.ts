@@ -1,6 +1,6 @@
 /**
- * Delivers the webhooks that `intake.ts` has kept: `node deliverer.ts <library> <folder of its packages> <URL of its
- * database>`. Each is signed as Waypost signs, and tried again by the library when it is not answered with 2xx.
+ * Delivers the webhooks that `intake.ts` has stored: `node deliverer.ts <library> <folder of its packages> <URL of its
+ * database>`. Each is signed like a delivery of Waypost, and retried by the library unless the response is 2xx.
  */
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'undici';
@@ -15,7 +15,7 @@ const library = await loadLibrary(name, folder);
 
 const SIGNING_KEY = 'sig_of_the_benchmark_0123456789abcdef';
 const TIMEOUT_MS = 30_000;
-/** As many as Waypost has to one origin. */
+/** Waypost's default limit for one origin. */
 const agent = new Agent({ connections: 256, pipelining: 1, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
 
 async function deliver({ destination = '', body }: Job): Promise<void> {
@@ -28,15 +28,15 @@ async function deliver({ destination = '', body }: Job): Promise<void> {
     jwtId: `jwt_${randomUUID()}`,
     dialect: 'upstash',
   });
-  const answer = await agent.request({
+  const response = await agent.request({
     origin,
     path: pathname + search,
     method: 'POST',
     headers: { 'content-type': 'text/plain', 'upstash-signature': signature },
     body,
   });
-  await answer.body.dump();
-  if (answer.statusCode > 299) throw new Error(`the endpoint answered ${answer.statusCode}`);
+  await response.body.dump();
+  if (response.statusCode > 299) throw new Error(`the endpoint responded with ${response.statusCode}`);
 }
 
 await library.handleJobs(url, deliver);

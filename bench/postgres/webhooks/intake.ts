@@ -1,6 +1,6 @@
 /**
- * The intake of webhooks that are built on a library of jobs: `node intake.ts <library> <folder of its packages> <URL of its
- * database>`. An HTTP server that answers when the job is kept; `deliverer.ts` is the other process.
+ * The intake of webhooks that are built on a job library: `node intake.ts <library> <folder of its packages> <URL of its
+ * database>`. An HTTP server that responds when the job is stored; `deliverer.ts` is the other process.
  */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import fastify from 'fastify';
@@ -13,9 +13,9 @@ if (!isLibraryName(name)) throw new Error(`there is no library "${name}"`);
 const library = await loadLibrary(name, folder);
 const adder = await library.openAdder(url);
 
-const GROUPED_MAX = 200;
+const GROUP_MAX = 200;
 const BODY_LIMIT_BYTES = 1_048_576;
-const ANSWER = { type: 'object', properties: { messageId: { type: 'string' } } } as const;
+const RESPONSE = { type: 'object', properties: { messageId: { type: 'string' } } } as const;
 const BATCH = {
   type: 'array',
   items: {
@@ -25,32 +25,32 @@ const BATCH = {
   },
 } as const;
 
-interface Waiting {
+interface PendingJob {
   job: Job;
-  kept: () => void;
-  failed: (error: Error) => void;
+  resolve: () => void;
+  reject: (error: Error) => void;
 }
 
-/** What arrives while others are being added is added with one call, as soon as those are kept. */
+/** Jobs that arrive during an `addMany` are added together with the next one. */
 function grouped({ addMany }: JobAdder): (job: Job) => Promise<void> {
-  let waiting: Waiting[] = [];
+  let pending: PendingJob[] = [];
   let isAdding = false;
   const addAll = async () => {
-    while (waiting.length > 0) {
-      const group = waiting.slice(0, GROUPED_MAX);
-      waiting = waiting.slice(GROUPED_MAX);
+    while (pending.length > 0) {
+      const group = pending.slice(0, GROUP_MAX);
+      pending = pending.slice(GROUP_MAX);
       try {
         await addMany(group.map(({ job }) => job));
-        for (const { kept } of group) kept();
+        for (const { resolve } of group) resolve();
       } catch (error) {
-        for (const { failed } of group) failed(error as Error);
+        for (const { reject } of group) reject(error as Error);
       }
     }
     isAdding = false;
   };
   return (job) =>
-    new Promise((kept, failed) => {
-      waiting.push({ job, kept, failed });
+    new Promise((resolve, reject) => {
+      pending.push({ job, resolve, reject });
       if (isAdding) return;
       isAdding = true;
       setImmediate(addAll);
@@ -69,7 +69,7 @@ app.addHook('onRequest', async (request, reply) => {
 });
 app.post<{ Params: { '*': string }; Body: string }>(
   '/publish/*',
-  { schema: { response: { 200: ANSWER } } },
+  { schema: { response: { 200: RESPONSE } } },
   async (request) => {
     await add({ destination: new URL(request.params['*']).href, body: request.body });
     return { messageId: randomUUID() };
@@ -77,7 +77,7 @@ app.post<{ Params: { '*': string }; Body: string }>(
 );
 app.post<{ Body: Required<Job>[] }>(
   '/batch',
-  { schema: { body: BATCH, response: { 200: { type: 'array', items: ANSWER } } } },
+  { schema: { body: BATCH, response: { 200: { type: 'array', items: RESPONSE } } } },
   async (request) => {
     await adder.addMany(
       request.body.map(({ destination, body }) => ({ destination: new URL(destination).href, body })),

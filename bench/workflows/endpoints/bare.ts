@@ -1,6 +1,6 @@
 /**
- * An endpoint that knows just enough of the wire protocol of workflows, on bare sockets: what it costs is next to nothing, so
- * that the server is what is measured. The path says what its runs do:
+ * An endpoint with a minimal implementation of the workflow protocol, on bare sockets. It costs next to nothing, so that the
+ * measurement shows the server. The path selects the program of a run:
  * `/three` the program of the comparison, `/within` the same within one call, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
  * `node bench/workflows/endpoints/bare.ts <URL of the server> <token>`.
  */
@@ -19,9 +19,9 @@ interface DeliveredEntry {
 
 interface Delivery {
   runId: string;
-  /** Where the run is served, as the trigger named it. */
+  /** The URL of the workflow, from the trigger. */
   url: string;
-  /** With which it keeps results within the call. */
+  /** The checkpoint token of the call. */
   token: string;
   journal: DeliveredEntry[];
 }
@@ -36,25 +36,31 @@ const [serverUrl = '', token = ''] = process.argv.slice(2);
 const client = new BareClient(serverUrl, token, 128);
 let ownUrl = '';
 
-/** Does what comes next in a run; resolves, once the server has it, to what the delivery is answered. */
-async function goOn(delivery: Delivery): Promise<Buffer> {
+/** Continues a run. Resolves to the response of the delivery, once the server has the result. */
+async function continueRun(delivery: Delivery): Promise<Buffer> {
   const { pathname } = new URL(delivery.url);
   const { number } = JSON.parse(decoded(delivery.journal[0])) as Payload;
-  if (pathname === '/within') return goOnWithin(delivery, number);
+  if (pathname === '/within') return continueWithinCall(delivery, number);
   await publishNext(delivery, number);
   return OK;
 }
 
-/** Keeps the result of each step, and answers with the result of the run. */
-async function goOnWithin({ journal, token: first }: Delivery, number: number): Promise<Buffer> {
+/** Saves the result of each step by a checkpoint, and responds with the result of the run. */
+async function continueWithinCall({ journal, token: first }: Delivery, number: number): Promise<Buffer> {
   let [value, token] = [number, first];
   for (const [index, step] of STEPS.entries()) {
-    if (index < journal.length - 1) throw new Error('a run was delivered anew');
+    if (index < journal.length - 1) throw new Error('a run was delivered again');
     value = step(value);
-    const kept = { stepId: index + 1, stepName: STEP_NAMES[index], stepType: 'Run', out: String(value), concurrent: 1 };
-    const body = JSON.stringify({ done: [token], append: [{ step: kept }] });
-    const answer = JSON.parse((await client.send('POST', '/v2/waypost/checkpoints', body, {}, token)).toString());
-    token = (answer as { entries: [{ token: string }] }).entries[0].token;
+    const saved = {
+      stepId: index + 1,
+      stepName: STEP_NAMES[index],
+      stepType: 'Run',
+      out: String(value),
+      concurrent: 1,
+    };
+    const body = JSON.stringify({ done: [token], append: [{ step: saved }] });
+    const response = JSON.parse((await client.send('POST', '/v2/waypost/checkpoints', body, {}, token)).toString());
+    token = (response as { entries: [{ token: string }] }).entries[0].token;
   }
   const result = JSON.stringify({ number, value } satisfies Result);
   reportEnd(number);
@@ -65,7 +71,7 @@ async function goOnWithin({ journal, token: first }: Delivery, number: number): 
 async function publishNext(delivery: Delivery, number: number): Promise<void> {
   const { pathname, searchParams } = new URL(delivery.url);
   const done = delivery.journal.length - 1;
-  if (pathname === '/three') return goOnWithThree(delivery, number, done);
+  if (pathname === '/three') return continueThree(delivery, number, done);
   if (done > 0) return endRun(delivery, { number });
   const event = searchParams.get('event');
   if (event !== null) return waitFor(delivery, event);
@@ -76,7 +82,7 @@ async function publishNext(delivery: Delivery, number: number): Promise<void> {
   );
 }
 
-async function goOnWithThree(delivery: Delivery, number: number, done: number): Promise<void> {
+async function continueThree(delivery: Delivery, number: number, done: number): Promise<void> {
   const latest = delivery.journal[done];
   const before = done === 0 ? number : Number((JSON.parse(decoded(latest)) as { out: string }).out);
   const step = STEPS[done];
@@ -123,22 +129,22 @@ function decoded(entry: DeliveredEntry | undefined): string {
   return Buffer.from(entry?.body ?? '', 'base64').toString();
 }
 
-async function take(socket: Socket, head: string, body: Buffer): Promise<void> {
+async function handle(socket: Socket, head: string, body: Buffer): Promise<void> {
   const runId = RUN_ID.exec(head)?.[1] ?? '';
   const token = CHECKPOINT_TOKEN.exec(head)?.[1] ?? '';
   const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'));
   const journal = JSON.parse(body.toString()) as DeliveredEntry[];
-  const answer = await goOn({ runId, url: ownUrl + path, journal, token });
+  const response = await continueRun({ runId, url: ownUrl + path, journal, token });
   reportHandled(body.length);
-  socket.write(answer);
+  socket.write(response);
 }
 
 const server = createServer((socket) => {
   socket.setNoDelay(true);
   const splitter = new RequestSplitter((buffer, bodyStart, bodyEnd, headStart) => {
-    take(socket, buffer.toString('latin1', headStart, bodyStart), buffer.subarray(bodyStart, bodyEnd)).catch(
+    handle(socket, buffer.toString('latin1', headStart, bodyStart), buffer.subarray(bodyStart, bodyEnd)).catch(
       (error: unknown) => {
-        // The server tries again; the count of runs that ended will tell if it did not help.
+        // The server retries. If that fails too, the number of ended runs shows it.
         process.stderr.write(`${String(error)}\n`);
         socket.destroy();
       },

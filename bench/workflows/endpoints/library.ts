@@ -1,6 +1,6 @@
 /**
- * The endpoint as its users write it: an Express app with a library, the official one or ours. Serves `/three`, the program of the
- * comparison, `/many`, as many steps as the payload says, and `/beginnings`, the same, which returns when each began.
+ * An endpoint as users write it: an Express app with the official library or ours. It serves `/three`, the program of the
+ * comparison, `/many`, with as many steps as the payload says, and `/starts`, the same, which returns the start time of each step.
  * `node bench/workflows/endpoints/library.ts <URL of the server> <token> [own]`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -10,10 +10,10 @@ import express from 'express';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
 import { announce, reportEnd, reportHandled } from './reporting.ts';
 
-/** Payload of `/many`. */
+/** The payload of `/many` and `/starts`. */
 interface ManyPayload extends Payload {
   steps: number;
-  /** Characters that each step returns. */
+  /** The length of each step's result in characters. */
   resultLength: number;
 }
 
@@ -23,7 +23,7 @@ const { serve } = (
 ) as typeof import('@upstash/workflow/express');
 const env = { QSTASH_URL: serverUrl, QSTASH_TOKEN: token };
 
-/** Runs whose function has returned; they end once the library has told the server. */
+/** Runs whose function has returned. They end once the library has reported it to the server. */
 const returned = new Map<string, number>();
 
 async function three(context: WorkflowContext<Payload>): Promise<Result> {
@@ -47,15 +47,15 @@ async function many(context: WorkflowContext<ManyPayload>): Promise<Result> {
   return { number, value };
 }
 
-/** Returns when each step began. */
-async function beginnings(context: WorkflowContext<ManyPayload>): Promise<{ beginningsMs: number[] }> {
+/** Returns the start time of each step. */
+async function starts(context: WorkflowContext<ManyPayload>): Promise<{ startsMs: number[] }> {
   const { number, steps } = context.requestPayload;
-  const beginningsMs: number[] = [];
+  const startsMs: number[] = [];
   for (let step = 1; step <= steps; step += 1) {
-    beginningsMs.push(await context.run(`step ${step}`, () => performance.now()));
+    startsMs.push(await context.run(`step ${step}`, () => performance.now()));
   }
   returned.set(context.workflowRunId, number);
-  return { beginningsMs };
+  return { startsMs };
 }
 
 const app = express();
@@ -70,10 +70,10 @@ app.use((request: IncomingMessage, response: ServerResponse, next: () => void) =
   });
   next();
 });
-// Journals of long runs are larger than what it takes by itself.
+// The journals of long runs exceed the default limit.
 app.use(express.json({ limit: '10mb' }));
 app.use('/three', serve(three, { env }));
 app.use('/many', serve(many, { env }));
-app.use('/beginnings', serve(beginnings, { env }));
+app.use('/starts', serve(starts, { env }));
 const server = createServer(app);
 server.listen(0, '127.0.0.1', 4096, () => announce((server.address() as AddressInfo).port));

@@ -1,4 +1,4 @@
-/** The endpoint's side of its IPC channel, and the count of the bytes that go over its sockets. */
+/** The endpoint's end of its IPC channel, and the counter of its network traffic. */
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import type { EndpointCommand, EndpointEvent } from '../endpoint-process.ts';
@@ -7,7 +7,7 @@ const open = new Set<Socket>();
 let closedBytes = 0;
 const bodyBytes: number[] = [];
 
-/** Those of every protocol and library: all of them are sockets of `node:net` underneath. */
+/** Counts every protocol and library, since all of them use sockets of `node:net`. */
 for (const channel of ['net.client.socket', 'net.server.socket']) {
   subscribe(channel, (message) => {
     const { socket } = message as { socket: Socket };
@@ -33,14 +33,14 @@ export function reportEnd(number: number): void {
   reportSoon();
 }
 
-/** The server has what came of a delivery with a body of so many bytes. */
+/** The server has the result of a delivery with a body of `bytes` bytes. */
 export function reportHandled(bytes: number): void {
   handled += 1;
   bodyBytes.push(bytes);
   reportSoon();
 }
 
-/** One message a turn of the event loop, so that reporting costs little beside what is measured. */
+/** Sends one event per turn of the event loop, so that reporting costs little. */
 function reportSoon(): void {
   if (isDue) return;
   isDue = true;
@@ -53,7 +53,7 @@ function reportSoon(): void {
   });
 }
 
-/** Says where it listens, answers the parent from then on, and ends with it. */
+/** Reports the port, then handles the parent's commands, and exits with the parent. */
 export function announce(port: number): void {
   process.on('message', ({ kind }: EndpointCommand) => {
     const bytes = [...open].reduce((sum, socket) => sum + bytesOf(socket), closedBytes);

@@ -1,5 +1,5 @@
 /**
- * The program of the comparison with Restate's SDK behind an HTTP/2 server, as its documentation has it.
+ * The program of the comparison with Restate's SDK behind an HTTP/2 server, as in its documentation.
  * `node bench/workflows/endpoints/restate.ts <folder with the SDK>`.
  */
 import { createServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
 import { announce, reportEnd } from './reporting.ts';
 
-/** As much of the SDK as is used: it is not among the packages of this project. */
+/** The members of the SDK that are used. It is not a dependency of this project. */
 interface Sdk {
   service(definition: {
     name: string;
@@ -36,7 +36,7 @@ const bench = sdk.service({
         const before = value;
         value = await context.run(STEP_NAMES[index] ?? '', () => step(before));
       }
-      // A little before the server knows of it: the ends of the others are reported after that.
+      // Reported slightly before the server knows of it; the other endpoints report after that.
       reportEnd(number);
       return { number, value };
     },

@@ -17,8 +17,8 @@ export type AnswerOf<Id extends OperationId> = Operations[Id]['answer'];
 export interface Input<Id extends OperationId> {
   path?: Operations[Id]['path'];
   query?: Operations[Id]['query'];
+  headers?: Record<string, string>;
   /** Text and bytes are sent unchanged, any other value as JSON. */
-  body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
   body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
 }
 

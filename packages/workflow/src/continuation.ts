@@ -27,8 +27,8 @@ import { HEADER, inBothDialects } from './wire.ts';
 
 /** The result of handling one message. */
 interface MessageResult {
-  /** Of the call, unless something comes next. */
   /** The response of the call, unless there is a next message. */
+  reply: Reply;
   next?: Handover | undefined;
 }
 
