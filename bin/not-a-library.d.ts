@@ -1,2 +1,2 @@
-/** Waypost is a command, not a library: run `waypost dev`, and talk to it with `@upstash/qstash` or over HTTP. For tests: `waypost/testing`. */
+/** Waypost is a command, not a library: run `waypost dev`, and use it with `@upstash/qstash` or over HTTP. For tests, import `waypost/testing`. */
 export {};

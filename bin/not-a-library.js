@@ -1,5 +1,3 @@
-// What "import 'waypost'" finds. The package is a command: an import that began to serve, or that failed inside Node with
-// the name of a missing file, would say nothing of that.
-throw new Error(
-  'waypost is a command, not a library: run "waypost dev", and talk to it with @upstash/qstash or over HTTP',
-);
+// The target of "import 'waypost'". The package is a command. Without this file the import would start a server, or fail with
+// an error of Node about a missing file.
+throw new Error('waypost is a command, not a library: run "waypost dev", and use it with @upstash/qstash or over HTTP');

@@ -1,4 +1,4 @@
-/** Builds console/ and the page of the interface to dist/console. `npm run console` and `npm start` run this when it is needed, see setup.mjs. */
+/** Builds console/ and the API page to dist/console. `npm run console` and `npm start` run it when needed; see setup.mjs. */
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';

@@ -1,4 +1,4 @@
-/** Makes what is published of packages/workflow, from nothing: its sources compiled, and the license. */
+/** Builds the published files of packages/workflow: the compiled sources and the license. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

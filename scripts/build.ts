@@ -1,6 +1,6 @@
 /**
- * `npm run build`: makes dist/ for the published package, from nothing: src/ compiled,
- * the operations that the command line knows, and the console.
+ * `npm run build`: builds dist/ for the published package: the compiled sources,
+ * the operations of the command line, and the console.
  */
 import { spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** `npm run check`: everything that can be said about the sources without running them. `.ci/run` runs the same. */
+/** `npm run check`: all static checks. `.ci/run` runs the same. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { writeConsoleTypes } from './console-types.ts';
@@ -12,7 +12,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
   { name: 'types of the console', run: () => tool('tsc', ['--noEmit', '-p', 'console']) },
   { name: 'types of the workflow library', run: () => tool('tsc', ['--noEmit', '-p', 'packages/workflow']) },
-  // With the bans on bare clocks, timers and randomness, and on sleeping in a test.
+  // Includes the bans on clocks, timers and randomness, and on sleeping in tests.
   {
     name: 'lint, formatting',
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=200', '.']),
@@ -23,7 +23,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];
 
-// The tests of the console know them, too.
+// The tests of the console also use the generated types.
 writeConsoleTypes();
 let failed = 0;
 for (const check of checks) {
@@ -35,13 +35,13 @@ for (const check of checks) {
 }
 process.exitCode = failed === 0 ? 0 : 1;
 
-/** What the tool said, or nothing when it was content. */
+/** The tool's output if it failed; otherwise an empty string. */
 function tool(name: string, args: string[]): string {
   const { status, stdout, stderr, error } = spawnSync(`${root}node_modules/.bin/${name}`, args, {
     cwd: root,
     encoding: 'utf8',
-    shell: process.platform === 'win32', // where the programs of packages are .cmd files
+    shell: process.platform === 'win32', // programs of packages are .cmd files there
   });
   if (error !== undefined) throw error;
-  return status === 0 ? '' : `${stdout}${stderr}`.trim() || `${name} ended with ${status}`;
+  return status === 0 ? '' : `${stdout}${stderr}`.trim() || `${name} exited with ${status}`;
 }

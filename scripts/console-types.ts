@@ -1,6 +1,6 @@
 /**
- * Writes console/src/generated/interface.ts: the interface document as types, and the method and path of each operation. The console
- * calls the server only by these, so that neither can drift from the other.
+ * Writes console/src/generated/interface.ts from the OpenAPI document: its schemas as types, and the method and path of each
+ * operation. The console calls the server only through these, so that the two cannot diverge.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -38,7 +38,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeConsoleTypes();
 
 export function writeConsoleTypes(): void {
-  // As JSON, which has no absent members.
+  // A round trip through JSON removes undefined members.
   const document = JSON.parse(JSON.stringify(writeOpenApi(describedRoutes()))) as Document;
   mkdirSync(`${root}console/src/generated`, { recursive: true });
   writeFileSync(`${root}console/src/generated/interface.ts`, textOf(document));
@@ -52,31 +52,31 @@ function textOf({ paths, components }: Document): string {
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
   const types = operations.map(({ operation }) => `  ${operation.operationId}: ${operationType(operation)};`);
-  const places = operations.map(
+  const targets = operations.map(
     ({ path, method, operation }) => `  ${operation.operationId}: ['${method}', '${path}'],`,
   );
   return [
-    '// Made from the interface document: see scripts/console-types.ts.',
+    '// Generated from the OpenAPI document by scripts/console-types.ts.',
     ...schemas,
     `export interface Operations {\n${types.join('\n')}\n}`,
-    `export const OPERATIONS: { readonly [Id in keyof Operations]: readonly [method: string, path: string] } = {\n${places.join('\n')}\n};`,
+    `export const OPERATIONS: { readonly [Id in keyof Operations]: readonly [method: string, path: string] } = {\n${targets.join('\n')}\n};`,
     '',
   ].join('\n');
 }
 
 function operationType({ parameters = [], requestBody, responses }: Operation): string {
-  const of = (place: string): string => {
+  const membersIn = (location: string): string => {
     const members = parameters
-      .filter((parameter) => parameter.in === place)
+      .filter((parameter) => parameter.in === location)
       .map(
         ({ name, required, schema }) =>
-          `${JSON.stringify(name)}${required || place === 'path' ? '' : '?'}: ${typeOf(schema)}`,
+          `${JSON.stringify(name)}${required || location === 'path' ? '' : '?'}: ${typeOf(schema)}`,
       );
     return members.length === 0 ? '{}' : `{ ${members.join('; ')} }`;
   };
-  const answers = Object.entries(responses).filter(([status]) => status.startsWith('2'));
-  const answer = answers.map(([, { content }]) => contentType(content)).join(' | ') || 'undefined';
-  return `{ path: ${of('path')}; query: ${of('query')}; headers: ${of('header')}; body: ${contentType(requestBody?.content)}; answer: ${answer} }`;
+  const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+  const response = successes.map(([, { content }]) => contentType(content)).join(' | ') || 'undefined';
+  return `{ path: ${membersIn('path')}; query: ${membersIn('query')}; headers: ${membersIn('header')}; body: ${contentType(requestBody?.content)}; response: ${response} }`;
 }
 
 function contentType(content: Record<string, { schema?: Schema }> | undefined): string {
@@ -99,8 +99,8 @@ function typeOf(schema: Schema): string {
 
 function objectType({ properties = {}, patternProperties = {}, additionalProperties, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([name, schema]) => {
-    const told = schema.description === undefined ? '' : `/** ${schema.description.replaceAll('*/', '* /')} */ `;
-    return `${told}${JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${typeOf(schema)}`;
+    const comment = schema.description === undefined ? '' : `/** ${schema.description.replaceAll('*/', '* /')} */ `;
+    return `${comment}${JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${typeOf(schema)}`;
   });
   const [values] = Object.values(patternProperties);
   const others = values ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined);

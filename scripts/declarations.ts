@@ -1,4 +1,4 @@
-/** Arguments of tsc that declare what `waypost/testing` gives: all that is published with types, in one file that stands alone. */
+/** The tsc arguments that generate the published declarations of `waypost/testing`, as one self-contained file. */
 export function declareTesting(folder: string): string[] {
   return [
     ...['src/testing/types.ts', '--ignoreConfig', '--declaration', '--emitDeclarationOnly'],

@@ -1,6 +1,6 @@
 /**
- * The interface document as one HTML page, made when the console is built. It is readable without its script, which adds a search and
- * sends requests (console/src/docs/main.ts, which relies on the same classes and `data-` attributes).
+ * Renders the OpenAPI document as one HTML page when the console is built. The page is readable without its script, which adds
+ * search and sends requests (console/src/docs/main.ts relies on the same classes and `data-` attributes).
  */
 import { curlOf, exampleRequest } from '../console/src/docs/example-request.ts';
 import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from '../src/api/openapi.ts';
@@ -27,7 +27,7 @@ export function docsPage({ info, tags, paths, components }: OpenApiDocument): st
     return html`<section><h2 id="${slug(name)}">${name}</h2>${parts}</section>`;
   });
   const schemas = Object.entries(components.schemas).map(([name, schema]) => schemaPart(name, schema));
-  const links = [...tags.map(({ name }) => name), 'Shapes'].map(
+  const links = [...tags.map(({ name }) => name), 'Schemas'].map(
     (name) => html`<li><a href="#${slug(name)}">${name}</a></li>`,
   );
   return html`<!doctype html>
@@ -35,36 +35,36 @@ export function docsPage({ info, tags, paths, components }: OpenApiDocument): st
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${info.title}: the interface</title>
+<title>${info.title}: API reference</title>
 <link rel="stylesheet" href="/console/docs.css">
 <script type="module" src="/console/docs.js"></script>
 </head>
 <body>
 <header><h1>${info.title}</h1><p>${prose(info.description)}</p>
-<p>The token comes in the header <code>Authorization: Bearer</code> or in the query as <code>qstash_token</code>.
-For programs: <a href="openapi.json">openapi.json</a>. The examples are for a shell in which <code>QSTASH_URL</code> and
-<code>QSTASH_TOKEN</code> are set.</p>
+<p>The token is sent in the header <code>Authorization: Bearer</code>, or in the query as <code>qstash_token</code>.
+The machine-readable document is <a href="openapi.json">openapi.json</a>. The examples are for a shell with the variables <code>QSTASH_URL</code> and
+<code>QSTASH_TOKEN</code>.</p>
 <div id="tools"></div>
 <nav><ul>${links}</ul></nav></header>
-<main>${sections}<section><h2 id="${slug('Shapes')}">Shapes</h2>${schemas}</section></main>
+<main>${sections}<section><h2 id="${slug('Schemas')}">Schemas</h2>${schemas}</section></main>
 </body>
 </html>
 `.text;
 }
 
-/** The id is inside the folded section, so that a link to it opens the section. */
+/** The id is inside the collapsed section, so that a link to it expands the section. */
 function operationPart(
   path: string,
   method: string,
   operation: Operation,
-  refusals: OpenApiDocument['components']['responses'],
+  errorResponses: OpenApiDocument['components']['responses'],
 ): Html {
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   const example = exampleRequest(method, path, operation);
-  const places = (['path', 'query', 'header'] as const).map((place) =>
+  const parameterTables = (['path', 'query', 'header'] as const).map((location) =>
     parametersPart(
-      place,
-      parameters.filter((parameter) => parameter.in === place),
+      location,
+      parameters.filter((parameter) => parameter.in === location),
     ),
   );
   const body =
@@ -72,27 +72,27 @@ function operationPart(
       ? ''
       : html`<h4>Body</h4><div class="body" data-example="${example.body ?? ''}">${requestBody.description ?? ''}
 ${contentPart(requestBody.content)}</div>`;
-  const answers = Object.entries(responses).map(([status, given]) => {
-    const response = '$ref' in given ? refusals[lastWord(given.$ref)] : given;
+  const responseRows = Object.entries(responses).map(([status, given]) => {
+    const response = '$ref' in given ? errorResponses[lastWord(given.$ref)] : given;
     const content = '$ref' in given || response?.content === undefined ? '' : contentPart(response.content);
     return html`<tr><td class="status">${status}</td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
   });
   return html`<details class="operation" data-method="${example.method}" data-path="${path}" data-public="${String(example.isPublic)}">
 <summary><code><span class="method">${example.method}</span>${path}</code>
 <span class="quiet">${summary}</span></summary><div id="operation-${operationId}"><p>${prose(description)}</p>
-<pre class="example">${curlOf(example)}</pre>${places}${body}
-<h4>Answers</h4><table>${answers}</table></div></details>
+<pre class="example">${curlOf(example)}</pre>${parameterTables}${body}
+<h4>Responses</h4><table>${responseRows}</table></div></details>
 `;
 }
 
-function parametersPart(place: Parameter['in'], parameters: readonly Parameter[]): Part {
+function parametersPart(location: Parameter['in'], parameters: readonly Parameter[]): Part {
   if (parameters.length === 0) return '';
   const rows = parameters.map(
     ({ name, description, schema, example = '' }) =>
-      html`<tr data-in="${place}" data-name="${name}" data-example="${example}"><td><code>${name}</code></td>
+      html`<tr data-in="${location}" data-name="${name}" data-example="${example}"><td><code>${name}</code></td>
 <td>${typePart(schema)}</td><td>${description}</td></tr>`,
   );
-  const title = { path: 'In the path', query: 'In the query', header: 'Headers' }[place];
+  const title = { path: 'Path parameters', query: 'Query parameters', header: 'Headers' }[location];
   return html`<h4>${title}</h4><div class="scroll"><table>${rows}</table></div>`;
 }
 
@@ -122,7 +122,7 @@ function membersOf(schema: JsonSchema): Html[] {
   });
 }
 
-/** A schema in a few words. */
+/** A short description of a schema. */
 function typePart(schema: JsonSchema): Part {
   const { $ref, enum: words, const: constant, anyOf, items, patternProperties, properties, type, examples } = schema;
   if (typeof $ref === 'string') return html`<a href="#shape-${lastWord($ref)}">${lastWord($ref)}</a>`;
@@ -161,9 +161,9 @@ function separated(parts: readonly Part[], separator: string): Part {
   return parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part]));
 }
 
-/** Words between backticks become code. */
+/** Renders text between backticks as code. */
 function prose(text: string): Part {
-  return text.split('`').map((piece, index) => (index % 2 === 1 ? html`<code>${piece}</code>` : piece));
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 }
 
 function slug(name: string): string {

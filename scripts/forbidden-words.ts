@@ -1,20 +1,20 @@
-/** Which lines admit that something was left undone? Such notes belong into an issue, where somebody looks. */
+/** Finds notes about unfinished work, which belong in the issue tracker. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-// Put together here, so that this file does not accuse itself.
+// Concatenated, so that this file does not match itself.
 const FORBIDDEN = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X'].join('|')})\\b`);
 
-const FOLDERS_LEFT_OUT = new Set(['node_modules', '.git', 'dist', 'coverage', '.waypost']);
+const FOLDERS_EXCLUDED = new Set(['node_modules', '.git', 'dist', 'coverage', '.waypost']);
 const TEXT_FILES = /\.(m?ts|mjs|js|jsonc?|md|sql|sh|grit|ya?ml)$|\/\.ci\/run$/;
-const FILES_LEFT_OUT = new Set(['package-lock.json']);
+const FILES_EXCLUDED = new Set(['package-lock.json']);
 
-/** `<file>:<line>: <text>` of each such line below `root`. */
+/** `<file>:<line>: <text>` for each such line below `root`. */
 export function findForbiddenWords(root: string): string[] {
   const found: string[] = [];
   for (const file of listFiles(root)) {
     const name = relative(root, file);
-    if (FILES_LEFT_OUT.has(name)) continue;
+    if (FILES_EXCLUDED.has(name)) continue;
     for (const [index, line] of readFileSync(file, 'utf8').split('\n').entries()) {
       if (FORBIDDEN.test(line)) found.push(`${name}:${index + 1}: ${line.trim()}`);
     }
@@ -25,7 +25,7 @@ export function findForbiddenWords(root: string): string[] {
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return FOLDERS_LEFT_OUT.has(entry.name) ? [] : listFiles(path);
+    if (entry.isDirectory()) return FOLDERS_EXCLUDED.has(entry.name) ? [] : listFiles(path);
     return TEXT_FILES.test(path) ? [path] : [];
   });
 }

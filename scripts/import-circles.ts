@@ -1,11 +1,11 @@
-/** Which files import each other? Types count too: who reads one file of a circle has to read all of them. */
+/** Finds import cycles. Type imports count too: to understand one file of a cycle, one has to read all of them. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { readImports } from './imports.ts';
 
 /**
- * `<file> -> <file> -> … -> <file>` of circles of imports in `root`/src and in packages: each file that lies on one is
- * named, by its shortest way round where no line before has it.
+ * Returns `<file> -> <file> -> … -> <file>` for import cycles in `root`/src and in packages. Each file of a cycle is listed once,
+ * with its shortest cycle unless an earlier line already contains it.
  */
 export function findImportCircles(root: string): string[] {
   const importsByFile = readAllImports(root);
@@ -18,7 +18,7 @@ export function findImportCircles(root: string): string[] {
   });
 }
 
-/** Files that each imports, in the order of their names; paths begin at `root`. */
+/** The files that each file imports, sorted by name; paths are relative to `root`. */
 function readAllImports(root: string): ReadonlyMap<string, readonly string[]> {
   const files = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts'], { cwd: root }).toSorted();
   return new Map(
@@ -29,7 +29,7 @@ function readAllImports(root: string): ReadonlyMap<string, readonly string[]> {
   );
 }
 
-/** From `start` back to it, both named; empty when no way leads back. */
+/** The shortest path from `start` back to itself, including both ends; empty if there is none. */
 function shortestCircle(start: string, importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
   const cameFrom = new Map<string, string>();
   const reached = [start];
@@ -44,7 +44,7 @@ function shortestCircle(start: string, importsByFile: ReadonlyMap<string, readon
   return [];
 }
 
-/** All files from the first one to `file`. */
+/** The path from the first file to `file`. */
 function wayTo(file: string, cameFrom: ReadonlyMap<string, string>): string[] {
   const before = cameFrom.get(file);
   return before === undefined ? [file] : [...wayTo(before, cameFrom), file];

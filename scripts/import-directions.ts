@@ -1,12 +1,12 @@
-/** Which import goes against the direction of the layers (docs/architecture.md)? The table is the whole rule. */
+/** Finds imports that violate the layers (docs/architecture.md). The table below is the complete rule. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { readImports } from './imports.ts';
 
 /**
- * What each part of src may import besides itself: other parts, packages, modules of Node. Anything else is refused, so
- * a new folder needs a row, and a layer that does no input or output cannot begin to. `src/store/store.ts` has nothing but the type
- * of the store, which follows from its operations.
+ * What each folder of src may import: other folders, packages, and modules of Node. Everything else is rejected, so
+ * a new folder needs a row, and a layer without input and output cannot start to use them. `src/store/store.ts` contains only
+ * the type of the store, which is derived from its operations.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['accounts', 'api', 'cells', 'config', 'engine', 'protocol', 'store', 'system'],
     ...['@sinclair/typebox', '@sinclair/typebox/value', 'node:fs', 'node:net', 'node:os', 'node:path'],
   ],
-  // All that knows of several databases. Others know the files that their rows name.
+  // Everything that knows about several databases. Other folders may import only the files that their rows name.
   cells: ['accounts', 'config', 'engine', 'admin', 'protocol', 'store', 'system', 'telemetry'],
   server: [
     ...[
@@ -70,7 +70,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** `<file>:<line>: <what is wrong>` of each import below `root`/src that the table does not allow. */
+/** `<file>:<line>: <problem>` for each import below `root`/src that the table does not allow. */
 export function findWrongImports(root: string): string[] {
   return globSync('src/**/*.ts', { cwd: root })
     .toSorted()
@@ -88,7 +88,7 @@ export function findWrongImports(root: string): string[] {
     });
 }
 
-/** The row of the table that `target` belongs to, seen from `file`: a part of src, a package or a module of Node. */
+/** The name in the table for `target`, imported by `file`: a folder of src, a package, or a module of Node. */
 function wantedBy(file: string, target: string): string {
   if (!target.startsWith('.')) return target;
   const path = pathOf(file, target);

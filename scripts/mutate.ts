@@ -1,7 +1,7 @@
 /**
- * Changes the code one small thing at a time, and says which changes no test notices: `npm run mutate -- src/engine/messages/decide.ts`.
- * By hand, not in the gate: a file takes minutes. The tests are those of the folder with the name of the file's, or
- * what `--tests` names: `npm run mutate -- src/store/operations/claims/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
+ * Mutation testing: applies one small change to the code at a time, and reports those that no test detects:
+ * `npm run mutate -- src/engine/messages/decide.ts`. Run it by hand, since a file takes minutes. By default it runs the tests in the folder
+ * of the same name; `--tests` selects others: `npm run mutate -- src/store/operations/claims/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

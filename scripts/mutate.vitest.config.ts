@@ -1,4 +1,4 @@
-/** The tests that are to notice a change, all in one process: scripts/mutate.ts says which. */
+/** Runs the tests that scripts/mutate.ts selects, all in one process. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

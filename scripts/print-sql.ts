@@ -1,6 +1,6 @@
 /**
- * `npm run sql -- [operation…]`: prints what operations of the store send, as plain SQL for `psql`. Without a name: of all.
- * The dialect in which they are written: docs/sql.md.
+ * `npm run sql -- [operation…]`: prints the SQL of store operations for `psql`; by default of all operations.
+ * docs/sql.md describes the dialect of the sources.
  */
 import { statementsByOperation } from '../test/store/statements.ts';
 
@@ -8,7 +8,9 @@ const wanted = process.argv.slice(2);
 const found = await statementsByOperation();
 const unknown = wanted.filter((name) => !found.has(name));
 if (unknown.length > 0) {
-  console.error(`no operation is called ${unknown.join(' or ')}; there are ${[...found.keys()].toSorted().join(', ')}`);
+  console.error(
+    `unknown operation: ${unknown.join(', ')}; the operations are ${[...found.keys()].toSorted().join(', ')}`,
+  );
   process.exitCode = 1;
 } else {
   for (const [operation, statements] of found) {

@@ -1,10 +1,10 @@
 /**
- * Makes sure that what package-lock.json names is installed, before any other script runs. With the argument `console` it
- * also builds the console where that is missing or older than its sources.
+ * Ensures that the packages of package-lock.json are installed, before any other script runs. With the argument `console` it
+ * also builds the console if it is missing or older than its sources.
  *
- * Plain JavaScript, because it is the only file that must run on whatever Node the machine has: the Node 24 that runs
- * everything else is itself one of the packages installed here. It must stay an npm script of its own ("pretest", …):
- * the shell of the script that follows looks `node` up anew and finds that one.
+ * This is plain JavaScript, because it is the only file that must run on any Node of the machine: the Node 24 that runs
+ * everything else is itself one of the installed packages. It must remain a separate npm script ("pretest", …), so that
+ * the shell of the next script looks up `node` again and finds that one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,7 +12,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** What decides how the console looks and what it calls, and what the page of the interface does. */
+/** The inputs of the build of the console and of the API page. */
 const CONSOLE_SOURCES = [
   'console',
   'scripts/console-types.ts',
@@ -20,7 +20,7 @@ const CONSOLE_SOURCES = [
   'test/api/openapi.digest',
   'package-lock.json',
 ];
-/** From which sources dist/console was built. */
+/** Stores the hash of the sources from which dist/console was built. */
 const BUILT_FROM = `${root}dist/console.built-from`;
 
 if (!isInstalled()) {
@@ -37,8 +37,8 @@ if (process.argv[2] === 'console') {
 }
 
 /**
- * Compares versions, not file times: `npm ci` empties node_modules, so it must not run without need. Optional packages
- * may be missing, since most are for other platforms, but not be there in another version.
+ * Compares versions instead of file times, since an unnecessary `npm ci` would empty node_modules. Optional packages
+ * may be missing, as most are for other platforms, but must not have a different version.
  */
 function isInstalled() {
   const wanted = readPackages('package-lock.json');
@@ -56,7 +56,7 @@ function readPackages(file) {
   try {
     return JSON.parse(readFileSync(`${root}${file}`, 'utf8')).packages;
   } catch {
-    return undefined; // missing, or cut short by an install that was interrupted
+    return undefined; // missing, or truncated by an interrupted install
   }
 }
 
@@ -66,7 +66,7 @@ function readText(path) {
 }
 
 /**
- * Of names and contents, not of times: a copy of the folder and a change of branch and back need no build.
+ * Hashes names and contents, not times, so that copying the folder or switching branches back and forth needs no build.
  *
  * @param {string[]} paths files and folders below the root
  */
@@ -89,20 +89,20 @@ function filesBelow(path) {
 
 function buildConsole() {
   const pinned = `${root}node_modules/node/bin/node${process.platform === 'win32' ? '.exe' : ''}`;
-  // It is not there where the scripts of packages may not run: then the Node of the machine has to do.
+  // The pinned Node is missing where install scripts of packages may not run; the machine's Node is used then.
   const node = existsSync(pinned) ? pinned : process.execPath;
   const { status } = spawnSync(node, ['scripts/build-console.ts'], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   if (status === 0) return;
-  console.error('The console cannot be built; the lines above say why.');
+  console.error('Building the console failed; see the lines above.');
   process.exit(status ?? 1);
 }
 
 function install() {
-  // Development packages always, also where NODE_ENV says production: Node 24 is one of them. Some of their programs
-  // come as optional packages, one a platform.
+  // Always includes development packages, even with NODE_ENV=production, since Node 24 is one of them. Some of their programs
+  // are optional packages, one per platform.
   const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const options = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
@@ -112,7 +112,7 @@ function install() {
       : spawnSync(process.execPath, [npm, ...args], options);
   if (error !== undefined) throw error;
   if (status !== 0) {
-    console.error('The installation failed; the lines above say why. Run "npm ci" to see all of it.');
+    console.error('The installation failed; see the lines above. Run "npm ci" for the full output.');
     process.exit(status ?? 1);
   }
 }

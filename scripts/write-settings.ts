@@ -1,4 +1,4 @@
-/** `npm run settings`: writes docs/settings.md anew from the table of settings. */
+/** `npm run settings`: regenerates docs/settings.md from the table of settings. */
 import { writeFileSync } from 'node:fs';
 import { settingsPage } from '../src/config/page.ts';
 

@@ -2,7 +2,7 @@ import { serve } from '@upstash/workflow/express';
 import express from 'express';
 
 const app = express();
-app.use(express.json({ limit: '20mb' })); // what a run has recorded comes with each call
+app.use(express.json({ limit: '20mb' })); // each call contains all recorded results
 
 const order = serve(async (context) => {
   const { order } = context.requestPayload;

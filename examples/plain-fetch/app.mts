@@ -13,7 +13,7 @@ const server = createServer(async (request, response) => {
     return;
   }
   console.log(`received ${body}`);
-  response.end(); // any 2xx: the message is done
+  response.end(); // any 2xx completes the message
   server.close();
 });
 server.listen(PORT, '127.0.0.1', publish);
@@ -24,12 +24,12 @@ async function publish(): Promise<void> {
     headers: { authorization: `Bearer ${QSTASH_TOKEN}`, 'content-type': 'application/json', 'upstash-retries': '5' },
     body: JSON.stringify({ hello: 'world' }),
   });
-  const answer = (await response.json()) as { messageId?: string; error?: string };
-  console.log(response.ok ? `published ${answer.messageId}` : `refused: ${answer.error}`);
+  const result = (await response.json()) as { messageId?: string; error?: string };
+  console.log(response.ok ? `published ${result.messageId}` : `rejected: ${result.error}`);
   if (!response.ok) server.close();
 }
 
-/** A signature is a JSON Web Token (HS256): made with one of the two keys, for this URL and this body, and not too old. */
+/** A signature is a JSON Web Token (HS256). It must be made with one of the two keys, for this URL and this body, and not be expired. */
 function isSigned(signature: string, body: string): boolean {
   const [header = '', claims = '', mac = ''] = signature.split('.');
   const isOurs = [QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY].some((key) => {

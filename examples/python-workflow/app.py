@@ -19,8 +19,8 @@ def order(context):
     return "sent"
 
 
-def failed(run_id, answer):
-    print(f"{run_id} has failed: {answer}", flush=True)
+def failed(run_id, response):
+    print(f"{run_id} has failed: {response}", flush=True)
 
 
 signing_keys = [os.environ["QSTASH_CURRENT_SIGNING_KEY"], os.environ["QSTASH_NEXT_SIGNING_KEY"]]

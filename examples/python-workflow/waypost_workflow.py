@@ -1,6 +1,6 @@
-"""Workflows that go on in one call: after each step its result is sent as a checkpoint, and the next step begins once it is kept.
+"""Workflows that run several steps in one call: each result is sent as a checkpoint, and the next step starts once it is saved.
 
-Written from the contract of checkpoints alone (contract K), with nothing but Python's own modules.
+Written from the contract of checkpoints alone (contract K), with Python's standard library only.
 """
 
 import base64
@@ -14,26 +14,26 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Before a checkpoint is sent again that got no answer, or a 503.
-PAUSES_S = (0.05, 0.2, 0.8)
+# Delays before a checkpoint is repeated that got no response, or a 503.
+RETRY_DELAYS_S = (0.05, 0.2, 0.8)
 CLOCK_TOLERANCE_S = 5
-# The server recognizes by these that a workflow library answers (contract K 2.5).
+# These headers tell the server that a workflow library responds (contract K 2.5).
 LIBRARY = {"Upstash-Workflow-Sdk-Version": "1", "Upstash-workflow-sdk": "python-example"}
 
 
 class NonRetryable(Exception):
-    """Thrown by a workflow: the run fails at once."""
+    """Raised by a workflow: the run fails at once."""
 
 
 class Stop(BaseException):
-    """Ends the workflow's function, although it has not returned. No `except Exception` of the workflow may catch it."""
+    """Ends the call before the workflow's function has returned. A BaseException, so that `except Exception` in a workflow does not catch it."""
 
     def __init__(self, status, text, headers=()):
         self.status, self.text, self.headers = status, text, dict(headers)
 
 
 class CodeChanged(Stop):
-    """The code does not come to the steps that the journal has. The run waits for code that does (contract K 7)."""
+    """The code does not reach the steps in the journal. The run is parked until matching code is deployed (contract K 7)."""
 
     def __init__(self, has, does):
         message = f"This run has {has}, and the code {does} now."
@@ -42,23 +42,23 @@ class CodeChanged(Stop):
 
 
 class Workflow:
-    """A function of a `Context`, served at a URL. `failed` is called with the id of a run that
-    has failed, and with what its last attempt was answered."""
+    """A function of a `Context`, served at a URL. When a run has failed, `failed` is called with its id
+    and with the response of its last attempt."""
 
     def __init__(self, function, server_url, signing_keys, failed=None):
         self._function, self._server_url, self._failed = function, server_url.rstrip("/"), failed
         self._signing_keys = signing_keys
 
-    def answer(self, headers, body):
-        """What to answer a request with: status, headers, body. `headers` are its headers, `body` its bytes."""
-        # Both prefixes mean the same (contract W 1).
+    def respond(self, headers, body):
+        """The response to a request: status, headers, body. `headers` are the request's headers, `body` its bytes."""
+        # Both prefixes have the same meaning (contract W 1).
         headers = {name.lower().replace("waypost-", "upstash-", 1): value for name, value in headers.items()}
         if not is_signed(headers.get("upstash-signature", ""), body, self._signing_keys):
             return 403, LIBRARY, b"the signature does not match"
         try:
             if "upstash-workflow-failure-callback" in headers:
-                return self._tell(headers, json.loads(body))
-            return self._go_on(headers, body)
+                return self._report_failure(headers, json.loads(body))
+            return self._continue(headers, body)
         except Stop as stop:
             return stop.status, {**LIBRARY, **stop.headers}, stop.text.encode()
         except NonRetryable as error:
@@ -66,10 +66,10 @@ class Workflow:
         except Exception as error:
             return 500, LIBRARY, described(error)
 
-    def _go_on(self, headers, body):
+    def _continue(self, headers, body):
         token = headers.get("upstash-workflow-checkpoint")
         if token is None or headers["upstash-workflow-calltype"] != "step":
-            raise Stop(501, "only runs that were triggered, and steps that this library has, are served")
+            raise Stop(501, "only triggered runs are served, with steps that this library supports")
         call = Call(self._server_url, token)
         run_id = headers["upstash-workflow-runid"]
         entries = json.loads(body) if body else call.journal(run_id, headers["upstash-message-id"])
@@ -77,16 +77,16 @@ class Workflow:
         try:
             result = self._function(context)
         except Exception:
-            context.keep_last()
+            context.save_last()
             raise
         context.check_end()
         last_step = context.last_step(int(headers.get("upstash-workflow-end-step", 0)))
-        end = {"Upstash-Workflow-End": context.held[0]}
+        end = {"Upstash-Workflow-End": context.owned[0]}
         if last_step:
             end["Upstash-Workflow-End-Step"] = str(len(last_step))
         return 200, {**LIBRARY, **end}, last_step + (b"" if result is None else json.dumps(result).encode())
 
-    def _tell(self, headers, failure):
+    def _report_failure(self, headers, failure):
         if self._failed is None:
             return 200, {**LIBRARY, "Upstash-Workflow-Failure-Callback-Notfound": "true"}, b""
         self._failed(headers["upstash-workflow-runid"], decoded(failure["body"]))
@@ -94,12 +94,12 @@ class Workflow:
 
 
 def server_of(workflows, port):
-    """A server that listens on 127.0.0.1, with `workflows` by their paths. Each call has a thread."""
+    """A server on 127.0.0.1 with `workflows` by path. Each call has its own thread."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status, headers, text = workflows[self.path].answer(self.headers, body)
+            status, headers, text = workflows[self.path].respond(self.headers, body)
             try:
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(text))}.items():
@@ -107,7 +107,7 @@ def server_of(workflows, port):
                 self.end_headers()
                 self.wfile.write(text)
             except ConnectionError:
-                pass  # the server has given up this call
+                pass  # the server has ended this call
 
         def log_message(self, *_):
             pass
@@ -116,58 +116,58 @@ def server_of(workflows, port):
 
 
 class Context:
-    """What a workflow's function gets. Steps are told apart by their place, so it must come to the same ones each time."""
+    """The argument of a workflow's function. Steps are identified by their order, so the function must reach the same steps each time."""
 
     def __init__(self, run_id, entries, call):
         payload = decoded(entries[0]["body"])
         self.run_id, self.payload, self._call = run_id, json.loads(payload) if payload else None, call
         self._results, self._plans, self._last, self._count = {}, {}, None, 0
-        # Tokens of messages that the call holds, and that are done with the next checkpoint.
-        self.held = [call.token]
-        self._unkept = None
+        # Tokens of messages that the call owns, and that are finished by the next checkpoint.
+        self.owned = [call.token]
+        self._unsaved = None
         for entry in entries[1:]:
             if entry["callType"] != "step":
                 continue
             self._last = step = json.loads(decoded(entry["body"]))
             known, step_id = (self._plans, step["targetStep"]) if is_plan(step) else (self._results, step["stepId"])
             if step_id in known and entry is entries[-1]:
-                raise Stop(200, "what was delivered repeats an earlier entry")
+                raise Stop(200, "the delivery repeats an earlier entry")
             known.setdefault(step_id, step)
 
     def run(self, name, function, is_last=False):
-        """What `function` returns: of its first execution whose result is kept. It must be something that JSON knows.
-        `is_last`: the workflow does no more than return after it, so that the result may come with the end (contract K 5.7)."""
-        step_id = self._begin()
+        """Returns the saved result of `function`, which must be a JSON value.
+        `is_last`: the workflow returns right after this step, so its result can be sent with the end of the run (contract K 5.7)."""
+        step_id = self._next_id()
         step = self._known(step_id, name, "Run", 1)
         if step is None:
             step = executed(function, result(step_id, name, "Run", 1))
             if is_last:
-                self._unkept = step
+                self._unsaved = step
             else:
-                self._keep(step)
+                self._save(step)
         return value_of(step)
 
     def sleep(self, name, seconds):
-        step_id = self._begin()
+        step_id = self._next_id()
         if self._known(step_id, name, "SleepFor", 1) is None:
-            self._keep({**result(step_id, name, "SleepFor", 1), "sleepFor": seconds}, delay=f"{seconds}s")
+            self._save({**result(step_id, name, "SleepFor", 1), "sleepFor": seconds}, delay=f"{seconds}s")
 
     def wait_for_event(self, name, event_id, timeout="7d"):
-        """What the event was notified with, as text; `None` if nobody has notified it in time."""
-        step_id = self._begin()
+        """Returns the data of the notification as text, or `None` if the event was not notified in time."""
+        step_id = self._next_id()
         known = self._known(step_id, name, "Wait", 1)
         if known is None:
             wait = {"eventId": event_id, "timeout": timeout, "step": result(step_id, name, "Wait", 1)}
-            self._call.checkpoint(self.held, [{"wait": wait}])
-            raise Stop(200, "waits")
+            self._call.checkpoint(self.owned, [{"wait": wait}])
+            raise Stop(200, "waiting for an event")
         return None if known["waitTimeout"] else decoded(known.get("out", ""))
 
     def run_together(self, *steps):
-        """The results of several steps, each a name and a function, which run at the same time."""
+        """Runs several steps, each a name and a function, at the same time, and returns their results."""
         size = len(steps)
         if size < 2:
             return [self.run(*step) for step in steps]
-        first = self._begin(size)
+        first = self._next_id(size)
         ids = range(first, first + size)
         known = [self._known(step_id, name, "Run", size) for step_id, (name, _) in zip(ids, steps)]
         if all(known):
@@ -175,39 +175,39 @@ class Context:
         if not any(known) and first not in self._plans:
             return self._plan_together(ids, steps)
         target = self._last["targetStep"] if is_plan(self._last) else None
-        if target in ids:  # the delivery of a plan executes its step alone
+        if target in ids:  # the delivery of a plan executes only that step
             name, function = steps[target - first]
-            self._call.checkpoint(self.held, [{"step": executed(function, result(target, name, "Run", size))}])
-        raise Stop(200, "the delivery of the last result of the group goes on")
+            self._call.checkpoint(self.owned, [{"step": executed(function, result(target, name, "Run", size))}])
+        raise Stop(200, "the delivery of the group's last result continues the run")
 
     def _plan_together(self, ids, steps):
         size = len(steps)
         plans = [{**result(0, name, "Run", size), "targetStep": step_id} for step_id, (name, _) in zip(ids, steps)]
-        planned = [entry.get("token") for entry in self._call.checkpoint(self.held, [{"step": plan} for plan in plans])]
-        self.held, values = [], []
+        planned = [entry.get("token") for entry in self._call.checkpoint(self.owned, [{"step": plan} for plan in plans])]
+        self.owned, values = [], []
 
-        def bring(token, step_id, name, function):
+        def execute(token, step_id, name, function):
             step = executed(function, result(step_id, name, "Run", size))
             [entry] = self._call.checkpoint([token], [{"step": step}])
             if "token" in entry:
-                self.held.append(entry["token"])
+                self.owned.append(entry["token"])
             return value_of(step)
 
-        with ThreadPoolExecutor(size) as threads:  # leaves only when all have ended
+        with ThreadPoolExecutor(size) as threads:  # exits when all threads have finished
             work = [(token, step_id, *step) for token, step_id, step in zip(planned, ids, steps) if token]
-            running = [threads.submit(bring, *each) for each in work]
+            running = [threads.submit(execute, *each) for each in work]
         errors = [error for error in (each.exception() for each in running) if error]
         if errors:
             stops = [error for error in errors if isinstance(error, Stop)]
-            if not stops and self.held:
-                self._call.checkpoint(self.held, [])  # what is done by now need not be delivered
+            if not stops and self.owned:
+                self._call.checkpoint(self.owned, [])  # the saved results need no delivery
             raise (stops or errors)[0]
-        if len(self.held) < size:
-            raise Stop(200, "the delivery of the last result of the group goes on")
+        if len(self.owned) < size:
+            raise Stop(200, "the delivery of the group's last result continues the run")
         return [each.result() for each in running]
 
-    def _begin(self, size=1):
-        self.keep_last()
+    def _next_id(self, size=1):
+        self.save_last()
         first = self._count + 1
         self._count += size
         return first
@@ -217,41 +217,41 @@ class Context:
         return self._results.get(step_id)
 
     def last_step(self, bytes_max):
-        """What comes with the end, if it is no longer than that."""
-        step = b"" if self._unkept is None else json.dumps(self._unkept).encode()
+        """The last step, to be sent with the end of the run if it has at most `bytes_max` bytes."""
+        step = b"" if self._unsaved is None else json.dumps(self._unsaved).encode()
         if len(step) <= bytes_max:
             return step
-        self.keep_last()
+        self.save_last()
         return b""
 
-    def keep_last(self):
-        """Keeps what was to come with the end: it comes otherwise."""
-        step, self._unkept = self._unkept, None
+    def save_last(self):
+        """Saves a result that was to be sent with the end of the run."""
+        step, self._unsaved = self._unsaved, None
         if step is not None:
-            self._keep(step)
+            self._save(step)
 
     def check_end(self):
-        """Whether the function has come to all steps that the journal has, now that it has returned."""
+        """Raises `CodeChanged` if the function has returned before it reached all steps in the journal."""
         for step_id in sorted({*self._results, *self._plans}):
             if step_id > self._count:
                 step = self._results.get(step_id) or self._plans[step_id]
                 raise CodeChanged(f"step {step_id} '{step['stepName']}'", f"returns after step {self._count}")
 
-    def _keep(self, step, **when):
-        [entry] = self._call.checkpoint(self.held, [{"step": step, **when}])
+    def _save(self, step, **when):
+        [entry] = self._call.checkpoint(self.owned, [{"step": step, **when}])
         if "token" not in entry:
-            raise Stop(200, "the step is delivered on its own, at its time")
-        self.held = [entry["token"]]
+            raise Stop(200, "the step is delivered later, when it is due")
+        self.owned = [entry["token"]]
 
 
 class Call:
-    """The requests to the server that belong to one call, which is known by a token of its own."""
+    """The requests to the server that belong to one call, identified by its token."""
 
     def __init__(self, server_url, token):
         self._server_url, self.token = server_url, token
 
     def checkpoint(self, done, append):
-        """Keeps `append`, and says that the messages `done` need nothing more. Answers the entries."""
+        """Saves `append`, finishes the messages `done`, and returns the saved entries."""
         body = json.dumps({"done": done, "append": append}).encode()
         status, text = self._send("POST", "/v2/waypost/checkpoints", done[0], body)
         if status == 200:
@@ -259,35 +259,35 @@ class Call:
         reason = json.loads(text).get("reason") if status == 409 else None
         if reason == "ended":
             raise Stop(200, "the run has ended")
-        if status == 412:  # a limit is reached, however often it is tried
+        if status == 412:  # a limit is reached, so a retry would fail as well
             raise NonRetryable(text)
-        # Lost, or not known to be kept: a failure tells the server that this call knows no more.
-        raise Stop(500, f"a checkpoint was answered {status}: {text}")
+        # The call is lost, or the result may not be saved: a failure tells the server that this call has ended.
+        raise Stop(500, f"a checkpoint failed with status {status}: {text}")
 
     def journal(self, run_id, message_id):
-        """The journal up to the message: it was too large to be delivered."""
+        """The journal up to the message, which was too large to be delivered."""
         status, text = self._send("GET", f"/v2/workflows/runs/{run_id}", self.token)
         if status == 404:
             raise Stop(200, "the run has ended")
         if status != 200:
-            raise Stop(500, f"the journal was answered {status}: {text}")
+            raise Stop(500, f"reading the journal failed with status {status}: {text}")
         entries = json.loads(text)
         return entries[: [entry["messageId"] for entry in entries].index(message_id) + 1]
 
     def _send(self, method, path, token, body=None):
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(self._server_url + path, body, headers, method=method)
-        for pause_s in (*PAUSES_S, None):
+        for delay_s in (*RETRY_DELAYS_S, None):
             try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    return answer.status, answer.read().decode()
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    return response.status, response.read().decode()
             except urllib.error.HTTPError as error:
-                if error.code != 503 or pause_s is None:
+                if error.code != 503 or delay_s is None:
                     return error.code, error.read().decode()
             except OSError as error:
-                if pause_s is None:
+                if delay_s is None:
                     raise Stop(500, f"the server cannot be reached: {error}")
-            time.sleep(pause_s)
+            time.sleep(delay_s)
 
 
 def executed(function, step):
@@ -299,7 +299,7 @@ def result(step_id, name, kind, size):
 
 
 def value_of(step):
-    """As the journal has it, so that the first call and all that follow see the same."""
+    """Reads a new result as from the journal, so that the first call and all later ones see the same value."""
     return json.loads(step["out"]) if "out" in step else None
 
 
@@ -318,7 +318,7 @@ def described_step(name, kind, size):
 
 
 def is_signed(signature, body, keys):
-    """Whether `signature` is a JWT over `body`, made with one of the keys and good now (contract W 9.1)."""
+    """Whether `signature` is a valid JWT over `body`, made with one of the keys (contract W 9.1)."""
     try:
         signed, _, mac = signature.rpartition(".")
         macs = [hmac.new(key.encode(), signed.encode(), hashlib.sha256).digest() for key in keys]

@@ -24,14 +24,14 @@ class Greet(BaseHTTPRequestHandler):
             self.end_headers()
             return
         print(f"received {body}", flush=True)
-        self.send_response(200)  # any 2xx: the message is done
+        self.send_response(200)  # any 2xx completes the message
         self.end_headers()
 
     def log_message(self, *args):
         pass
 
 
-server = HTTPServer(("127.0.0.1", PORT), Greet)  # listens from here on
+server = HTTPServer(("127.0.0.1", PORT), Greet)  # starts to listen
 published = client.message.publish_json(url=HERE, body={"hello": "world"}, retries=5)
 print(f"published {published.message_id}", flush=True)
 server.handle_request()

@@ -1,9 +1,9 @@
 /**
- * How is a socket opened, and only to an address that the guard allows?
+ * Opens sockets, only to addresses that the guard allows.
  *
- * Three checks, since none covers all. A literal host never reaches `lookup`, so it is judged before. A name is resolved
- * here once, all its answers are judged, and the socket goes to those very answers: a second resolution could differ
- * (rebinding). The address that the socket is really connected to is judged again.
+ * Three checks are needed. A literal host never reaches `lookup`, so it is checked first. A name is resolved once, all of its addresses
+ * are checked, and the socket connects to these addresses: a second resolution could differ
+ * (DNS rebinding). The address that the socket is actually connected to is checked again.
  */
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
@@ -11,7 +11,7 @@ import type { ProjectId } from '../engine/model.ts';
 import { type AddressClass, type AddressGuard, literalAddress } from './addresses/address-guard.ts';
 import type { Asked, LookUp, Resolver } from './addresses/resolver.ts';
 
-/** The address guard refused. Names only the class: the addresses behind names are not shown to anyone. */
+/** The address guard blocked an address. It names only the class, since the addresses behind names are confidential. */
 export class RefusedAddress extends Error {
   readonly addressClass: AddressClass;
 
@@ -29,7 +29,7 @@ export interface ConnectorOptions {
 }
 
 /**
- * As undici's connector, but for a project, and returns the socket at once, so that it can be closed while it is still
+ * Like undici's connector, but for a project. It returns the socket at once, so that it can be closed while it is
  * connecting.
  */
 export type Connector = (
@@ -44,16 +44,16 @@ type SocketReturningConnector = (
 ) => Socket;
 
 export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions): Connector {
-  /** Asks for the name of the socket that is being opened. `open` asks before it returns, and knows of no project. */
+  /** Resolves the name of the socket that is being opened. `open` calls it before it returns, and does not know the project. */
   let ask: LookUp;
   const open = buildConnector({
     allowH2: false,
-    // No limit of its own: the attempt's deadline covers connecting too, and closes the socket.
+    // No separate limit: the attempt's deadline includes connecting, and closes the socket.
     timeout: 0,
     rejectUnauthorized: verifyTls,
     lookup: guardedLookup(guard, (hostname) => ask(hostname)),
     maxCachedSessions: 1_000,
-    // Bytes that wait in a socket of an endpoint that sends faster than we read; answers worth reading are short.
+    // Buffer for an endpoint that sends faster than we read; useful responses are short.
     highWaterMark: 16 * 1024,
   } as buildConnector.BuildOptions) as SocketReturningConnector;
 
@@ -73,7 +73,7 @@ export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions
     const opening = open(options, (error, socket) => {
       if (error !== null) return callback(error, null);
       const { remoteAddress } = socket;
-      // Without an address the peer has hung up already, so there is nothing to judge.
+      // Without an address the peer has already disconnected, so there is nothing to check.
       if (remoteAddress === undefined) return callback(connectionLost(socket), null);
       const connected = guard.refusal(remoteAddress, options.hostname);
       if (connected === undefined) return callback(null, socket);
@@ -92,7 +92,7 @@ function guardedLookup(guard: AddressGuard, lookUp: LookUp): LookupFunction {
         if (first === undefined) return callback(noSuchHost(hostname), '');
         for (const { address } of addresses) {
           const refused = guard.refusal(address, hostname);
-          // One bad answer refuses all: a name that points both ways is an attack or a mistake.
+          // One forbidden address blocks all: a name with both kinds is an attack or a mistake.
           if (refused !== undefined) return callback(new RefusedAddress(refused), '');
         }
         if (options.all) callback(null, addresses);

@@ -1,4 +1,4 @@
-/** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (contract M 7). */
+/** Delivers a message once over HTTP/1.1: the engine's `Delivery` (contract M 7). */
 import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Delivery, Machine, Randomness, UnderWay } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
@@ -27,41 +27,41 @@ import { requestHead } from './request-head.ts';
 export interface DeliveryOptions {
   clock: Machine;
   randomness: Randomness;
-  /** The project's current signing key, from the caller's cache: asked for at each attempt. */
+  /** The project's current signing key, from the caller's cache. It is read at each attempt. */
   signingKey(projectId: ProjectId): string;
   addresses: AddressPolicy;
-  /** Longest time for one attempt; also the time of messages that set none. */
+  /** Maximum duration of an attempt, and the default timeout of messages. */
   timeoutMsMax: Millis;
-  /** How much of an answer's body is read; what follows is cut off. */
+  /** Maximum length of a response body; the rest is truncated. */
   responseBytesMax: number;
-  /** The same for messages of a workflow run, where an answer is a result. Default: as above. */
+  /** The same for messages of a workflow run, whose response is a result. Default: `responseBytesMax`. */
   runResponseBytesMax?: number;
-  /** The same for an answer that makes a run fail, which its failure function gets. Default: as above. */
+  /** The same for a response that makes a run fail, which its failure function receives. Default: `runResponseBytesMax`. */
   runFailureBytesMax?: number;
-  /** Bytes of answers' bodies in memory at a time, over all attempts. An answer that finds no room is cut off earlier. */
+  /** Maximum memory of response bodies over all attempts. A response that exceeds it is truncated. */
   responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
   connectionsPerOriginMax: number;
   originsMax: number;
-  /** The number of this worker in its process. Default: 0. */
+  /** The index of this worker in its process. Default: 0. */
   worker?: number;
   /** Sent as `Upstash-Region`. */
   region?: string;
-  /** Hosts that may have the `baggage` of publishers, exact names or `*.suffix`. Default: none. */
+  /** Hosts that receive the `baggage` of publishers: exact names or `*.suffix`. Default: none. */
   baggageHosts?: readonly string[];
   verifyTls: boolean;
-  /** Default: the machine's own. */
+  /** Default: the system's resolver. */
   resolver?: Resolver;
 }
 
 export interface DeliveryStats {
-  /** Origins that hold a connection, and their connections. */
+  /** Origins with a connection, and the number of connections. */
   origins: number;
   connections: number;
-  /** Attempts that wait for a connection of their origin. */
+  /** Attempts that wait for a connection to their origin. */
   waiting: number;
   inFlight: number;
-  /** Requests repeated at once because a kept-alive connection had just been closed. */
+  /** Requests that were repeated at once because a kept-alive connection had just been closed. */
   resent: number;
 }
 
@@ -74,7 +74,7 @@ class HttpDelivery implements Delivery {
   readonly #guard: AddressGuard;
   readonly #origins: Origins;
   readonly #random: RandomBytes;
-  /** The verdict on a host that is an address literal; a name is judged where it is resolved. */
+  /** The check of a host that is an address literal; names are checked when they are resolved. */
   readonly #literalVerdict: (hostname: string) => { refused: AddressClass | undefined };
   readonly #interruptions = new Interruptions();
   readonly #ports: ExchangePorts;
@@ -113,7 +113,7 @@ class HttpDelivery implements Delivery {
         if (refused === undefined) this.#exchange(claimed, destination, signal, resolve, begun);
         else resolve(blocked(refused));
       } catch (error) {
-        // Expected: a URL that cannot be read. Nothing has been sent.
+        // Expected: an invalid URL. Nothing has been sent.
         resolve(unsendable(error));
       }
     });
@@ -123,14 +123,14 @@ class HttpDelivery implements Delivery {
     return { ...this.#origins.stats(), inFlight: this.#inFlight, resent: this.#resent };
   }
 
-  /** Ends attempts under way as interrupted and closes all connections. */
+  /** Interrupts all attempts and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#interruptions.interruptAll();
     this.#origins.closeIdle();
   }
 
-  /** Sends the request and calls `resolve` once. Whatever goes wrong from here on is an outcome too. */
+  /** Sends the request and calls `resolve` once. Every later problem is an outcome too. */
   #exchange(
     claimed: Claimed,
     destination: Destination,
@@ -167,7 +167,7 @@ class HttpDelivery implements Delivery {
     const { responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
     if (!run) return { answerBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
     const { runFailureBytesMax = runResponseBytesMax } = this.#options;
-    // The answer to a call is its result, whatever the status. The answer to a failure callback is passed on to nobody.
+    // The response to a `context.call` is its result, whatever the status. The response to a failure callback is discarded.
     const failsRun = run.callType !== 'toCallback' && run.callType !== 'failureCall';
     return {
       answerBytesMax: runResponseBytesMax,
@@ -175,7 +175,7 @@ class HttpDelivery implements Delivery {
     };
   }
 
-  /** Called as the request goes out, so that a wait for a connection does not shorten the signature's lifetime. */
+  /** Called when the request is sent, so that waiting for a connection does not shorten the lifetime of the signature. */
   #signedHead(claimed: Claimed, { hostname, authorization, requestedUrl }: Destination): string[] {
     const { message, claimToken } = claimed;
     const { key, projectId, settings } = message;
@@ -199,12 +199,12 @@ class HttpDelivery implements Delivery {
   }
 }
 
-/** The body that is sent: for a workflow message mostly the journal up to it (contract W 8.1). */
+/** The body to send: for a workflow message usually the journal up to it (contract W 8.1). */
 function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
   return deliveredBody ?? message.body;
 }
 
-/** Whether the answer of a success is needed: for a callback, or for the log of a run (contract W 6.1, 13). */
+/** Whether the response to a successful attempt is needed: for a callback, or for the log of a run (contract W 6.1, 13). */
 function needsAnswer({ callback, run }: MessageSettings): boolean {
   if (callback !== undefined) return true;
   return run !== undefined && (run.callType === 'failureCall' || isDetecting(run));

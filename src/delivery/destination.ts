@@ -1,4 +1,4 @@
-/** What a destination URL says about one request: where to connect, which path to ask for, with which credentials. */
+/** Parses a destination URL into the parts of a request: where to connect, the path, and the credentials. */
 import { withoutFragment } from '../protocol/urls/destination.ts';
 
 export interface Destination {
@@ -6,21 +6,21 @@ export interface Destination {
   origin: string;
   /** Host without port; IPv6 literals in brackets. */
   hostname: string;
-  /** What goes into the request line: path and query. */
+  /** Path and query for the request line. */
   path: string;
-  /** The URL as the receiver sees it, which the signature names: without user info, and in characters of HTTP. */
+  /** The URL as the receiver sees it, which is signed: without user info, and in characters that HTTP allows. */
   requestedUrl: string;
-  /** `Basic …` made of the URL's user info, if it has any (contract M 5.2.4). */
+  /** `Basic …` from the URL's user info, if there is any (contract M 5.2.4). */
   authorization?: string;
 }
 
-/** Scheme, authority, and the rest up to a fragment; only URLs whose text can go on the wire as it is. */
+/** Scheme, authority, and the rest up to a fragment; matches only URLs whose text can be sent unchanged. */
 const PLAIN_URL = /^https?:\/\/([^/?#@\\\s]+)([/?][!"$-~]*)?(?:#.*)?$/i;
 
 /**
- * Reads a URL that was accepted at publish; `origin` is that of the message. The path stays byte for byte what the
- * publisher wrote (contract M 7.1), `/a/../b` and `%2F` included. Only text that a request line cannot carry
- * (blanks, characters beyond ASCII) is written as the URL standard encodes it. Throws TypeError when it is no URL.
+ * Parses a URL that was accepted at publish; `origin` is that of the message. The path stays byte for byte as the
+ * publisher wrote it (contract M 7.1), including `/a/../b` and `%2F`. Only text that a request line cannot carry
+ * (spaces, non-ASCII characters) is encoded as in the URL standard. Throws TypeError for an invalid URL.
  */
 export function readDestination(url: string, origin: string): Destination {
   const plain = PLAIN_URL.exec(url);
@@ -36,13 +36,13 @@ export function readDestination(url: string, origin: string): Destination {
   return { origin, hostname, path, requestedUrl, ...(authorization === undefined ? {} : { authorization }) };
 }
 
-/** The path of a URL with user info, if its text can go on the wire as it is. */
+/** The path of a URL with user info, if its text can be sent unchanged. */
 function verbatimPath(url: string): string | undefined {
   const match = /^https?:\/\/[^/?#\\\s]+([/?][!"$-~]*)?(?:#.*)?$/i.exec(url);
   return match === null ? undefined : withSlash(match[1] ?? '/');
 }
 
-/** A host with other characters is asked for in Punycode. */
+/** Hosts with other characters are sent in Punycode. */
 function isAscii(authority: string | undefined): boolean {
   return authority !== undefined && /^[!-~]*$/.test(authority);
 }
@@ -67,7 +67,7 @@ function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // Expected: a `%` that encodes nothing. Then the text stays as it is.
+    // Expected: an invalid percent-encoding, which is left unchanged.
     return text;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * One request and its answer, from the line for a connection to one outcome.
+ * One request and its response, from the wait for a connection to the outcome.
  *
- * Ends exactly once: by the answer's end or its size limit, by an error, by the deadline, or by our own shutdown.
- * An early end also closes the socket, and whatever comes from it later is ignored.
+ * It ends exactly once: by the end of the response or its size limit, by an error, by the deadline, or by our shutdown.
+ * An early end also closes the socket; anything that arrives from it later is ignored.
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome, ProjectId } from '../engine/model.ts';
@@ -26,7 +26,7 @@ import {
   unsendable,
 } from './outcome.ts';
 
-/** Interim answers are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
+/** Interim responses are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
 const INTERIM_ANSWERS_MAX = 16;
 
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
@@ -35,17 +35,17 @@ export interface ExchangeRequest {
   projectId: ProjectId;
   destination: Destination;
   method: HttpMethod;
-  /** Names and values in turn. Called again, for a fresh signature, when the request must be repeated. */
+  /** Alternating names and values. Called again, for a new signature, if the request must be repeated. */
   buildHead(): string[];
   body: Buffer;
-  /** From now to the last byte of the answer. */
+  /** Measured from now to the last byte of the response. */
   timeoutMs: Millis;
   answerBytesMax: number;
-  /** The same for an answer whose status is a failure. */
+  /** The same for a response with an error status. */
   failureBytesMax: number;
-  /** Whether a 2xx answer's headers and body will be needed (contract M 7.3.1). They are read in any case. */
+  /** Whether the headers and body of a 2xx response are needed (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
-  /** Whether a 2xx answer may bring the result of a run, which is then needed (contract K 5). */
+  /** Whether a 2xx response may contain the result of a run, which is then needed (contract K 5). */
   mayEndRun: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface ExchangePorts {
   clock: Machine;
   origins: Origins;
   answerMemory: AnswerMemory;
-  /** Called for each request that was repeated after a hang-up. */
+  /** Called for each request that was repeated after the endpoint closed the connection. */
   onResend(): void;
 }
 
@@ -67,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
   #ended = false;
   #resent = false;
   #started = false;
-  /** The endpoint has shown that it has read the request. */
+  /** The endpoint has proved that it read the request. */
   #isRead = false;
   #answerBegun = false;
   #interimAnswers = 0;
@@ -82,7 +82,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     this.#settle = settle;
   }
 
-  /** Starts the clock and asks for a connection. `settle` is called once, possibly before this returns. */
+  /** Starts the deadline and requests a connection. `settle` is called once, possibly before this returns. */
   begin(): void {
     this.#setDeadline();
     this.#ports.origins.lease(this.#request.destination.origin, this);
@@ -99,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     this.#deadline?.cancel();
   }
 
-  /** Our own shutdown, or a cancel: not the endpoint's failure. */
+  /** For our shutdown or a cancel, which are not failures of the endpoint. */
   interrupt(): void {
     this.#giveUp({ kind: 'interrupted' });
   }
@@ -112,7 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     try {
       headers = this.#request.buildHead();
     } catch (error) {
-      // Expected: a message that cannot be signed or whose header map is broken.
+      // Expected: a message that cannot be signed, or an invalid header map.
       this.#giveUp(unsendable(error));
       return;
     }
@@ -150,7 +150,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
     if (this.#ended || this.#body === undefined) return;
-    // The limit is passed: the answer counts as it is, and the socket is closed with the rest of it.
+    // Beyond the limit: the response is settled as it is, and the socket is closed.
     if (this.#body.add(piece)) return;
     this.#answered(this.#body);
     this.#connection?.discard();
@@ -172,11 +172,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
   }
 
   /**
-   * A server may close a kept-alive connection at the very moment when we write to it. Then it usually has not read our
-   * request, and a failed attempt would use up a retry although the endpoint made no mistake. So the request is sent
-   * once more at once, on a fresh connection and under the same deadline. In rare cases the endpoint has seen the first
-   * one too: delivery is at least once, and both carry the same message id and retry count. On a fresh socket, or once
-   * the endpoint has sent a checkpoint or any byte of an answer, a hang-up is its own and counts.
+   * Whether the endpoint closed a reused connection before it read the request. A server may close a kept-alive connection at the
+   * moment when we write to it. It usually has not read the request then, and a failed attempt would use up a retry without
+   * a mistake of the endpoint. So the request is repeated once, at once, on a new connection and under the same
+   * deadline. In rare cases the endpoint has read both: delivery is at least once, and both have the same message id and retry
+   * count. On a new socket, or after a checkpoint or any byte of the response, a closed connection counts as a failure.
    */
   #wasHangUpOnReuse(error: Error): boolean {
     return (
@@ -217,7 +217,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     this.#settle(outcome);
   }
 
-  /** The answer has ended. It is settled once its body is decoded, which nothing interrupts. */
+  /** The response has ended. It is settled once its body is decoded, which cannot be interrupted. */
   #answered(received: AnswerBody): void {
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
     const settle = (body: AnswerBody | 'bomb'): void => {
@@ -246,7 +246,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
   }
 }
 
-/** Whether the answer says that the run has returned. Most have few headers, none of this length. */
+/** Whether the response ends the run. Comparing lengths first is fast, since most responses have no header of this length. */
 function endsRun(rawHeaders: RawHeaders): boolean {
   if (!Array.isArray(rawHeaders)) return false;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -256,7 +256,7 @@ function endsRun(rawHeaders: RawHeaders): boolean {
   return false;
 }
 
-/** HTTP's header bytes are Latin-1. undici hands over what its parser found: one Buffer for each name and each value. */
+/** Header bytes are Latin-1. undici passes one Buffer for each name and each value. */
 function latin1Lines(rawHeaders: RawHeaders): string[] {
   if (!Array.isArray(rawHeaders)) return [];
   return rawHeaders.map((text) => (typeof text === 'string' ? text : text.toString('latin1')));

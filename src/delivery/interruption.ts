@@ -1,18 +1,18 @@
-/** Which attempts does an abort end? */
+/** Interrupts the attempts of an aborted signal. */
 
 export interface Interruptible {
   interrupt(): void;
-  /** Where its group has it. Set by the group. */
+  /** Its index in the group. Set by the group. */
   place: number;
 }
 
 /**
- * Attempts by the signal that they were given. Thousands of attempts share one signal, and to add or remove a listener an
- * `AbortSignal` walks the list of all others. So each signal gets a single listener for all its attempts.
+ * Groups attempts by their signal. Thousands of attempts share one signal, and an `AbortSignal` walks its whole list of
+ * listeners to add or remove one. So each signal has a single listener for all of its attempts.
  *
- * They are in an array, not in a Set. A Set in which much comes and goes makes a new table now and then, and the old one still points to the new one
- * and to what it had. Once one of these tables is in the old generation of the heap, all that follow are kept with it, and with them every message, until
- * the whole heap is collected.
+ * The attempts are in an array instead of a Set. A Set with many changes allocates new tables, and an old table still references the
+ * new one and its former elements. Once such a table is in the old generation of the heap, all later tables are retained with it, and with
+ * them every message, until a full garbage collection.
  */
 export class Interruptions {
   readonly #groups = new Map<AbortSignal, Group>();
@@ -54,7 +54,7 @@ class Group {
     this.#members.push(member);
   }
 
-  /** The last one takes its place. False: it is not here. */
+  /** Moves the last member into the gap. Returns false if the member is not in the group. */
   remove(member: Interruptible): boolean {
     const { place } = member;
     if (this.#members[place] !== member) return false;

@@ -67,7 +67,7 @@ describe('waypost', () => {
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(pretend)}`,
     });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^waypost: Node ${version} is too old, 22.19 or newer is needed.*\\n$`));
+    expect(stderr).toMatch(new RegExp(`^waypost: Node ${version} is too old; 22.19 or newer is required.*\\n$`));
   });
 
   it('prints its version', async () => {

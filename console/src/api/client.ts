@@ -11,7 +11,7 @@ import { OPERATIONS, type Operations } from '../generated/interface.ts';
 import { setToken, token } from './session.ts';
 
 export type OperationId = keyof Operations;
-export type AnswerOf<Id extends OperationId> = Operations[Id]['answer'];
+export type AnswerOf<Id extends OperationId> = Operations[Id]['response'];
 
 /** Members without content may be omitted. `headers` takes any name, since many are forwarded. */
 export interface Input<Id extends OperationId> {

@@ -1,22 +1,22 @@
 /**
- * Which addresses may a delivery connect to? (contract M 5.2; server-side request forgery)
+ * Decides which addresses a delivery may connect to, as protection against server-side request forgery (contract M 5.2).
  *
- * Two tiers: the addresses of cloud metadata services and link-local ones are never reachable, whatever an
- * allow-list says; private ones are, when the operator lists their host or network. Only `all` lifts everything.
+ * Addresses of cloud metadata services and link-local addresses are never reachable, even if an allow-list names them. Private
+ * addresses are reachable if the operator lists their host or network. Only `all` disables every check.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { memo } from '../../protocol/memo.ts';
 
-/** The setting that opens more destinations; every refusal names it. */
+/** The setting that allows more destinations. Every error about a blocked destination names it. */
 export const ALLOW_SETTING = 'WAYPOST_ALLOW_DESTINATIONS';
 
 export type AddressPolicy =
   /** Public addresses only. */
   | { kind: 'deny' }
-  /** Public addresses and the listed ones. `hosts`: exact names, or `*.suffix`; what they resolve to may be private. */
+  /** Public addresses and the listed ones. `hosts`: exact names, or `*.suffix`; they may resolve to private addresses. */
   | { kind: 'allow'; loopback: boolean; hosts: readonly string[]; cidrs: readonly string[] }
-  /** Everything, metadata services included. */
+  /** Everything, including metadata services. */
   | { kind: 'all' };
 
 export type AddressClass =
@@ -33,8 +33,8 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = [Address, number];
 
 /**
- * The first match decides, so single addresses are listed before the networks that contain them. No block of IANA's
- * Special-Purpose Address Registries is public, not even those that are globally reachable: none holds an endpoint.
+ * The first match applies, so single addresses precede the networks that contain them. Every block of IANA's
+ * Special-Purpose Address Registries counts as not public, even if it is globally reachable, since none has endpoints.
  */
 const IPV4_CLASSES = networks([
   ['metadata', '169.254.169.254/32', '169.254.170.2/32', '168.63.129.16/32', '100.100.100.200/32', '192.0.0.192/32'],
@@ -60,10 +60,10 @@ const IPV6_CLASSES = networks([
   ['reserved', '::/3', '4000::/2', '8000::/1'],
 ]);
 
-/** Most messages go to a few addresses. */
+/** Cached, since most messages go to a few addresses. */
 const readJudged = memo((text: string) => unmapped(readAddress(text)));
 
-/** Decides about single addresses under one policy; compiled once, consulted at each connect. */
+/** Checks single addresses against one policy, which is compiled once. */
 export class AddressGuard {
   readonly policy: AddressPolicy;
   readonly #networks: readonly Network[];
@@ -74,8 +74,8 @@ export class AddressGuard {
   }
 
   /**
-   * Why `address` (textual IPv4 or IPv6) must not be connected to, or undefined when it may.
-   * `hostname` is what the URL said: a listed host may resolve to private addresses.
+   * The class for which `address` (textual IPv4 or IPv6) is blocked; undefined if it is allowed.
+   * `hostname` is the host of the URL: a listed host may resolve to private addresses.
    */
   refusal(address: string, hostname: string): AddressClass | undefined {
     if (this.policy.kind === 'all') return undefined;
@@ -88,7 +88,7 @@ export class AddressGuard {
     if (addressClass === 'public') return undefined;
     if (addressClass === 'metadata' || addressClass === 'link-local') return addressClass;
     if (!this.#isListed(address, addressClass, hostname)) return addressClass;
-    // A listed NAT64 network must not open a way around the rules for the IPv4 address that it leads to.
+    // A listed NAT64 network must not bypass the rules for the embedded IPv4 address.
     const embedded = embeddedIpv4(address);
     return embedded === undefined ? undefined : this.#refusalOf(embedded, hostname);
   }
@@ -101,17 +101,14 @@ export class AddressGuard {
   }
 }
 
-/**
- * The class of an address. A mapped IPv4 address has the class of the IPv4 address. Text that is no address is
- * `reserved`.
- */
+/** The class of an address. A mapped IPv4 address has the class of the IPv4 address; text that is not an address is `reserved`. */
 export function addressClassOf(address: string): AddressClass {
   return isIP(address) === 0 ? 'reserved' : classOf(unmapped(readAddress(address)));
 }
 
 /**
- * Reads the setting: `all`, or a comma-separated list of `loopback`, host names, `*.suffix`, addresses and CIDRs.
- * Empty means public addresses only. Throws an Error that names the first item it cannot read.
+ * Parses the setting: `all`, or a comma-separated list of `loopback`, host names, `*.suffix`, addresses and CIDRs.
+ * Empty means public addresses only. Throws an Error that names the first invalid item.
  */
 export function parseAddressPolicy(text: string): AddressPolicy {
   const items = text
@@ -136,7 +133,7 @@ export function parseAddressPolicy(text: string): AddressPolicy {
   return { kind: 'allow', loopback, hosts, cidrs };
 }
 
-/** The host of a URL, without brackets, when it is an address literal; else undefined. */
+/** The host of a URL without brackets, if it is an address literal; otherwise undefined. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   return isIP(bare) === 0 ? undefined : bare;
@@ -144,7 +141,7 @@ export function literalAddress(hostname: string): string | undefined {
 
 function isCidr(text: string): boolean {
   const slash = text.indexOf('/');
-  // node:net is the stricter reader of addresses: ipaddr.js also takes octal and short forms.
+  // node:net is stricter than ipaddr.js, which also accepts octal and short forms.
   return slash > 0 && isIP(text.slice(0, slash)) !== 0 && ipaddr.isValidCIDR(text);
 }
 
@@ -152,7 +149,7 @@ function isCidr(text: string): boolean {
 function readAddress(text: string): Address {
   if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
   const [address = ''] = text.split('%'); // without a zone
-  // ipaddr.js reads `::8.8.8.8` (compatible, as DNS and sockets print it) as if it were `::ffff:8.8.8.8` (mapped).
+  // ipaddr.js parses `::8.8.8.8` (IPv4-compatible, as printed by DNS and sockets) as `::ffff:8.8.8.8` (IPv4-mapped).
   const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address);
   if (dotted === null) return ipaddr.IPv6.parse(address);
   const [high1, high2, low1, low2] = dotted.slice(2).map(Number);
@@ -189,14 +186,14 @@ function unmapped(address: Address): Address {
   return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** The IPv4 address that a transition form leads to, if `address` is one. */
+/** The IPv4 address that an IPv6 transition address embeds, if it is one. */
 function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
   if (!(address instanceof ipaddr.IPv6)) return undefined;
   const bytes = address.toByteArray();
   const [first, second, third] = address.parts;
   if (first === 0x2002) return ipv4At(bytes, 2); // 6to4
   if (first === 0x2001 && second === 0) {
-    // Teredo hides the client's address, inverted, in the last four bytes.
+    // Teredo stores the client's address, inverted, in the last four bytes.
     return ipv4At(
       bytes.map((byte) => byte ^ 0xff),
       12,

@@ -1,8 +1,8 @@
 /**
- * May this URL be published to? (contract M 5.2)
+ * Checks a destination URL when a message is published (contract M 5.2).
  *
- * This tells the publisher early; it is not the guard. A name can change what it resolves to, so each attempt is checked
- * again where it connects. The reasons are shown behind `invalid destination url: `.
+ * This check informs the publisher early and is not the security boundary: a name may resolve differently later, so each attempt is
+ * checked again when it connects. The reasons are shown after `invalid destination url: `.
  */
 
 import { within } from '../../engine/loops/within.ts';
@@ -20,14 +20,14 @@ import type { ResolvedAddress, Resolver } from './resolver.ts';
 
 export type DestinationVerdict =
   | { kind: 'ok' }
-  /** `remedy` says which setting would allow it. */
+  /** `remedy` names the setting that would allow it. */
   | { kind: 'blocked'; reason: string; remedy: string }
-  /** Whether this refuses a publish is the operator's choice. */
+  /** A setting decides whether such a publish is rejected. */
   | { kind: 'unresolvable'; reason: string };
 
 const OK: DestinationVerdict = { kind: 'ok' };
 
-/** Judges hosts that are address literals; a name is always `ok` here. */
+/** Checks hosts that are address literals; a name is always `ok` here. */
 export function checkDestination(url: URL, guard: AddressGuard): DestinationVerdict {
   const literal = literalAddress(url.hostname);
   if (literal === undefined) return OK;
@@ -35,41 +35,41 @@ export function checkDestination(url: URL, guard: AddressGuard): DestinationVerd
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
-/** A publisher does not wait longer for its turn: then the name is not checked. */
+/** Maximum wait for the lookup to start. After that the name is not checked. */
 const BEGUN_IN_MS = 5_000;
-/** From then on it does not wait longer for an answer of the name's servers. */
+/** Maximum duration of the lookup. */
 const RESOLVED_IN_MS = 5_000;
 
 export interface DestinationCheckOptions {
   guard: AddressGuard;
   resolver: Resolver;
   clock: Pick<Machine, 'startTimer'>;
-  /** Names remembered as good, at most. */
+  /** Maximum number of names that are remembered as valid. */
   namesMax: number;
-  /** How long a good name is not resolved again. */
+  /** How long a valid name is not resolved again. */
   rememberMs: Millis;
 }
 
 /**
- * Judges any host, names by their addresses. Remembers good names, so that publishes to one resolve it only now and
- * then. A name whose turn does not come is `ok`, and not remembered.
+ * Checks any host, names by their addresses. Valid names are cached, so that not every publish resolves them. If the lookup
+ * does not start in time, the name is `ok` and not cached.
  */
 export class DestinationCheck {
   readonly #options: DestinationCheckOptions;
-  /** Name to when it was found good, oldest first. */
+  /** By name: the time at which it was found valid, oldest first. */
   readonly #goodSinceMs = new Map<string, Millis>();
 
   constructor(options: DestinationCheckOptions) {
     this.#options = options;
   }
 
-  /** Answers at once, without a promise, for literals and remembered names. Never rejects. */
+  /** Returns the verdict synchronously for literals and cached names. Never rejects. */
   check(url: URL, projectId: ProjectId, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
     const { guard, rememberMs } = this.#options;
     if (guard.policy.kind === 'all') return OK;
     if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
     const goodSinceMs = this.#goodSinceMs.get(url.hostname);
-    // A clock that was set back must not keep a name good for longer.
+    // A clock that was set back must not extend the validity of a name.
     if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < rememberMs) return OK;
     return this.#resolve(url.hostname, projectId, nowMs);
   }
@@ -79,12 +79,12 @@ export class DestinationCheck {
     const asked = resolver.ask(hostname, projectId);
     const begun = await within(clock, BEGUN_IN_MS, asked.begun);
     asked.leave();
-    if (begun === undefined) return OK; // a line of names says nothing about this one
+    if (begun === undefined) return OK; // busy resolver: this says nothing about the name
     let addresses: ResolvedAddress[] | undefined;
     try {
       addresses = await within(clock, RESOLVED_IN_MS, begun.answer);
     } catch (error) {
-      // Expected: the name does not exist, or no server answers for it.
+      // Expected: the name does not exist, or its servers do not respond.
       return unresolvable(hostname, error);
     }
     if (addresses === undefined)
@@ -107,10 +107,10 @@ export class DestinationCheck {
   }
 }
 
-/** `endpoint resolves to a loopback address: ::1`, as the hosted service words it. */
+/** `endpoint resolves to a loopback address: ::1`, the wording of the hosted service. */
 function blockedAt(refused: AddressClass, address: string, hostname?: string): DestinationVerdict {
   const text = `endpoint resolves to ${withArticle(refused)} address`;
-  // Publishers must not learn the addresses behind internal names. Loopback, and what they wrote themselves, is no secret.
+  // Publishers must not learn the addresses behind internal names. Loopback addresses and literals are not secret.
   const mayShow = hostname === undefined || addressClassOf(address) === 'loopback';
   const isListable = refused !== 'metadata' && refused !== 'link-local';
   const remedy = isListable

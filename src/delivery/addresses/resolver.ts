@@ -1,4 +1,4 @@
-/** How does a host name become addresses, and who waits for whom? As the system resolves it, projects by turns. */
+/** Resolves host names with the system's resolver, with a concurrency limit that projects share fairly. */
 import { lookup } from 'node:dns';
 import { LeastRecent } from '../../engine/least-recent.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -8,55 +8,55 @@ export interface ResolvedAddress {
   family: number;
 }
 
-/** All addresses of a name, in the order to try. Rejects with a Node error (`ENOTFOUND`, `EAI_AGAIN`, …). */
+/** All addresses of a name, in the order to try them. Rejects with a Node error (`ENOTFOUND`, `EAI_AGAIN`, …). */
 export type LookUp = (hostname: string) => Promise<ResolvedAddress[]>;
 
-/** A look-up that has begun. In an object, since a promise that resolves to a promise would wait for that too. */
+/** A lookup in progress. It wraps its promise, since a promise that resolves to a promise would wait for that one too. */
 interface Begun {
   answer: Promise<ResolvedAddress[]>;
 }
 
-/** Told when the look-up begins. */
+/** Called when the lookup starts. */
 type Asker = (begun: Begun) => void;
 
-/** What somebody who asks for a name is given. */
+/** A request for the addresses of a name. */
 export interface Asked {
-  /** Resolves when the look-up begins, perhaps at once; never after `leave`. */
+  /** Resolves when the lookup starts, perhaps at once; never after `leave`. */
   begun: Promise<Begun>;
-  /** Nobody waits for it any more: a look-up that has not begun does not begin for this. */
+  /** Cancels the request: a lookup that has not started is not started for it. */
   leave(): void;
 }
 
 /**
- * Look-ups at a time of names that have not resolved lately, of all workers of the process. `getaddrinfo` takes a thread of the
- * process for each, for up to ten seconds where no server answers, and has 96 of them (`bin/waypost.js`): others find one (P9).
+ * Maximum number of concurrent lookups of names that have not resolved recently, over all workers of the process. `getaddrinfo` takes a
+ * thread for each, for up to ten seconds if no server responds. The process has 96 threads for it (`bin/waypost.js`), so other lookups find a free one (P9).
  */
 const UNKNOWN_MAX = 32;
-/** Names that are remembered to have resolved. */
+/** Maximum number of names that are remembered as recently resolved. */
 const KNOWN_MAX = 10_000;
 
-/**
- * A name that is asked for while it is being looked up is not looked up again: all get that answer. Nothing else is remembered of
- * it. Names that have resolved lately wait for none. The others wait for a place. Projects take turns, and one that has as many
- * places as are left gets no more, so that there is one for the next project that asks.
- */
 const LOOPBACK: readonly ResolvedAddress[] = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
 ];
-/** Names that mean this machine wherever they are asked for (RFC 6761 6.3); few resolvers know more than `localhost`. */
+/** Names that always mean this machine (RFC 6761 6.3); few resolvers know more than `localhost`. */
 const IS_LOOPBACK = /(?:^localhost\.|\.localhost\.?)$/i;
 
+/**
+ * Concurrent requests for one name share a lookup; its result is not cached. Names that resolved recently are looked up at once.
+ * Other names wait for a permit. Projects get permits round-robin. A project that has as many permits as are free gets no more, so
+ * that the next project finds one.
+ */
 export class Resolver {
   readonly #lookUp: LookUp;
   readonly #known = new LeastRecent<true>(KNOWN_MAX);
   readonly #running = new Map<string, Begun>();
-  /** Those who wait, by project and name. It is the turn of the first project. */
+  /** Waiting requests by project and name. The first project is the next in the rotation. */
   readonly #lines = new Map<ProjectId, Map<string, Set<Asker>>>();
   #placesLeft: number;
   readonly #placesOf = new Map<ProjectId, number>();
 
-  /** `unknownMax`: names looked up at a time that have not resolved lately. */
+  /** `unknownMax`: maximum number of concurrent lookups of names that have not resolved recently. */
   constructor(lookUp: LookUp, unknownMax = UNKNOWN_MAX) {
     this.#lookUp = lookUp;
     this.#placesLeft = unknownMax;
@@ -85,7 +85,7 @@ export class Resolver {
     if (askers?.delete(asker) && askers.size === 0) this.#remove(hostname, projectId);
   }
 
-  /** Removes a name from the line of a project. */
+  /** Removes a name from the queue of a project. */
   #remove(hostname: string, projectId: ProjectId): void {
     const line = this.#lines.get(projectId);
     line?.delete(hostname);
@@ -119,7 +119,7 @@ export class Resolver {
 
   #begin(hostname: string): Begun {
     const begun = { answer: this.#resolve(hostname) };
-    begun.answer.catch(() => {}); // those who asked hear of it, unless they have left
+    begun.answer.catch(() => {}); // requests handle the error, unless they were cancelled
     this.#running.set(hostname, begun);
     for (const [projectId, line] of this.#lines) {
       for (const asker of line.get(hostname) ?? []) asker(begun);
@@ -129,7 +129,7 @@ export class Resolver {
   }
 
   async #resolve(hostname: string): Promise<ResolvedAddress[]> {
-    this.#known.delete(hostname); // until it has resolved again
+    this.#known.delete(hostname); // until it resolves again
     try {
       const addresses = await this.#lookUp(hostname);
       this.#known.set(hostname, true);
@@ -140,13 +140,13 @@ export class Resolver {
   }
 }
 
-/** As the machine does it, hosts file included: containers and private zones work as people expect. */
+/** The system's resolver, including the hosts file, so that containers and private zones work as expected. */
 const systemLookUp: LookUp = (hostname) =>
   new Promise((resolve, reject) => {
     lookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)));
   });
 
-/** The resolver of one of the workers that share the threads of a process. `lookUp`: default: the machine's. */
+/** The resolver of one worker; the workers of a process share its threads. `lookUp` is the system's by default. */
 export function resolverOf(workers: number, lookUp: LookUp = systemLookUp): Resolver {
   return new Resolver(lookUp, Math.max(1, Math.floor(UNKNOWN_MAX / workers)));
 }

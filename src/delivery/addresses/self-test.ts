@@ -1,8 +1,8 @@
 /**
- * Does the delivery that was just built refuse what it must? Tested at each start.
+ * Tests at each start that a delivery with the given options blocks forbidden addresses.
  *
- * HTTP clients have silently dropped options that are functions, such as our own lookup, before. A server that starts
- * without its guard is worse than one that does not start.
+ * HTTP clients have silently dropped options that are functions before, such as our lookup. Starting without the guard
+ * would be worse than not starting.
  */
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -10,7 +10,7 @@ import type { Claimed } from '../../engine/model.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery.ts';
 import { Resolver } from './resolver.ts';
 
-/** The delivery reached, or tried to reach, an address that its policy forbids. Do not start. */
+/** The delivery connected, or tried to connect, to a forbidden address. The server must not start. */
 export class AddressGuardBroken extends Error {
   constructor(probe: string, found: string) {
     super(`the address guard failed its self-test: ${probe} was not refused (${found})`);
@@ -18,19 +18,19 @@ export class AddressGuardBroken extends Error {
   }
 }
 
-/** A host name that only the probing resolver knows. */
+/** A host name that only the resolver of the test knows. */
 const PROBE_NAME = 'self-test.waypost.invalid';
 
 /**
- * Builds a delivery with these options and has it attempt what they forbid. Resolves when each attempt was refused
- * before any connection; throws AddressGuardBroken otherwise. Makes no traffic outside this machine.
+ * Builds a delivery with these options and attempts forbidden deliveries. Resolves when each was blocked
+ * before any connection; throws AddressGuardBroken otherwise. Sends nothing outside this machine.
  */
 export async function selfTest(options: DeliveryOptions): Promise<void> {
   switch (options.addresses.kind) {
     case 'all':
       return;
     case 'allow':
-      // Loopback may be listed, so probe what no list can open.
+      // Loopback may be listed, so this tests an address that no list can allow.
       await expectRefused(options, '169.254.169.254', ['169.254.169.254', '[::ffff:a9fe:a9fe]', PROBE_NAME], 80);
       return;
     case 'deny':

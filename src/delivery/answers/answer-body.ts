@@ -1,23 +1,20 @@
 /**
- * How much of an answer is read, and what is kept of it? (contract M 7.6)
+ * Reads the body of a response up to a limit, and stores what is needed (contract M 7.6).
  *
- * Memory that is not needed any more is freed at once, by `transfer`. The garbage collector would free it later, and
- * until then many large answers would hold several times the memory that they need.
+ * Unused memory is freed at once by `transfer`. The garbage collector would free it later, and until then many large
+ * responses would take several times the memory that they need.
  */
 import type { AnswerMemory } from './answer-memory.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 const EMPTY: Bytes = new Uint8Array(0);
-/**
- * Bytes that every answer may take without asking. Most answers are shorter, and it is little for each attempt in
- * flight.
- */
+/** Bytes that every response may take without a reservation. Most responses are shorter, and it is little per attempt in flight. */
 const BYTES_GRANTED = 16 * 1024;
 
 /**
- * Counts an answer's bytes up to a limit and keeps them if they are needed. Pieces are copied together as they come: an
- * endpoint that sends one byte at a time must not make us hold one buffer per byte.
+ * Counts the bytes of a response up to a limit, and stores them if they are needed. Chunks are copied into one buffer: an
+ * endpoint that sends one byte at a time must not cause one buffer per byte.
  */
 export class AnswerBody {
   readonly #bytesMax: number;
@@ -40,26 +37,26 @@ export class AnswerBody {
     return this.#bytesTaken > 0;
   }
 
-  /** Bytes that are kept. */
+  /** Number of stored bytes. */
   get length(): number {
     return this.#keptLength;
   }
 
-  /** Whether more bytes came than are kept. */
+  /** Whether more bytes arrived than are stored. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** False once the limit is passed, or no memory is left for more: the rest need not be read. */
-  add(piece: Uint8Array): boolean {
-    const room = this.#bytesMax - this.#bytesRead;
-    this.#bytesRead += piece.length;
-    const wanted = piece.length > room ? piece.subarray(0, room) : piece;
-    this.#isCut = (this.#keep && !this.#append(wanted)) || piece.length > room;
+  /** Returns false once the limit is exceeded or no memory is left; the rest need not be read. */
+  add(chunk: Uint8Array): boolean {
+    const capacity = this.#bytesMax - this.#bytesRead;
+    this.#bytesRead += chunk.length;
+    const wanted = chunk.length > capacity ? chunk.subarray(0, capacity) : chunk;
+    this.#isCut = (this.#keep && !this.#append(wanted)) || chunk.length > capacity;
     return !this.#isCut;
   }
 
-  /** Frees the memory. Call it only when the bytes are not needed any more: every view of them becomes empty. */
+  /** Frees the memory. Call it only when the bytes are no longer needed: every view of them becomes empty. */
   release(): void {
     this.#resize(0);
     this.#keptLength = 0;
@@ -72,16 +69,16 @@ export class AnswerBody {
     return this.#kept;
   }
 
-  #append(piece: Uint8Array): boolean {
+  #append(chunk: Uint8Array): boolean {
     if (this.#keptLength === 0) {
-      // A copy, since the piece is a view into a socket's buffer, which would be kept (and sent to threads) whole.
-      this.#kept = new Uint8Array(piece);
-      this.#keptLength = piece.length;
+      // Copied, since the chunk is a view of a socket's buffer, which would be retained (and sent to threads) as a whole.
+      this.#kept = new Uint8Array(chunk);
+      this.#keptLength = chunk.length;
       return true;
     }
-    const needed = this.#keptLength + piece.length;
+    const needed = this.#keptLength + chunk.length;
     if (needed > this.#kept.length && !this.#grow(needed)) return false;
-    this.#kept.set(piece, this.#keptLength);
+    this.#kept.set(chunk, this.#keptLength);
     this.#keptLength = needed;
     return true;
   }

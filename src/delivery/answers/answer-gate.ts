@@ -1,27 +1,27 @@
 /**
- * Which bytes of an answer reach undici's parser? All, with these exceptions:
+ * Filters the bytes of a response before undici's parser reads them. All bytes pass, with these exceptions:
  *
- * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too
+ * - `100 Continue` is removed. HTTP clients must skip interim responses, including unsolicited ones
  *   (contract M 7.3.2, RFC 9110 section 15.2). undici skips 102 and 103, but closes the connection at a 100.
- * - A head with a harmless defect that the strict parser refuses is repaired (`answer-head.ts`). For that, a head that
- *   arrives in pieces is held back until it is complete.
- * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too. But past
- *   it, undici makes an Error with a stack for each further header in what was read. 64 KiB of short headers stop the
- *   process for half a second, which one hostile endpoint could repeat at will (P9).
- * - Data that is longer than a slice is passed on in slices. This bounds the same cost in the trailers of a chunked body.
+ * - A head with a harmless defect that the strict parser rejects is repaired (`answer-head.ts`). For that, a head that
+ *   arrives in several chunks is buffered until it is complete.
+ * - If the head, including interim responses, exceeds its limit, the connection is closed here. undici has the same limit, but beyond
+ *   it creates an Error with a stack for each further header that it has read. 64 KiB of short headers block the
+ *   process for half a second, which a hostile endpoint could repeat at will (P9).
+ * - Longer data is passed on in slices. This bounds the same cost in the trailers of a chunked body.
  */
 import type { Socket } from 'node:net';
 import { headEndOf, isDefective, MalformedAnswer, repairedHead } from './answer-head.ts';
 
-/** Longer than common heads and short answers, so that these pass untouched. */
+/** Longer than common heads and short responses, so that these pass unchanged. */
 export const SLICE_BYTES = 4_096;
 
 const CONTINUE = Buffer.from('HTTP/1.1 100');
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** Where the status begins: one byte tells interim answers apart. */
+/** The position of the status: one byte identifies interim responses. */
 const STATUS_AT = 9;
 const DIGIT_ONE = 0x31;
-/** `HTTP/`: of a head that is held back this much is passed on, so that the parser refuses what is no HTTP at once. */
+/** The length of `HTTP/`. This much of a buffered head is passed on, so that the parser rejects other protocols at once. */
 const BYTES_AHEAD = 5;
 
 type Read = () => Buffer | null;
@@ -31,11 +31,11 @@ export class AnswerGate {
   readonly #headBytesMax: number;
   #awaitsHead = false;
   #headBytes = 0;
-  /** Read from the socket, not yet passed on. */
+  /** Bytes that were read from the socket, but not passed on yet. */
   #rest: Buffer | undefined;
-  /** The beginning of a head whose end has not come. */
+  /** The start of an incomplete head. */
   #partial: Buffer | undefined;
-  /** How many bytes of the head that is awaited have been passed on. */
+  /** The number of bytes of the incomplete head that were passed on. */
   #bytesAhead = 0;
   #wasRepaired = false;
 
@@ -44,14 +44,14 @@ export class AnswerGate {
   }
 
   /**
-   * Whether a head of the present answer was repaired. Its connection must not be used again: where such an answer ends
-   * is less certain, and what follows could be taken for the answer to another request.
+   * Whether a head of the current response was repaired. Its connection must not be reused: the end of such a response
+   * is uncertain, so what follows could be mistaken for the response to another request.
    */
   get wasRepaired(): boolean {
     return this.#wasRepaired;
   }
 
-  /** A request goes out: what comes from now on is the head of its answer. */
+  /** Call it when a request is sent: the next bytes are the head of its response. */
   expectHead(): void {
     this.#awaitsHead = true;
     this.#headBytes = 0;
@@ -60,12 +60,12 @@ export class AnswerGate {
     this.#wasRepaired = false;
   }
 
-  /** The final answer's head was read. */
+  /** Call it when the head of the final response was read. */
   headRead(): void {
     this.#awaitsHead = false;
   }
 
-  /** Replaces `socket.read`, through which undici reads everything until it answers null. */
+  /** Replaces `socket.read`, which undici calls until it returns null. */
   attach(socket: Socket): void {
     const read = socket.read.bind(socket) as Read;
     this.#rest = undefined;
@@ -84,7 +84,7 @@ export class AnswerGate {
           return null;
         }
         if (passed !== undefined) return passed;
-        // `null` would say that nothing more is there; there may be.
+        // `null` would mean that no more bytes are available.
         slice = this.#nextSlice(read);
       }
       return slice;
@@ -101,7 +101,7 @@ export class AnswerGate {
     return chunk.subarray(0, SLICE_BYTES);
   }
 
-  /** What is passed on of a head; undefined when nothing is yet, or when it is that of a 100. */
+  /** The bytes of a head to pass on; undefined if there are none yet, or for a `100 Continue`. */
   #takeHead(slice: Buffer): Buffer | MalformedAnswer | undefined {
     const held = this.#partial?.length ?? 0;
     const bytes = joined(this.#partial, slice) ?? slice;
@@ -113,7 +113,7 @@ export class AnswerGate {
       return bytes.subarray(0, this.#bytesAhead);
     }
     this.#partial = undefined;
-    // These bytes are read again, and counted then.
+    // These bytes will be read again, and counted then.
     this.#headBytes -= bytes.length - end;
     if (end < bytes.length) this.#rest = joined(bytes.subarray(end), this.#rest);
     const head = bytes.subarray(0, end);
@@ -132,7 +132,7 @@ export class AnswerGate {
   }
 }
 
-/** Whether `slice` has the whole head of a final answer, without a defect. */
+/** Whether `slice` has the complete head of a final response, without a defect. */
 function isPlain(slice: Buffer): boolean {
   if (slice[STATUS_AT] === DIGIT_ONE) return false;
   const end = slice.indexOf(HEAD_END);

@@ -1,12 +1,12 @@
 /**
- * Which defects of an answer's head are harmless, and how is such a head written correctly? (contract M 7.3.6)
+ * Detects and repairs harmless defects in the head of a response (contract M 7.3.6).
  *
- * Clients such as curl and Go accept these defects, so endpoints have them without noticing. A strict parser would call
- * an endpoint again that has done its work.
+ * Clients such as curl and Go accept these defects, so endpoints have them without noticing. A strict parser would cause
+ * retries of endpoints that have done their work.
  */
 import { trimBlanks } from '../../protocol/headers.ts';
 
-/** An answer that cannot be read, or only in several ways. `message` says why, and names nothing of the answer. */
+/** A response that is unreadable or ambiguous. `message` gives the reason without any content of the response. */
 export class MalformedAnswer extends Error {
   readonly code = 'WAYPOST_MALFORMED_ANSWER';
 
@@ -26,7 +26,7 @@ const BLANK = 0x20;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
-/** Where the body begins after a head that ends in the bytes from `from` on; -1: its end has not come. */
+/** The position of the body after a head that ends at or after `from`; -1 if the head is incomplete. */
 export function headEndOf(bytes: Buffer, from: number): number {
   for (let at = bytes.indexOf(LF, Math.max(0, from - 2)); at !== -1; at = bytes.indexOf(LF, at + 1)) {
     if (bytes[at + 1] === LF) return at + 2;
@@ -36,8 +36,8 @@ export function headEndOf(bytes: Buffer, from: number): number {
 }
 
 /**
- * Whether the head (with its empty line) has a bare LF, a folded line, a blank before a colon, several lengths, or a
- * length beside a transfer coding. Every answer is tested: a loop over bytes takes a third of what patterns take.
+ * Whether the head (with its empty line) has a bare LF, a folded line, a blank before a colon, several lengths, or both a
+ * length and a transfer coding. Every response is checked: a loop over bytes takes a third of the time of regular expressions.
  */
 export function isDefective(head: Buffer): boolean {
   let lengths = 0;
@@ -67,12 +67,12 @@ function isBlank(byte: number | undefined): boolean {
   return byte === BLANK || byte === TAB;
 }
 
-/** `name` in lower case, with its colon. */
+/** `name` is in lower case, with its colon. */
 function isName(head: Buffer, at: number, name: string): boolean {
   return head.toString('latin1', at, at + name.length).toLowerCase() === name;
 }
 
-/** The head with its lines ended, joined and spelt as HTTP/1.1 says, and with one length at most. */
+/** The head with correct line ends, unfolded lines, and at most one length. */
 export function repairedHead(head: Buffer): Buffer | MalformedAnswer {
   const text = head.toString('latin1');
   if (/^[^\n]*\n[ \t]/.test(text)) return new MalformedAnswer('its first header line begins with a blank');

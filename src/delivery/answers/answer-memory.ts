@@ -1,4 +1,4 @@
-/** Bounds how many bytes of answers are in memory, over all attempts, whatever endpoints send (P9, P10). */
+/** Limits the memory of response bodies over all attempts, whatever endpoints send (P9, P10). */
 export class AnswerMemory {
   #bytesFree: number;
 
@@ -7,8 +7,8 @@ export class AnswerMemory {
   }
 
   /**
-   * False, with nothing taken, when an answer that holds `held` bytes may not have `bytes` more. An answer may hold
-   * only as much as is then left for all others, so that large answers always leave room for a new one.
+   * Takes `bytes` for a response that already has `held`; returns false if it must not have more. A response may have at most
+   * as much as then remains for all others, so that large responses always leave capacity for a new one.
    */
   tryTake(bytes: number, held: number): boolean {
     if (held + 2 * bytes > this.#bytesFree) return false;

@@ -1,19 +1,19 @@
 /**
- * How is a compressed answer read? Deliveries ask for `identity`, but some servers compress all the same (contract M 7.6).
- * The expanded body has the limit of any other body, counts against the same memory, and is expanded outside the event loop,
- * piece by piece. A small body that expands beyond the limit is a bomb, and an error.
+ * Decodes compressed responses. Deliveries ask for `identity`, but some servers compress anyway (contract M 7.6).
+ * The expanded body has the same limit as any other body, counts against the same memory, and is expanded in chunks outside the event
+ * loop. A small body that expands beyond the limit is a decompression bomb, and an error.
  */
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import type { AnswerBody } from './answer-body.ts';
 
-/** `bytesWritten`: how many bytes of its input it has read. */
+/** `bytesWritten` is the number of input bytes that it has read. */
 type Decoder = Transform & { readonly bytesWritten: number };
 
 /**
- * Undefined where nothing is to be decoded, or it cannot be: several codings, an unknown one, or Brotli on a Node whose
- * decoder a hostile endpoint could use (CVE-2026-111497).
+ * Undefined if there is nothing to decode, or if it cannot be decoded: several codings, an unknown one, or Brotli on a Node
+ * version whose decoder a hostile endpoint could exploit (CVE-2026-111497).
  */
 export function decoderFor(
   header: HeaderMap,
@@ -37,23 +37,23 @@ export function decoderFor(
   }
 }
 
-/** RFC 9110 section 8.4.1.2: `deflate` is the zlib format, but many servers send the bare one. */
+/** RFC 9110 section 8.4.1.2: `deflate` is the zlib format, but many servers send raw deflate. */
 function hasZlibHeader([first = 0, second = 0]: Uint8Array): boolean {
   return (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
 }
 
-/** From 24.22.1 on. */
+/** Fixed in 24.22.1. */
 function isBrotliSafe(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   return major > 24 || (major === 24 && (minor > 22 || (minor === 22 && patch >= 1)));
 }
 
-/** More than text, JSON or XML gains; gzip comes to a thousand. */
+/** More than text, JSON or XML compress by; gzip can reach a factor of a thousand. */
 const EXPANSION_MAX = 100;
 
 /**
- * Adds what `decoder` makes of `from` to `into`, then calls `done` once: with `into`, or with `from` when its bytes are not
- * what the header says, or with `'bomb'`.
+ * Decodes `from` with `decoder` into `into`, then calls `done` once: with `into`, with `from` if its bytes do not
+ * match the header, or with `'bomb'`.
  */
 export function decode(
   decoder: Decoder,
@@ -69,13 +69,13 @@ export function decode(
     done(body);
     for (const other of [from, into]) if (other !== body) other.release();
   };
-  decoder.on('data', (piece: Uint8Array) => {
-    if (isDone || into.add(piece)) return;
+  decoder.on('data', (chunk: Uint8Array) => {
+    if (isDone || into.add(chunk)) return;
     finish(into.length > EXPANSION_MAX * decoder.bytesWritten ? 'bomb' : into);
   });
   decoder.on('end', () => finish(into));
-  // The end of an answer that was cut is missing: what came before it counts.
+  // A truncated response has no end: what was decoded before it counts.
   decoder.on('error', () => finish(from.isCut ? into : from));
-  // A copy: `release` frees the memory at once, and the decoder's thread may still read from it.
+  // Copied: `release` frees the memory at once, while the decoder's thread may still read it.
   decoder.end(from.bytes().slice());
 }
