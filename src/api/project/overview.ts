@@ -224,13 +224,12 @@ export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_messages',
     label: 'state',
-    meaning: 'Unfinished messages that wait for their time, are attempted, or are due and held back.',
+    meaning: 'Unfinished messages: before their time (waiting), being attempted (active), or due and not attempted (held).',
     read: ({ backlog: { waiting, active, held } }) => ({ waiting: waiting.count, active, held: held.count }),
   },
   {
     name: 'waypost_project_oldest_due_seconds',
-    meaning:
-      'How long the oldest message has waited that is due and not attempted, as far as is looked; 0 if there is none.',
+    meaning: 'Age of the oldest due message that is not being attempted, among the messages read; 0 if there is none.',
     read: ({ backlog: { oldestDueAtMs }, nowMs }) => ({
       '': oldestDueAtMs === undefined ? 0 : Math.max(0, nowMs - oldestDueAtMs) / 1_000,
     }),
@@ -238,13 +237,13 @@ export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_dlq_entries',
     label: 'kind',
-    meaning: 'Entries of the DLQ.',
+    meaning: 'Messages and workflow runs in the DLQ.',
     read: ({ failures: { messages, runs } }) => ({ message: messages.count, run: runs.count }),
   },
   {
     name: 'waypost_project_last_minute_messages',
     label: 'result',
-    meaning: 'Messages of the last whole minute: new, delivered, failed for good; and attempts that failed.',
+    meaning: 'Messages accepted, delivered and dead, and failed attempts, in the last complete minute.',
     read: ({ minute: { accepted, delivered, dead, failedAttempts } }) => ({
       ...{ accepted, delivered, dead, attempt_failed: failedAttempts },
     }),
@@ -252,7 +251,7 @@ export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_last_minute_runs',
     label: 'state',
-    meaning: 'Workflow runs that began or ended in the last whole minute.',
+    meaning: 'Workflow runs started and ended in the last complete minute.',
     read: ({ minute: { runsStarted, runsSucceeded, runsFailed, runsCanceled } }) => ({
       ...{ started: runsStarted, success: runsSucceeded, failed: runsFailed, canceled: runsCanceled },
     }),

@@ -1,4 +1,4 @@
-/** What is docs/metrics.md? Made of the table, so that no metric is without a line. */
+/** Generates docs/metrics.md from the table, so that every metric has a row. */
 import { PROJECT_METRICS } from '../../../src/api/project/overview.ts';
 import { COUNTED_OF_ALL_MAX } from '../../../src/engine/lists/unfinished.ts';
 import { emptyMinute } from '../../../src/engine/minutes/minute.ts';
@@ -11,7 +11,7 @@ export function metricsPage(): string {
     const { kind, label, meaning } = metric;
     const values = label?.values.map((value) => `\`${value}\``).join(' ') ?? '';
     const labels = label ? [`\`${label.name}\`${values === '' ? '' : `: ${values}`}`] : [];
-    if (kind === 'gauge' && metric.of === 'cell') labels.push('`cell`, of several');
+    if (kind === 'gauge' && metric.of === 'cell') labels.push('`cell`, if there are several');
     return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels.join('; ')} | ${meaning} |`;
   });
   const ofProject = PROJECT_METRICS.map(({ name, label, meaning, read }) => {
@@ -29,8 +29,8 @@ export function metricsPage(): string {
   });
   return `# Metrics
 
-A server tells [Prometheus](https://prometheus.io), and whatever else reads its text format, what it does. It is off until it has an
-address; [settings](settings.md) has the details.
+A server exposes metrics in the text format of [Prometheus](https://prometheus.io). They are off until you set an address
+([settings](settings.md)):
 
 \`\`\`sh
 WAYPOST_METRICS_ADDRESS=9464 waypost serve
@@ -40,28 +40,27 @@ WAYPOST_METRICS_ADDRESS=9464 waypost serve
 curl -sSf http://127.0.0.1:9464/metrics
 \`\`\`
 
-- **Who may see it.** Whoever reaches the address, without a token: the numbers are of all projects together. A port alone is a
-  port of 127.0.0.1; \`0.0.0.0:9464\` is reached from outside, so let only your monitoring through. It names up to
-  20 projects, and no URL, queue, key or label of theirs. The API's own address has no \`/metrics\`; what [one project](#one-project) does, its tokens see there.
-- **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
-- **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
-  are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
-  \`waypost_workers\` are of the whole database, the same from each: take the largest.
-- **Several [cells](scaling.md#cells)**: the numbers of the database are told for each cell that a worker of the process serves, with its name as the label \`cell\`. So
-  take the largest of each cell, and then add up: \`sum by (state) (max by (cell, state) (waypost_backlog_messages))\`. That is right for one cell too,
-  which has no such label. Do not add up \`waypost_store_bytes\`: cells that are schemas of one database tell its size each. \`waypost_workers\` has no
-  such label: every worker counts in the first cell.
-- **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
-  nobody asks reads nothing. Each of several cells is read once in as many seconds as there are, in four at least and
-  a minute at most; one at rest once a minute, and not opened for it. A database that takes longer than a second is not waited
-  for, and one that is away not asked: what was known of it is told, with its age, and of others what they say now. Of each
-  kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
-- **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.
+The repository has a [configuration](../deploy/prometheus/prometheus.yaml) for Prometheus, [alert rules](../deploy/prometheus/alerts.yaml),
+a [dashboard](../deploy/prometheus/dashboard.json) for Grafana, and an [example](../deploy/prometheus/keda.yaml) for KEDA that adds pods to an
+app while messages wait for it. For notifications without a scraper, use [operator events](operator-events.md).
 
-[A configuration](../deploy/prometheus/prometheus.yaml) of Prometheus, [rules for alerts](../deploy/prometheus/alerts.yaml),
-[a dashboard](../deploy/prometheus/dashboard.json) to import into Grafana and [an example](../deploy/prometheus/keda.yaml) for KEDA, which adds
-pods to an app while messages wait for it, are in the repository. To be told without anything that asks, there are
-[operator events](operator-events.md).
+- **Access.** The address needs no token, and its numbers cover all projects. A port alone listens on 127.0.0.1. With \`0.0.0.0:9464\` it is
+  reachable from outside, so let only your monitoring through. The metrics name up to 20 projects and the cells, and none of the projects' URLs, queues,
+  keys or labels. The address of the API has no \`/metrics\`; it serves the metrics of [one project](#one-project) to that project's tokens.
+- **Several workers in one process** (\`WAYPOST_WORKERS\`) share an address. Their counters are summed.
+- **Several processes on PostgreSQL.** Scrape each at its own address. Counters, histograms, \`waypost_in_flight\` and the metrics of the process
+  cover one process: sum them, for example \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
+  \`waypost_workers\` cover the whole database and are the same from each process: take the maximum.
+- **Several [cells](scaling.md#cells).** The metrics of a database are reported for each cell that the process serves, with the label \`cell\`.
+  Take the maximum per cell, then sum: \`sum by (state) (max by (cell, state) (waypost_backlog_messages))\`. This also works for a single cell, which
+  has no such label. Do not sum \`waypost_store_bytes\`: cells in one database each report the size of that database. \`waypost_workers\` has no label
+  \`cell\`, because every worker is registered in the first cell.
+- **Sampling.** The metrics of the database are read on scrapes, at most once in four seconds; without scrapes, nothing is read.
+  \`waypost_sample_age_seconds\` is the age of the values. With several cells, each is read at most once in as many seconds as there are cells (at least 4,
+  at most 60), and an idle cell once a minute, without opening it. A read that takes longer than a second is not waited for, and a cell that is down is
+  not read: the last known values are reported, with their age.
+- **Limit.** Each count of the backlog, the DLQ, the runs and the waiters stops at ${COUNTED_OF_ALL_MAX.toLocaleString('en')}; that value means that many or more.
+- **Counters** start at 0 with the process. \`rate()\` handles that.
 
 | name | kind | unit | label | meaning |
 |---|---|---|---|---|
@@ -69,15 +68,15 @@ ${rows.join('\n')}
 
 ## One project
 
-A token that may read gets the numbers of its own project, and of no other, at the address of the API:
+A token that may read gets the metrics of its own project, and of no other, from the API:
 
 \`\`\`sh
 curl -sSf http://127.0.0.1:8080/v2/waypost/metrics -H "Authorization: Bearer $QSTASH_TOKEN"
 \`\`\`
 
-For Prometheus, give the token in \`authorization: { credentials_file: … }\` and set \`metrics_path: /v2/waypost/metrics\`. Every worker tells the
-same, read from the store at each request. Like [the overview](logs.md#what-is-not-finished) it counts a project's messages among the newest
-10,000 of all, and the DLQ up to a limit. More of each minute, and earlier ones, are in the [rates by the minute](logs.md#rates-by-the-minute).
+In Prometheus, set \`authorization: { credentials_file: … }\` and \`metrics_path: /v2/waypost/metrics\`. Every worker reports the same
+values, read from the store at each request. Like the [overview](logs.md#what-is-not-finished), they count a project's messages among the newest
+10,000 of all, and the DLQ up to a limit. [Rates by the minute](logs.md#rates-by-the-minute) has more figures, also of earlier minutes.
 
 | name | kind | unit | label | meaning |
 |---|---|---|---|---|
