@@ -84,7 +84,7 @@ export function answerToError(error: unknown, log: EventLog, where: string): Ans
   }
   // The stack names only our source lines. The message of an unknown error may quote input, so it is not logged.
   log.error('request_failed', { route: where, kind: kindOf(error), stack: stackFrames(error) });
-  /** A fault in Waypost. Remedy: please report it with the line `request_failed` of the server's log, which holds no data of yours. */
+  /** A fault in Waypost. Remedy: report it with the line `request_failed` of the server log, which contains none of your data. */
   return refusal(500, 'internal server error');
 }
 

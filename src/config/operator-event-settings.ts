@@ -1,4 +1,4 @@
-/** The settings of the group `Operator events` (docs/operator-events.md), and what the list of kinds means. */
+/** The settings of operator events (docs/operator-events.md), and the parser of their thresholds. */
 import { OPERATOR_EVENTS, type OperatorEventKind } from '../engine/operator-events/kinds.ts';
 import type { OperatorEventRules } from '../engine/operator-events/model.ts';
 import { DAY, GIB, MINUTE, SECOND } from './measures.ts';
@@ -8,47 +8,45 @@ export const OPERATOR_EVENT_SETTINGS = {
   operatorEventsUrl: {
     type: 'text',
     default: '',
-    secret: true, // services that take such requests have the secret in the URL
+    secret: true, // services that accept such requests often have the secret in the URL
     pattern: /^https?:\/\/\S+$/,
     rule: 'must be an http or https URL',
-    meaning: 'Where the operator is told of dead messages, failed runs and the like; empty: nowhere.',
+    meaning: 'Endpoint that receives operator events, such as dead messages and failed runs. Empty: disabled.',
   },
   operatorEventsProject: {
     type: 'text',
     default: 'operator',
-    meaning:
-      'Project whose messages these are and whose keys sign them; made when it is missing. In waypost dev it is the first development project.',
+    meaning: 'Project whose messages these are and whose keys sign them. It is created if it is missing. In waypost dev it is the first development project.',
   },
   operatorEvents: {
     type: 'list',
     default: OPERATOR_EVENTS,
-    meaning:
-      'Kinds of events that are told. With a number, as in message_buried:10, a kind is told only when so many come within a quiet time.',
+    meaning: 'Kinds of events to report. With a threshold, as in message_buried:10, a kind is reported only if there are that many in a quiet period.',
   },
   operatorEventsQuietMs: {
     type: 'duration',
     default: 5 * MINUTE,
     min: SECOND,
     max: DAY,
-    meaning: 'After a kind was told of a project, the next are counted for so long, and then told together.',
+    meaning: 'Quiet period after a report. Further events of the same kind and project are counted and reported together at its end.',
   },
   operatorEventsStoreBytesMax: {
     type: 'bytes',
     default: 0,
     min: 0,
     max: 1024 * 1024 * GIB,
-    meaning: 'The operator is told when the database is larger; 0: any size.',
+    meaning: 'Report a database larger than this. 0: any size.',
   },
   operatorEventsFreeBytesMin: {
     type: 'bytes',
     default: GIB,
     min: 0,
     max: 1024 * 1024 * GIB,
-    meaning: 'The operator is told when less is free on the disk of an embedded database.',
+    meaning: 'Report less free space than this on the disk of an embedded database.',
   },
 } as const satisfies SettingRows;
 
-/** Throws `RangeError` for what is no kind, or no threshold. */
+/** Throws `RangeError` for an unknown kind or an invalid threshold. */
 export function parseThresholds(kinds: readonly string[]): OperatorEventRules['thresholds'] {
   return Object.fromEntries(
     kinds.map((text) => {

@@ -1,10 +1,10 @@
-/** Shows the table to people: as `--help`, as docs/settings.md, and as the current configuration. */
+/** Renders the table of settings as `--help`, as docs/settings.md, and as the current configuration. */
 import { defaultOf } from './parse.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration } from './units.ts';
 
-/** A value in the form in which it can be given. */
+/** A value in the syntax of the setting. */
 function format(setting: Setting, value: SettingValue): string {
   if (typeof value === 'object') return value.length === 0 ? 'none' : value.join(',');
   if (typeof value !== 'number') return String(value);
@@ -12,7 +12,7 @@ function format(setting: Setting, value: SettingValue): string {
   return setting.type === 'duration' ? formatDuration(value) : String(value);
 }
 
-/** The settings that say which store is used, and how to read it. */
+/** The settings that select a store and decrypt it. */
 const STORE_SETTINGS: readonly SettingName[] = ['dataDir', 'databaseUrl', 'encryptionKey'];
 
 /** The options part of `waypost dev --help` and `waypost serve --help`. */
@@ -40,7 +40,7 @@ export function storeSettingsHelp(): string {
     `  ${usage}`,
     `      ${meaning}`,
   ]);
-  return `${lines.join('\n')}\n\nThe other settings of "waypost serve" are taken too. On PostgreSQL give those that begin with database, and\nthe worker timeout, the values that the workers have; the rest means nothing here.\n`;
+  return `${lines.join('\n')}\n\nAll settings of "waypost serve" are accepted. On PostgreSQL, use the same database settings and worker timeout as\nthe workers; the others have no effect here.\n`;
 }
 
 function optionOf(name: SettingName, setting: Setting, dev: boolean): [usage: string, meaning: string] {
@@ -70,17 +70,16 @@ export function settingsPage(): string {
   const lines = [
     '# Settings',
     '',
-    'Every setting is a flag of `waypost dev` and `waypost serve` and an environment variable. The flag wins. An empty',
-    'variable counts as not set. `waypost config` prints what is in force, without the secrets.',
+    'Every setting is a flag of `waypost dev` and `waypost serve` and an environment variable. The flag takes precedence.',
+    'An empty variable counts as not set. `waypost config` prints the values in effect, without secrets.',
     '',
-    'Durations: `30s`, `10m`, `12h`, `14d`, `1d12h`, `250ms`, or a number of seconds. Sizes: `65536`, `64KiB`, `1MiB`, or',
-    '`1MB` for a million bytes. Lists: separated by commas; `none` for the empty one. Flags that are true by default are',
-    'turned off by `--no-<name>`.',
+    '- **Durations**: `30s`, `10m`, `12h`, `14d`, `1d12h`, `250ms`, or a number of seconds.',
+    '- **Sizes**: `65536`, `64KiB`, `1MiB`, or `1MB` for a million bytes.',
+    '- **Lists**: separated by commas; `none` for an empty list.',
+    '- **Booleans**: `--no-<name>` turns off a flag that is on by default.',
+    '- **Secrets** can be read from a file: `WAYPOST_ENCRYPTION_KEY_FILE=/run/secrets/key`, `DATABASE_URL_FILE`.',
     '',
-    'A secret can be put into a file: `WAYPOST_ENCRYPTION_KEY_FILE=/run/secrets/key` reads it from there, and so does',
-    '`DATABASE_URL_FILE`.',
-    '',
-    'This page is made from `src/config/table.ts` by `npm run settings`.',
+    '`npm run settings` generates this page from `src/config/table.ts`.',
   ];
   let group = '';
   for (const { name, setting } of listSettings()) {
@@ -114,7 +113,7 @@ function defaultText(setting: Setting): string {
   return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
 }
 
-/** `WAYPOST_PORT=8080`, one setting a line; for a secret only whether it is set. */
+/** One setting per line, as `WAYPOST_PORT=8080`; of a secret only whether it is set. */
 export function describeConfig(config: Config): string {
   const lines = listSettings().map(({ name, setting }) => {
     const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);

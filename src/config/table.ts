@@ -1,5 +1,5 @@
 /**
- * Every setting, once. The parser, `--help`, docs/settings.md and `waypost config` are made from this table. A comment
+ * Every setting. The parser, `--help`, docs/settings.md and `waypost config` are derived from this table. A comment
  * gives the reason for a default that is not obvious.
  */
 import { DAY, GIB, HOUR, MIB, MINUTE, SECOND } from './measures.ts';
@@ -13,103 +13,98 @@ const REQUEST_SETTINGS = {
     default: 10 * MIB,
     min: 1,
     max: 100 * MIB,
-    meaning: 'Size of the body of one message; larger ones are refused with 413, and with 412 in a running workflow.',
+    meaning: 'Maximum body size of a message. Larger bodies are refused with 413, and with 412 in a running workflow.',
   },
   batchBytesMax: {
     type: 'bytes',
     default: 100 * MIB,
     min: 1,
     max: GIB,
-    meaning: 'Size of one batch request.',
+    meaning: 'Maximum size of a batch request.',
   },
   batchItemsMax: {
     type: 'integer',
     default: 1000,
     min: 1,
     max: 100_000,
-    meaning: 'Messages in one batch request, and steps of a workflow run that begin side by side.',
+    meaning: 'Maximum number of messages in a batch request, and of workflow steps that start in parallel.',
   },
   requestMemoryBytesMax: {
     type: 'bytes',
     default: 256 * MIB,
     min: MIB,
     max: 64 * GIB,
-    meaning:
-      'Request bodies held in memory at a time, of one project up to seven eighths of it; requests beyond it are answered 503. JSON counts twice.',
+    meaning: 'Maximum size of all request bodies in memory, of which one project may use seven eighths. Further requests get 503. JSON counts twice.',
   },
   headerBytesMax: {
     type: 'bytes',
     default: 64 * 1024,
     min: 1024,
     max: MIB,
-    meaning: 'Size of all headers of one request together; more is refused with 431.',
+    meaning: 'Maximum size of all headers of a request. Larger ones are refused with 431.',
   },
   connectionsMax: {
     type: 'integer',
     default: 10_000,
     min: 1,
     max: 1_000_000,
-    meaning: 'Open connections of callers.',
+    meaning: 'Maximum number of open client connections.',
   },
   headersTimeoutMs: {
     type: 'duration',
     default: 10 * SECOND, // a human typing is slower, a mobile link is not
     min: SECOND,
     max: HOUR,
-    meaning: 'Time for a caller to send the headers of a request.',
+    meaning: 'Time within which a client must send the headers of a request.',
   },
   requestTimeoutMs: {
     type: 'duration',
     default: MINUTE,
     min: SECOND,
     max: DAY,
-    meaning: 'Time for a caller to send a whole request.',
+    meaning: 'Time within which a client must send a whole request.',
   },
   keepAliveTimeoutMs: {
     type: 'duration',
-    default: 75 * SECOND, // longer than in common balancers, so that they close first and use no closed connection
+    default: 75 * SECOND, // longer than in common load balancers, so that they close first and never use a closed connection
     min: SECOND,
     max: DAY,
-    meaning: 'How long an idle connection of a caller is kept open.',
+    meaning: 'How long an idle client connection is kept open.',
   },
   publishDelayTargetMs: {
     type: 'duration',
-    default: 500, // longer than a commit takes, with standbys in other regions and pauses of a disk
+    default: 500, // longer than a commit with a standby in another region, or during a pause of the disk
     min: 10,
     max: MINUTE,
-    meaning:
-      'How long publishes may wait to be stored; while all of a project have waited longer, the newest of it are answered 503 with Retry-After.',
+    meaning: 'How long publishes may wait to be stored. While all waiting publishes of a project exceed this, its newest get 503 with Retry-After.',
   },
   requestsPerSecondMax: {
     type: 'integer',
     default: 0,
     min: 0,
     max: 1_000_000,
-    meaning:
-      'Requests of a project in one second, publish, enqueue and batch excepted; more are answered 429; 0: any number.',
+    meaning: 'Maximum requests per second and project, not counting publish, enqueue and batch. Further requests get 429. 0: no limit.',
   },
   messagesPerDayMax: {
     type: 'integer',
     default: 0,
     min: 0,
     max: 1_000_000_000_000,
-    meaning:
-      'Messages of a project on one day (UTC), callbacks and the like included; publishes beyond it are answered 429; 0: any number.',
+    meaning: 'Maximum messages per day (UTC) and project, including callbacks. Further publishes get 429. 0: no limit.',
   },
   journalBytesMax: {
     type: 'bytes',
     default: 50 * MIB,
     min: 0,
     max: 1024 * MIB,
-    meaning:
-      'Size of the journal of one workflow run, as a delivery shows it; a step beyond it is refused with 412, and the run fails; 0: any size.',
+    meaning: 'Maximum size of the journal of a workflow run, as sent in a delivery. A step that exceeds it is refused with 412, and the run fails. 0: no limit.',
   },
   logsPageDefault: {
     type: 'integer',
     default: 1000, // clients that send no count expect this many
     min: 1,
     max: 1000,
-    meaning: 'Entries on a page of logs when the request names no count.',
+    meaning: 'Entries per page of logs if the request has no count.',
   },
 } as const satisfies SettingRows;
 
@@ -119,28 +114,28 @@ const MESSAGE_SETTINGS = {
     default: 3,
     min: 0,
     max: 999,
-    meaning: 'Retries after the first attempt of a message that does not say how many.',
+    meaning: 'Retries after the first attempt, if the message does not set a number.',
   },
   retriesMax: {
     type: 'integer',
     default: 999,
     min: 0,
     max: 100_000,
-    meaning: 'Retries that a message may ask for.',
+    meaning: 'Maximum retries that a message may request.',
   },
   delayMaxMs: {
     type: 'duration',
     default: 365 * DAY,
     min: 0,
     max: 3650 * DAY,
-    meaning: 'How far ahead a message may be delayed.',
+    meaning: 'Maximum delay of a message.',
   },
   timeoutMaxMs: {
     type: 'duration',
     default: 2 * HOUR,
     min: SECOND,
     max: DAY,
-    meaning: 'Longest time for one attempt, and the time where a message names none; a longer one is lowered to it.',
+    meaning: 'Maximum timeout of an attempt, also used if the message sets none. Longer timeouts are reduced to it.',
   },
   deduplicationWindowMs: {
     type: 'duration',
@@ -154,47 +149,47 @@ const MESSAGE_SETTINGS = {
     default: 100,
     min: 0,
     max: 1_000_000,
-    meaning: 'Queues that a project may have; 0: any number.',
+    meaning: 'Maximum number of queues per project. 0: no limit.',
   },
   queueParallelismMax: {
     type: 'integer',
     default: 100,
     min: 0,
     max: 10_000, // a pause or a resume moves all started messages in one transaction
-    meaning: 'Parallelism that a queue may have; 0: any.',
+    meaning: 'Maximum parallelism of a queue. 0: no limit.',
   },
   parallelismMax: {
     type: 'integer',
     default: 0, // on your own machine in_flight_max is the limit, and is shared fairly between endpoints
     min: 0,
     max: 1_000_000,
-    meaning: 'Attempts in flight that a project may have, with or without a queue or flow-control key; 0: any number.',
+    meaning: 'Maximum attempts in flight per project, with or without a queue or flow-control key. 0: no limit.',
   },
   urlGroupsMax: {
     type: 'integer',
     default: 100,
     min: 0,
     max: 1_000_000,
-    meaning: 'URL groups that a project may have; 0: any number.',
+    meaning: 'Maximum number of URL groups per project. 0: no limit.',
   },
   urlGroupEndpointsMax: {
     type: 'integer',
-    default: 100, // a publish to the group makes and saves this many messages at once
+    default: 100, // a publish to the group saves this many messages at once
     min: 0,
     max: 100_000,
-    meaning: 'Endpoints that a URL group may have; 0: any number.',
+    meaning: 'Maximum number of endpoints per URL group. 0: no limit.',
   },
   forwardCloudEvents: {
     type: 'boolean',
     default: false,
-    meaning: 'Forward ce-* headers of a publish without the prefix for it (CloudEvents in binary mode).',
+    meaning: 'Forward the ce-* headers of a publish without requiring a prefix (CloudEvents in binary mode).',
   },
   schedulesMax: {
     type: 'integer',
     default: 1000,
     min: 0,
     max: 1_000_000,
-    meaning: 'Schedules that a project may have; 0: any number.',
+    meaning: 'Maximum number of schedules per project. 0: no limit.',
   },
 } as const satisfies SettingRows;
 
@@ -203,13 +198,12 @@ const DELIVERY_SETTINGS = {
     type: 'list',
     default: [],
     defaultInDev: ['loopback'],
-    meaning:
-      'Private destinations that are allowed: loopback, host names (*.suffix for all below), addresses, CIDRs; all: everything, metadata services included.',
+    meaning: 'Private destinations to allow: loopback, host names (*.suffix for all subdomains), addresses, CIDRs; all: everything, including metadata services.',
   },
   baggageHosts: {
     type: 'list',
-    default: [], // it may hold what the publisher knows of a person
-    meaning: "Hosts of destinations that get the publisher's baggage header with its trace (*.suffix for all below).",
+    default: [], // it may contain personal data
+    meaning: "Destination hosts that receive the publisher's baggage header with its trace (*.suffix for all subdomains).",
   },
   resolveAtPublish: {
     type: 'choice',
@@ -220,79 +214,74 @@ const DELIVERY_SETTINGS = {
   verifyTls: {
     type: 'boolean',
     default: true,
-    meaning: "Check endpoints' TLS certificates.",
+    meaning: 'Verify the TLS certificates of endpoints.',
   },
   inFlightMax: {
     type: 'integer',
     default: 2048,
     min: 1,
     max: 1_000_000,
-    meaning:
-      'Delivery slots: attempts that are being sent or about to be answered, shared among projects; half are only for endpoints that have answered lately.',
+    meaning: 'Delivery slots: maximum attempts in flight, silent ones not counted, shared among projects. Half of them are reserved for endpoints that have responded recently.',
   },
   silentMax: {
     type: 'integer',
     default: 16_384, // seven eighths of these, which one project may have, are 14,336
     min: 1,
     max: 1_000_000,
-    meaning:
-      'Attempts without an answer for two seconds, which give up their delivery slots, at a time, shared among projects. Each takes a connection and about 20 KiB.',
+    meaning: 'Maximum silent attempts (without a response for two seconds), which no longer use a delivery slot, shared among projects. Each uses a connection and about 20 KiB.',
   },
   inFlightPerOriginMax: {
     type: 'integer',
-    default: 256, // an eighth of all: eight hung endpoints must be full before nothing is left for others
+    default: 256, // an eighth of all slots: only eight hung endpoints at their limit can exhaust them
     min: 1,
     max: 1_000_000,
-    meaning: 'Attempts in flight to one origin at a time, so that a slow one leaves room for the others.',
+    meaning: 'Maximum attempts in flight per origin, so that a slow one leaves capacity for others.',
   },
   inFlightBytesMax: {
     type: 'bytes',
     default: 256 * MIB,
     min: MIB,
     max: 64 * GIB,
-    meaning: 'Body bytes of messages in flight at a time, and as many of the answers to them.',
+    meaning: 'Maximum body bytes of messages in flight, and as many of their responses.',
   },
   originsMax: {
     type: 'integer',
     default: 1024,
     min: 1,
     max: 100_000,
-    meaning: 'Origins to which connections are kept open; the longest unused one gives way.',
+    meaning: 'Maximum number of origins with open connections. The least recently used one is closed first.',
   },
   responseBytesMax: {
     type: 'bytes',
     default: MIB,
     min: 0,
     max: 100 * MIB,
-    meaning:
-      "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
+    meaning: "How much of an endpoint's response is read and kept. In workflows, where responses are results, at least the maximum body size of a message.",
   },
   failureResponseBytesMax: {
     type: 'bytes',
-    default: 32 * MIB, // an error of 5 MiB comes as message and stack, escaped
+    default: 32 * MIB, // an error of 5 MiB arrives as message and stack, both escaped
     min: 0,
     max: 100 * MIB,
-    meaning:
-      "The same for an answer that a workflow's run may fail with, so that its failure function gets all of it; at least what other answers in workflows have.",
+    meaning: 'The same for a response that may fail a workflow run, so that its failure function gets all of it. At least the limit of other workflow responses.',
   },
   responseHeaderBytesMax: {
     type: 'bytes',
     default: 64 * 1024,
     min: 1024,
     max: MIB,
-    meaning: "Size of all headers of an endpoint's answer; an answer with more counts as malformed.",
+    meaning: "Maximum size of all headers of an endpoint's response. A response with more is malformed.",
   },
   lazyFetchBytes: {
     type: 'bytes',
     default: 3 * MIB,
     min: 0,
     max: 100 * MIB,
-    meaning:
-      'A larger journal of a workflow run is not sent but left to be fetched, by endpoints whose library can do that.',
+    meaning: 'A workflow journal larger than this is not sent in the delivery but fetched by the endpoint, if its library supports that.',
   },
 } as const satisfies SettingRows;
 
-const KEEPING_SETTINGS = {
+const RETENTION_SETTINGS = {
   deliveredGraceMs: {
     type: 'duration',
     default: 5 * SECOND,
@@ -305,22 +294,21 @@ const KEEPING_SETTINGS = {
     default: 14 * DAY,
     min: MINUTE,
     max: 3650 * DAY,
-    meaning:
-      'How long logs are kept; on PostgreSQL, if that is a day or more, until all entries of their day are that old.',
+    meaning: 'How long logs are kept. On PostgreSQL, with a day or more, until all entries of their day are that old.',
   },
   dlqRetentionMs: {
     type: 'duration',
     default: 7 * DAY,
     min: MINUTE,
     max: 3650 * DAY,
-    meaning: 'How long dead messages are kept.',
+    meaning: 'How long dead messages and failed runs are kept in the DLQ.',
   },
   retentionIntervalMs: {
     type: 'duration',
     default: MINUTE,
     min: SECOND,
     max: DAY,
-    meaning: 'Pause between two rounds of dropping what is past its time.',
+    meaning: 'Interval between two rounds of deleting expired data.',
   },
 } as const satisfies SettingRows;
 
@@ -329,13 +317,13 @@ const LOG_SETTINGS = {
     type: 'choice',
     choices: ['auto', 'json', 'pretty'],
     default: 'auto',
-    meaning: "Form of the server's own log; auto: pretty on a terminal and in waypost dev, else JSON.",
+    meaning: 'Format of the server log; auto: pretty on a terminal and in waypost dev, otherwise JSON.',
   },
   logLevel: {
     type: 'choice',
     choices: ['debug', 'info', 'warn', 'error', 'silent'],
     default: 'info',
-    meaning: "The least important events that the server's own log shows.",
+    meaning: 'Minimum level of events in the server log.',
   },
 } as const satisfies SettingRows;
 
@@ -344,7 +332,7 @@ export const SETTINGS = {
   ...grouped('Requests', REQUEST_SETTINGS),
   ...grouped('Messages', MESSAGE_SETTINGS),
   ...grouped('Delivery', DELIVERY_SETTINGS),
-  ...grouped('Keeping', KEEPING_SETTINGS),
+  ...grouped('Retention', RETENTION_SETTINGS),
   ...grouped('Operator events', OPERATOR_EVENT_SETTINGS),
   ...grouped('Logging', LOG_SETTINGS),
 };

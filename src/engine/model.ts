@@ -118,43 +118,45 @@ export interface JournalPlace {
   bytes: number;
 }
 
-/** Why no usable answer came. docs/errors.md is made of these comments. */
+/** Why there was no usable response. docs/errors.md is generated from these comments. */
 export type UnreachableReason =
   /**
-   * The host resolves to an address that deliveries may not go to.
-   * Remedy: have the operator allow the host or its network with [`WAYPOST_ALLOW_DESTINATIONS`](settings.md); addresses of cloud metadata services
-   * are allowed by `all` alone.
+   * The host resolves to an address to which deliveries are not allowed.
+   * Remedy: have the operator allow the host or its network with [`WAYPOST_ALLOW_DESTINATIONS`](settings.md); cloud metadata addresses are
+   * only allowed by `all`.
    */
   | 'blocked'
   /**
-   * The host name has no address, or no name server answered.
-   * Remedy: look the name up on the server's machine, inside its container if it has one: a name that your laptop knows need not be known there.
+   * The host name has no address, or no name server responded.
+   * Remedy: resolve the name on the server's machine, inside its container if it has one: a name that your laptop resolves may be unknown
+   * there.
    */
   | 'dns'
   /**
-   * Nothing listens at the address, or no network leads there.
-   * Remedy: start the app, and see that it listens on an address that the server reaches: inside a container 127.0.0.1 is the container.
+   * Nothing listens at the address, or it is unreachable.
+   * Remedy: start the app, and check that it listens on an address that the server can reach: inside a container, 127.0.0.1 is the
+   * container.
    */
   | 'refused'
   /**
-   * The connection could not be made secure: the certificate has expired, is of another name or of an authority that the server does not know,
-   * or what listens does not speak TLS.
-   * Remedy: mend the certificate, or write `http://` where there is no TLS; `NODE_EXTRA_CA_CERTS` names an authority of your own.
+   * The TLS handshake failed: the certificate has expired, is for another name or from an unknown authority, or the port does not use TLS.
+   * Remedy: fix the certificate, or use `http://` if there is no TLS; `NODE_EXTRA_CA_CERTS` adds an authority of your own.
    */
   | 'tls'
   /**
-   * The endpoint, or something before it, closed the connection without a whole answer.
-   * Remedy: look at the log of the app and of its proxy at that time: most often the process ended or was restarted.
+   * The endpoint, or a proxy in front of it, closed the connection before the response was complete.
+   * Remedy: check the logs of the app and of its proxy for that time: usually the process ended or was restarted.
    */
   | 'reset'
   /**
-   * No whole answer came within the time-out of the message.
-   * Remedy: answer sooner and do long work in steps, or give the message more time with `Upstash-Timeout`.
+   * No complete response arrived within the timeout of the message.
+   * Remedy: respond sooner and split long work into steps, or set a longer `Upstash-Timeout`.
    */
   | 'timeout'
   /**
-   * The answer is not HTTP/1.1, or its head is larger than is read. Defects that common clients accept, such as a folded header line, are accepted.
-   * Remedy: read what the text says is wrong, and check the port: another program than the app may answer there.
+   * The response is not valid HTTP/1.1, or its headers are too large. Defects that common clients accept, such as a folded header line, are
+   * accepted.
+   * Remedy: see the text for the defect, and check the port: another program than the app may respond there.
    */
   | 'malformed'
   /**

@@ -12,9 +12,9 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
 }
 
 /**
- * Why the answer to the first message of a run shows that the endpoint serves no workflow, in the words that clients
- * know; `undefined` when it does serve one. Only for 2xx answers.
- * Remedy: trigger the URL at which the workflow library serves the workflow; a page, a login or a proxy before it answers 200 too.
+ * Why the response to the first message of a run shows that the endpoint serves no workflow, in the texts that clients
+ * match; `undefined` if it serves one. Only for 2xx responses.
+ * Remedy: trigger the URL at which the workflow library serves the workflow; a web page, a login or a proxy in front of it responds with 200, too.
  */
 export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
@@ -24,11 +24,11 @@ export function detectionError(run: RunPart, answer: HeaderMap): string | undefi
 }
 
 /**
- * Why a run fails whose delivery for a step with settings of its own was answered with success, but is still the last
- * entry of the journal: the endpoint has neither published the step nor ended the run, and nothing else goes out for it.
- * A library that asks for the same delivery again, since it does not find its settings there, would leave its run
+ * Why a run fails if the delivery for a step with settings of its own got a successful response, but is still the last
+ * entry of the journal: the endpoint has neither published the step nor ended the run, and nothing else will be sent.
+ * Otherwise a library that requests the same delivery again, because it misses its settings, would leave its run
  * without end or error (contract W 6.6).
- * Remedy: update the workflow library; if it is the newest, report it: its run has stopped at the step that has settings.
+ * Remedy: update the workflow library; if it is the newest version, report it: the run has stopped at the step with settings.
  */
 export function stepMissingError(): string {
   return 'the delivery for a step with settings of its own was answered without the result of the step';

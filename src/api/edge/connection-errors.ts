@@ -7,7 +7,7 @@ import type { Connections } from './connections.ts';
 const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', ['413 Payload Too Large', 'chunk extensions are too large']],
-  /** Head or body of the request came too slowly. Remedy: look at the network and the proxy between; `WAYPOST_REQUEST_TIMEOUT` is the limit. */
+  /** The headers or the body arrived too slowly. Remedy: check the network and the proxy; `WAYPOST_REQUEST_TIMEOUT` is the limit. */
   ['ERR_HTTP_REQUEST_TIMEOUT', ['408 Request Timeout', 'the request did not arrive in time']],
 ]);
 

@@ -142,7 +142,7 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));
   server.on('checkExpectation', (request, response) => {
-    /** The request has an `Expect` header with something else than `100-continue`. Remedy: send it without. */
+    /** The `Expect` header is not `100-continue`. Remedy: send the request without it. */
     const { status, json } = refusal(417, 'the expectation in the Expect header cannot be met');
     const length = Buffer.byteLength(json);
     response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });

@@ -252,13 +252,11 @@ function describe({ message }: Claimed, failure: Ended): LogDetail {
 }
 
 /**
- * How the error text for a failing answer begins, which is one that is not 2xx. The text for a redirect also names the address in `Location`,
- * without its query.
- * Remedy: read the body of the answer, which the log, the DLQ and the console show, and the log of the app. 401 or 403 often means that the app checks the
- * [signature](receiving.md#when-a-signature-is-refused) and refuses it; 404 and 405, that the path or the method is another. 3xx means that the
- * endpoint has another address, often with or without `www.` or a slash at the end, or with https: publish to the address that the error names, since
- * redirects are not followed. A failure that repeating cannot mend may say so with 489
- * ([receiving](receiving.md)).
+ * The error text for a response that is not 2xx. For a redirect, decide() appends the address in `Location`, without its query.
+ * Remedy: read the body of the response in the log, the DLQ or the console, and the log of the app. 401 and 403 often mean that the app rejects the
+ * [signature](receiving.md#when-a-signature-is-refused); 404 and 405 mean a wrong path or method. 3xx means that the endpoint has another address, often
+ * with or without `www.` or a trailing slash, or with https: publish to the address in the error, because redirects are not followed. To prevent
+ * retries that cannot succeed, respond with 489 ([receiving](receiving.md)).
  */
 export function answeredWith(status: number): string {
   return `the endpoint answered with status ${status}`;

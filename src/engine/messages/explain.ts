@@ -5,45 +5,69 @@ import { startsLeft } from '../lanes/lanes.ts';
 import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../lists/unfinished.ts';
 import type { Millis } from '../model.ts';
 
-/** Why a message is not finished. docs/errors.md is made of these comments. */
+/** Why a message is not finished. docs/errors.md is generated from these comments. */
 export const UNFINISHED_REASONS = [
-  /** Its publisher or its schedule asked for the delay. Remedy: none is needed; `waypost messages retry <id>` does not wait. */
+  /** The publisher or the schedule asked for a delay. Remedy: none; `waypost messages retry <id>` sends it now. */
   'delayed',
-  /** An attempt failed, of what the sentence ends with. Remedy: mend that; then `waypost messages retry <id>` does not wait for the time. */
+  /**
+   * The last attempt failed; the sentence ends with the cause.
+   * Remedy: fix the cause; `waypost messages retry <id>` then sends it now.
+   */
   'retrying',
   /**
-   * The code of its workflow no longer fits the steps that its run has in its journal. Remedy: deploy code that does, and the run goes on by
-   * itself, or at once with `waypost runs resume`; see [deploying changed code](workflows.md#deploying-changed-code).
+   * The code of the workflow no longer fits the recorded steps of the run.
+   * Remedy: deploy code that fits; the run then continues by itself, or at once with `waypost runs resume`; see [deploying changed
+   * code](workflows.md#deploying-changed-code).
    */
   'parked',
-  /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost_in_flight` and `waypost_workers` of the [metrics](metrics.md) say which. */
+  /**
+   * It is due and waits for a worker.
+   * Remedy: none; if it stays due, the workers are saturated or gone: `waypost_in_flight` and `waypost_workers` in the
+   * [metrics](metrics.md) say which.
+   */
   'due',
-  /** Its endpoint has as many attempts as it may. Remedy: answer sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`. */
+  /**
+   * Its endpoint has reached its limit of attempts in flight.
+   * Remedy: respond sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`.
+   */
   'endpoint_busy',
-  /** Its endpoint did not answer lately, and others like it have their share. Remedy: fix the endpoint, or raise `WAYPOST_SILENT_MAX`. */
+  /**
+   * Its endpoint has not responded recently, and the attempts to such endpoints have used up their share.
+   * Remedy: fix the endpoint, or raise `WAYPOST_SILENT_MAX`.
+   */
   'endpoint_unproven',
-  /** Its project has its share of the attempts of this server. Remedy: answer sooner, or add workers. */
+  /** Its project has used up its share of the attempts of this server. Remedy: respond sooner, or add workers. */
   'project_busy',
   /**
-   * Other messages of its queue are ahead of it. Remedy: where the sentence names a message that blocks the queue, fix what that failed of, then
-   * `waypost messages retry <id>`, or cancel it; otherwise raise the queue's parallelism.
+   * Other messages of its queue are ahead of it.
+   * Remedy: if the sentence names a message that blocks the queue, fix its cause, then `waypost messages retry <id>`, or cancel it;
+   * otherwise raise the parallelism of the queue.
    */
   'queued',
-  /** Somebody paused its queue. Remedy: `waypost queues resume <name>`. */
+  /** Its queue is paused. Remedy: `waypost queues resume <name>`. */
   'queue_paused',
-  /** Somebody paused its flow-control key. Remedy: `waypost keys resume <name>`. */
+  /** Its flow-control key is paused. Remedy: `waypost keys resume <name>`. */
   'key_paused',
-  /** Its flow-control key has as many attempts at a time as it may. Remedy: raise its parallelism, for good with `waypost keys pin`. */
+  /**
+   * Its flow-control key has reached its parallelism.
+   * Remedy: raise the parallelism, permanently with `waypost keys pin`.
+   */
   'key_full',
-  /** Its flow-control key has started as many in this period as it may. Remedy: raise its rate, for good with `waypost keys pin`. */
+  /**
+   * Its flow-control key has reached its rate for this period.
+   * Remedy: raise the rate, permanently with `waypost keys pin`.
+   */
   'key_rate',
-  /** Its flow-control key has room. Remedy: none is needed: it goes out in a moment. */
+  /** Its flow-control key has capacity; the message is about to be sent. Remedy: none. */
   'key_turn',
-  /** Its project has as many attempts in flight as the operator lets it have. Remedy: raise `WAYPOST_PARALLELISM_MAX`. */
+  /**
+   * Its project has reached the limit of attempts in flight that the operator has set.
+   * Remedy: raise `WAYPOST_PARALLELISM_MAX`.
+   */
   'parallelism',
-  /** It is being sent now. Remedy: if that takes long, look at the endpoint: it has not answered yet. */
+  /** An attempt is in flight. Remedy: if it takes long, check the endpoint, which has not responded yet. */
   'attempting',
-  /** Somebody cancelled it while it was being sent. Remedy: none is needed: it ends with its attempt. */
+  /** It was cancelled during an attempt. Remedy: none; it ends with the attempt. */
   'cancelling',
 ] as const;
 

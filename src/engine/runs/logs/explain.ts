@@ -8,23 +8,23 @@ import type { LiveMessage } from '../../lists/unfinished.ts';
 import { type Explanation, explain } from '../../messages/explain.ts';
 import type { Millis } from '../../model.ts';
 
-/** What only runs wait for, or come to. docs/errors.md is made of these comments. */
+/** Reasons that only runs have. docs/errors.md is generated from these comments. */
 type RunReason =
-  /** A step sleeps, as its code asks. Remedy: none is needed. */
+  /** A step sleeps. Remedy: none. */
   | 'sleeping'
   /** A step waits for an event. Remedy: `waypost notify <event>`, or wait for its deadline. */
   | 'waiting'
-  /** A step waits for another run. Remedy: ask `waypost explain` of that run. */
+  /** A step waits for another run. Remedy: run `waypost explain` for that run. */
   | 'invoked'
   /**
-   * The workflow was called and answered 200, but neither published a step nor said that it is over. Nothing will call it again.
-   * Remedy: look at the log of the app at that time; then cancel the run and start it anew. It comes of an app that answers by itself in place of
-   * the library, and of one that publishes its steps to another server: `QSTASH_URL` of the app must name this one.
+   * The endpoint responded with 200 without publishing a step or ending the run, so nothing will call it again.
+   * Remedy: check the log of the app at that time, then cancel the run and start it again. Either something responds instead of the
+   * workflow library, or the app publishes its steps to another server: its `QSTASH_URL` must name this one.
    */
   | 'stuck'
-  /** Its function returned. Remedy: none is needed. */
+  /** Its function returned. Remedy: none. */
   | 'succeeded'
-  /** A message of it failed for good. Remedy: mend the step that the text names, then `waypost runs resume`. */
+  /** A message of the run is dead. Remedy: fix the step that the text names, then `waypost runs resume`. */
   | 'failed';
 
 export interface RunExplanation {
