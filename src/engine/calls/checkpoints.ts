@@ -1,5 +1,5 @@
 /**
- * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-follows.md)). What is done
+ * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)). What is done
  * is settled as by the end of an attempt, and what enters the journal follows from it as callbacks do: in one transaction,
  * fenced by the claims. A message that is saved as claimed is not sent: the call goes on with it.
  */
