@@ -16,19 +16,22 @@ export const OPERATOR_EVENT_SETTINGS = {
   operatorEventsProject: {
     type: 'text',
     default: 'operator',
-    meaning: 'Project whose messages these are and whose keys sign them. It is created if it is missing. In waypost dev it is the first development project.',
+    meaning:
+      'Project whose messages these are and whose keys sign them. It is created if it is missing. In waypost dev it is the first development project.',
   },
   operatorEvents: {
     type: 'list',
     default: OPERATOR_EVENTS,
-    meaning: 'Kinds of events to report. With a threshold, as in message_buried:10, a kind is reported only if there are that many in a quiet period.',
+    meaning:
+      'Kinds of events to report. With a threshold, as in message_buried:10, a kind is reported only if there are that many in a quiet period.',
   },
   operatorEventsQuietMs: {
     type: 'duration',
     default: 5 * MINUTE,
     min: SECOND,
     max: DAY,
-    meaning: 'Quiet period after a report. Further events of the same kind and project are counted and reported together at its end.',
+    meaning:
+      'Quiet period after a report. Further events of the same kind and project are counted and reported together at its end.',
   },
   operatorEventsStoreBytesMax: {
     type: 'bytes',

@@ -21,7 +21,8 @@ export const SERVER_SETTINGS = {
     default: '',
     pattern: /^(\S+:)?\d{1,5}$/,
     rule: 'must be a port, or an address and a port, such as 9464 or 0.0.0.0:9464',
-    meaning: 'Where /metrics is served for Prometheus, without a token: a port on 127.0.0.1, or <address>:<port>. Empty: disabled.',
+    meaning:
+      'Where /metrics is served for Prometheus, without a token: a port on 127.0.0.1, or <address>:<port>. Empty: disabled.',
   },
   tracesEndpoint: {
     type: 'text',
@@ -36,7 +37,8 @@ export const SERVER_SETTINGS = {
     default: 1,
     min: 1,
     max: 64,
-    meaning: 'Workers in this process, on one port; if there are several, each has its own thread. The limits on requests a second, connections, memory and attempts in flight apply to each.',
+    meaning:
+      'Workers in this process, on one port; if there are several, each has its own thread. The limits on requests a second, connections, memory and attempts in flight apply to each.',
   },
   dataDir: {
     type: 'text',
@@ -55,7 +57,8 @@ export const SERVER_SETTINGS = {
     alias: 'DATABASE_URL',
     pattern: /^(sqlite:.|postgres(ql)?:\/\/.)/,
     rule: 'must be sqlite:<path> or postgres://<user>:<password>@<host>:<port>/<database>',
-    meaning: 'Database: sqlite:<path> for a single process, or postgres://<user>:<password>@<host>:<port>/<database> for any number of workers. Empty: waypost.db in the data folder.',
+    meaning:
+      'Database: sqlite:<path> for a single process, or postgres://<user>:<password>@<host>:<port>/<database> for any number of workers. Empty: waypost.db in the data folder.',
   },
   databaseListenUrl: {
     type: 'text',
@@ -63,7 +66,8 @@ export const SERVER_SETTINGS = {
     secret: true,
     pattern: /^(off$|postgres(ql)?:\/\/.)/,
     rule: 'must be postgres://..., or off',
-    meaning: "Where to listen for PostgreSQL notifications, if the database URL leads to a pooler in transaction mode; off: do not listen, workers then learn of each other's due messages with the next heartbeat. Empty: the database URL.",
+    meaning:
+      "Where to listen for PostgreSQL notifications, if the database URL leads to a pooler in transaction mode; off: do not listen, workers then learn of each other's due messages with the next heartbeat. Empty: the database URL.",
   },
   databasePoolMax: {
     type: 'integer',
@@ -82,7 +86,8 @@ export const SERVER_SETTINGS = {
     default: 10 * SECOND,
     min: SECOND,
     max: 5 * MINUTE,
-    meaning: 'Timeout of PostgreSQL statements and of opening a connection. Requests that depend on one that timed out are refused.',
+    meaning:
+      'Timeout of PostgreSQL statements and of opening a connection. Requests that depend on one that timed out are refused.',
   },
   encryptionKey: {
     type: 'text',
@@ -90,7 +95,8 @@ export const SERVER_SETTINGS = {
     secret: true,
     pattern: /^[A-Za-z0-9+/]{43}=$/,
     rule: 'must be 32 bytes in base64 (openssl rand -base64 32)',
-    meaning: 'Key with which signing keys are encrypted in the database, 32 bytes in base64. Empty: encryption.key in the data folder.',
+    meaning:
+      'Key with which signing keys are encrypted in the database, 32 bytes in base64. Empty: encryption.key in the data folder.',
   },
   region: {
     type: 'text',
@@ -111,25 +117,29 @@ export const SERVER_SETTINGS = {
     type: 'list',
     default: [],
     defaultInDev: ['https://console.upstash.com'], // the console whose links the official client prints
-    meaning: 'Origins of web pages that may call this server, such as https://console.example.com. Pages of other origins get 403.',
+    meaning:
+      'Origins of web pages that may call this server, such as https://console.example.com. Pages of other origins get 403.',
   },
   allowHosts: {
     type: 'list',
     default: [],
-    meaning: 'Host names by which waypost dev may be called (*.suffix for all subdomains), besides addresses, localhost, names without a dot and host.docker.internal. Others get 403, because web pages could use them (DNS rebinding). Not used by waypost serve.',
+    meaning:
+      'Host names by which waypost dev may be called (*.suffix for all subdomains), besides addresses, localhost, names without a dot and host.docker.internal. Others get 403, because web pages could use them (DNS rebinding). Not used by waypost serve.',
   },
   drainLimitMs: {
     type: 'duration',
     default: 10 * SECOND, // container platforms wait this long before they kill
     min: 0,
     max: HOUR,
-    meaning: 'How long a shutdown waits for attempts in flight. Attempts that are cut off are repeated at the next start and not counted.',
+    meaning:
+      'How long a shutdown waits for attempts in flight. Attempts that are cut off are repeated at the next start and not counted.',
   },
   workerTimeoutMs: {
     type: 'duration',
     default: 15 * SECOND, // longer than a pause of a busy machine or a restart of the database, shorter than people are willing to wait
     min: SECOND,
     max: HOUR,
-    meaning: 'With several workers on a database: a worker without a heartbeat for this long is expired, and the others deliver what it had in flight.',
+    meaning:
+      'With several workers on a database: a worker without a heartbeat for this long is expired, and the others deliver what it had in flight.',
   },
 } as const satisfies SettingRows;

@@ -34,7 +34,8 @@ const REQUEST_SETTINGS = {
     default: 256 * MIB,
     min: MIB,
     max: 64 * GIB,
-    meaning: 'Maximum size of all request bodies in memory, of which one project may use seven eighths. Further requests get 503. JSON counts twice.',
+    meaning:
+      'Maximum size of all request bodies in memory, of which one project may use seven eighths. Further requests get 503. JSON counts twice.',
   },
   headerBytesMax: {
     type: 'bytes',
@@ -76,14 +77,16 @@ const REQUEST_SETTINGS = {
     default: 500, // longer than a commit with a standby in another region, or during a pause of the disk
     min: 10,
     max: MINUTE,
-    meaning: 'How long publishes may wait to be stored. While all waiting publishes of a project exceed this, its newest get 503 with Retry-After.',
+    meaning:
+      'How long publishes may wait to be stored. While all waiting publishes of a project exceed this, its newest get 503 with Retry-After.',
   },
   requestsPerSecondMax: {
     type: 'integer',
     default: 0,
     min: 0,
     max: 1_000_000,
-    meaning: 'Maximum requests per second and project, not counting publish, enqueue and batch. Further requests get 429. 0: no limit.',
+    meaning:
+      'Maximum requests per second and project, not counting publish, enqueue and batch. Further requests get 429. 0: no limit.',
   },
   messagesPerDayMax: {
     type: 'integer',
@@ -97,7 +100,8 @@ const REQUEST_SETTINGS = {
     default: 50 * MIB,
     min: 0,
     max: 1024 * MIB,
-    meaning: 'Maximum size of the journal of a workflow run, as sent in a delivery. A step that exceeds it is refused with 412, and the run fails. 0: no limit.',
+    meaning:
+      'Maximum size of the journal of a workflow run, as sent in a delivery. A step that exceeds it is refused with 412, and the run fails. 0: no limit.',
   },
   logsPageDefault: {
     type: 'integer',
@@ -198,12 +202,14 @@ const DELIVERY_SETTINGS = {
     type: 'list',
     default: [],
     defaultInDev: ['loopback'],
-    meaning: 'Private destinations to allow: loopback, host names (*.suffix for all subdomains), addresses, CIDRs; all: everything, including metadata services.',
+    meaning:
+      'Private destinations to allow: loopback, host names (*.suffix for all subdomains), addresses, CIDRs; all: everything, including metadata services.',
   },
   baggageHosts: {
     type: 'list',
     default: [], // it may contain personal data
-    meaning: "Destination hosts that receive the publisher's baggage header with its trace (*.suffix for all subdomains).",
+    meaning:
+      "Destination hosts that receive the publisher's baggage header with its trace (*.suffix for all subdomains).",
   },
   resolveAtPublish: {
     type: 'choice',
@@ -221,14 +227,16 @@ const DELIVERY_SETTINGS = {
     default: 2048,
     min: 1,
     max: 1_000_000,
-    meaning: 'Delivery slots: maximum attempts in flight, silent ones not counted, shared among projects. Half of them are reserved for endpoints that have responded recently.',
+    meaning:
+      'Delivery slots: maximum attempts in flight, silent ones not counted, shared among projects. Half of them are reserved for endpoints that have responded recently.',
   },
   silentMax: {
     type: 'integer',
     default: 16_384, // seven eighths of these, which one project may have, are 14,336
     min: 1,
     max: 1_000_000,
-    meaning: 'Maximum silent attempts (without a response for two seconds), which no longer use a delivery slot, shared among projects. Each uses a connection and about 20 KiB.',
+    meaning:
+      'Maximum silent attempts (without a response for two seconds), which no longer use a delivery slot, shared among projects. Each uses a connection and about 20 KiB.',
   },
   inFlightPerOriginMax: {
     type: 'integer',
@@ -256,14 +264,16 @@ const DELIVERY_SETTINGS = {
     default: MIB,
     min: 0,
     max: 100 * MIB,
-    meaning: "How much of an endpoint's response is read and kept. In workflows, where responses are results, at least the maximum body size of a message.",
+    meaning:
+      "How much of an endpoint's response is read and kept. In workflows, where responses are results, at least the maximum body size of a message.",
   },
   failureResponseBytesMax: {
     type: 'bytes',
     default: 32 * MIB, // an error of 5 MiB arrives as message and stack, both escaped
     min: 0,
     max: 100 * MIB,
-    meaning: 'The same for a response that may fail a workflow run, so that its failure function gets all of it. At least the limit of other workflow responses.',
+    meaning:
+      'The same for a response that may fail a workflow run, so that its failure function gets all of it. At least the limit of other workflow responses.',
   },
   responseHeaderBytesMax: {
     type: 'bytes',
@@ -277,7 +287,8 @@ const DELIVERY_SETTINGS = {
     default: 3 * MIB,
     min: 0,
     max: 100 * MIB,
-    meaning: 'A workflow journal larger than this is not sent in the delivery but fetched by the endpoint, if its library supports that.',
+    meaning:
+      'A workflow journal larger than this is not sent in the delivery but fetched by the endpoint, if its library supports that.',
   },
 } as const satisfies SettingRows;
 

@@ -224,7 +224,8 @@ export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_messages',
     label: 'state',
-    meaning: 'Unfinished messages: before their time (waiting), being attempted (active), or due and not attempted (held).',
+    meaning:
+      'Unfinished messages: before their time (waiting), being attempted (active), or due and not attempted (held).',
     read: ({ backlog: { waiting, active, held } }) => ({ waiting: waiting.count, active, held: held.count }),
   },
   {

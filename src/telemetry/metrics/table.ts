@@ -40,7 +40,8 @@ export const METRICS = {
   waypost_publish_duration_seconds: {
     kind: 'histogram',
     buckets: SECONDS,
-    meaning: 'Time from the request head of an accepted publish, enqueue, batch or trigger to its response, which follows the commit.',
+    meaning:
+      'Time from the request head of an accepted publish, enqueue, batch or trigger to its response, which follows the commit.',
   },
   waypost_messages_accepted_total: {
     kind: 'counter',
@@ -50,7 +51,8 @@ export const METRICS = {
   waypost_first_attempt_lag_seconds: {
     kind: 'histogram',
     buckets: SECONDS,
-    meaning: 'Time from when a message was due (usually its publish) to its first attempt, including waits for a queue or a flow-control key.',
+    meaning:
+      'Time from when a message was due (usually its publish) to its first attempt, including waits for a queue or a flow-control key.',
   },
   waypost_attempt_duration_seconds: {
     kind: 'histogram',
@@ -99,16 +101,19 @@ export const METRICS = {
   waypost_schedule_lag_seconds: {
     kind: 'histogram',
     buckets: SECONDS,
-    meaning: 'Time from the scheduled time to the commit of its messages. A trigger that makes up for missed times counts from the first of them.',
+    meaning:
+      'Time from the scheduled time to the commit of its messages. A trigger that makes up for missed times counts from the first of them.',
   },
   waypost_claims_lost_total: {
     kind: 'counter',
-    meaning: 'Attempts whose outcome was discarded because the message had been claimed by another worker or no longer existed.',
+    meaning:
+      'Attempts whose outcome was discarded because the message had been claimed by another worker or no longer existed.',
   },
   waypost_spans_total: {
     kind: 'counter',
     label: { name: 'result', values: ['exported', 'dropped'] },
-    meaning: 'Trace spans exported to the collector, and spans dropped because the buffer was full or the export failed.',
+    meaning:
+      'Trace spans exported to the collector, and spans dropped because the buffer was full or the export failed.',
   },
   waypost_in_flight: { kind: 'gauge', of: 'worker', meaning: 'Attempts in flight.' },
   waypost_in_flight_by_project: {
@@ -127,12 +132,14 @@ export const METRICS = {
     kind: 'gauge',
     of: 'process',
     label: { name: 'cell', values: [] },
-    meaning: '1 if the worker failed to reach the cell when it last tried, otherwise 0. Absent while there is only one cell.',
+    meaning:
+      '1 if the worker failed to reach the cell when it last tried, otherwise 0. Absent while there is only one cell.',
   },
   waypost_workers: {
     kind: 'gauge',
     of: 'process',
-    meaning: 'Live workers: those of the process or, on PostgreSQL, all on the database, as of the latest heartbeat of the first worker.',
+    meaning:
+      'Live workers: those of the process or, on PostgreSQL, all on the database, as of the latest heartbeat of the first worker.',
   },
 
   waypost_commit_duration_seconds: {
@@ -156,7 +163,8 @@ export const METRICS = {
     kind: 'gauge',
     of: 'cell',
     label: { name: 'state', values: ['scheduled', 'due', 'origin', 'flow', 'queue', 'project', 'active'] },
-    meaning: 'Unfinished messages, by what they wait for: their time (scheduled), a worker (due), their endpoint (origin), their flow-control key (flow), their queue, their project, or the end of an attempt (active).',
+    meaning:
+      'Unfinished messages, by what they wait for: their time (scheduled), a worker (due), their endpoint (origin), their flow-control key (flow), their queue, their project, or the end of an attempt (active).',
   },
   waypost_oldest_due_seconds: {
     kind: 'gauge',
@@ -169,7 +177,8 @@ export const METRICS = {
   waypost_sample_age_seconds: {
     kind: 'gauge',
     of: 'cell',
-    meaning: 'Age of the sampled values (backlog, DLQ, runs, database size). It grows while the store does not respond.',
+    meaning:
+      'Age of the sampled values (backlog, DLQ, runs, database size). It grows while the store does not respond.',
   },
 
   waypost_event_loop_delay_max_seconds: {
@@ -182,7 +191,11 @@ export const METRICS = {
     meaning: "Time during which the workers' event loops were busy. Its rate is the load: 1 per fully busy worker.",
   },
   waypost_resident_memory_bytes: { kind: 'gauge', of: 'process', meaning: 'Resident memory of the process.' },
-  waypost_heap_used_bytes: { kind: 'gauge', of: 'worker', meaning: 'JavaScript heap in use by the workers, including garbage that is not collected yet.' },
+  waypost_heap_used_bytes: {
+    kind: 'gauge',
+    of: 'worker',
+    meaning: 'JavaScript heap in use by the workers, including garbage that is not collected yet.',
+  },
   waypost_cpu_seconds_total: { kind: 'counter', of: 'process', meaning: 'CPU time of the process, user and system.' },
 } as const satisfies Record<string, Metric>;
 
