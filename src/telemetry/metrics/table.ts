@@ -133,7 +133,7 @@ export const METRICS = {
     of: 'process',
     label: { name: 'cell', values: [] },
     meaning:
-      '1 if the worker failed to reach the cell when it last tried, otherwise 0. Absent while there is only one cell.',
+      'Whether the worker failed to reach the cell when it last tried: 1 or 0. Absent while there is only one cell.',
   },
   waypost_workers: {
     kind: 'gauge',
