@@ -9,6 +9,7 @@ import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../deps.ts';
 import { DueLoop } from '../loops/due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
+import { countsOf } from '../minutes/counts.ts';
 import type { Change, Message, MessageKey, Millis } from '../model.ts';
 import { LATE_MS, type Schedule } from '../schedules/schedules.ts';
 import { StoreUnavailable } from '../store-errors.ts';
@@ -62,10 +63,15 @@ export class OperatorEvents {
     return this.options.thresholds[kind] !== undefined;
   }
 
-  /** As what a change is to be told; `undefined`: not at all. An event about an event makes none. */
-  kindOf({ settings }: Message, { deadLetter, ending }: Change): OperatorEventKind | undefined {
-    if (!deadLetter || settings.isOperatorEvent) return undefined;
-    const kind = ending ? 'run_failed' : 'message_buried';
+  /**
+   * The kind of event that a change is reported as, from the same counts that minutes and metrics read; `undefined`: it is not
+   * reported. The fate of an event is no event. The other kinds (a late schedule, an origin, a worker, the store) are not events of
+   * messages, so they have no counts to be read from.
+   */
+  kindOf({ settings }: Message, change: Change): OperatorEventKind | undefined {
+    const counts = settings.isOperatorEvent ? [] : countsOf(change);
+    if (!counts.includes('deadLetters')) return undefined;
+    const kind = counts.includes('runsFailed') ? 'run_failed' : 'message_buried';
     return this.isTold(kind) ? kind : undefined;
   }
 
