@@ -1,9 +1,9 @@
-/** What a dead message becomes when it is retried from the DLQ: a new message (contract M 17.3 and 17.4). */
+/** Retries from the DLQ: a dead message becomes a new one (contract M 17.3 and 17.4), as do the messages of a failed run. */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import { mintMessageId } from '../../protocol/ids.ts';
+import { mintMessageId, type RandomBytes } from '../../protocol/ids.ts';
 import type { CallbackSettings, PublishOptions } from '../../protocol/options/settings.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
-import type { Message, MessageKey } from '../model.ts';
+import type { Message, MessageKey, Millis } from '../model.ts';
 import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
@@ -21,17 +21,15 @@ export function succeed(
   const { nowMs, randomness, isTraced } = context;
   const { trace: known } = message.settings;
   const trace = isTraced && !known ? traceWithin(spanOfMessage(message), known) : known;
+  const random: RandomBytes = (count) => randomness.bytes(count);
+  const dueAtMs = notBeforeOf(
+    { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
+    context,
+  );
   return {
-    ...message,
-    key,
-    id: mintMessageId(key, (count) => randomness.bytes(count)),
+    ...renewed(message, key, { nowMs, random }, dueAtMs),
     method: method ?? message.method,
     header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
-    createdAtMs: nowMs,
-    notBeforeMs: notBeforeOf(
-      { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
-      context,
-    ),
     settings: {
       ...message.settings,
       ...settings,
@@ -39,6 +37,16 @@ export function succeed(
       ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
     },
   };
+}
+
+/** The same as a new message, which has all its attempts left. */
+export function renewed(
+  message: Message,
+  key: MessageKey,
+  { nowMs, random }: { nowMs: Millis; random: RandomBytes },
+  notBeforeMs = nowMs,
+): Message {
+  return { ...message, key, id: mintMessageId(key, random), createdAtMs: nowMs, notBeforeMs };
 }
 
 /**

@@ -2,13 +2,13 @@
  * What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback.
  */
 
-import { mintMessageId } from '../../../protocol/ids.ts';
 import type { Store } from '../../../store/store.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import { acceptContextOf, type EngineContext } from '../../context.ts';
 import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
 import type { DeliverySlots } from '../../dispatch/placement.ts';
-import type { AcceptContext, Draft } from '../../messages/accept.ts';
+import type { Draft } from '../../messages/accept.ts';
+import { renewed } from '../../messages/dead-retry.ts';
 import { OF_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
@@ -57,11 +57,11 @@ export async function repeatFailureCallback(
   const told = await store.deadRuns.findFailureCallback({ projectId, dlqId });
   if (!told) return 'unknown';
   const key = await numbers.take(1);
-  const drafting = acceptContextOf(context, projectId);
+  const { nowMs, randomness } = acceptContextOf(context, projectId);
+  const message = renewed(told, key, { nowMs, random: (count) => randomness.bytes(count) });
   const outcome = await dispatcher.intake.save(
-    [{ message: repeated(told, key, drafting) }],
-    ([newMessage]) =>
-      store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: placed(newMessage), nowMs: drafting.nowMs }),
+    [{ message }],
+    ([newMessage]) => store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: placed(newMessage), nowMs }),
     (saved) => (typeof saved === 'string' ? [] : [saved]),
     OF_CLIENT,
   );
@@ -181,12 +181,6 @@ function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {
 /** Of such a run messages may go out as soon as it is saved. */
 function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
   return isFirst && isLast;
-}
-
-/** The same as a new message, which has all its attempts before it. */
-function repeated(told: Message, key: MessageKey, { nowMs, randomness }: AcceptContext): Message {
-  const id = mintMessageId(key, (count) => randomness.bytes(count));
-  return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
 }
 
 /** `newMessages`: those of `messagesOf`, each with its state. */

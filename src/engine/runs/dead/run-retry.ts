@@ -3,13 +3,14 @@
  * recorded. What is sent again, or waits again, is made anew and belongs to the new run; everything else is shared.
  */
 import { newHeaderMap } from '../../../protocol/headers.ts';
-import { mintMessageId, mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
+import { mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
 import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../../protocol/options/settings.ts';
 import { configured, configuredCallback } from '../../../workflow/configuration.ts';
 import { INITIAL_ENTRY_KEY } from '../../../workflow/entry-keys.ts';
 import { entryBytesOf, SHOWN_AS } from '../../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../../workflow/model.ts';
 import { type Draft, notBeforeOf } from '../../messages/accept.ts';
+import { renewed } from '../../messages/dead-retry.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.ts';
 import { entryOf } from '../entries.ts';
 import type { FailedRunHead, OutlinedEntry, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
@@ -94,7 +95,7 @@ export function* retryOf(
         return invoked(message, entry, begin(child, context), making, rest);
       }
       default:
-        return { kind: 'message', message: sent(message, entry, making) };
+        return { kind: 'message', message: sent(message, context.nextKey(), entry, making) };
     }
   };
   for (let from = 0; from < journal.length; from += entriesMax) {
@@ -122,19 +123,18 @@ function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKe
 }
 
 function initial(old: Message, isSent: boolean, making: Making): RetriedEntry<Draft> {
-  const { head, context } = making;
-  const message = moved(old, head.key, making);
-  const entry = entryOf(
-    message,
-    { runKey: head.key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY },
-    context.lazyAboveBytes,
-  );
-  return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
+  const draft = sent(old, making.head.key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, making);
+  return isSent ? { kind: 'message', message: draft } : { kind: 'record', record: draft };
 }
 
-function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): Draft {
+function sent(
+  old: Message,
+  key: MessageKey,
+  { kind, entryKey }: Pick<OutlinedEntry, 'kind' | 'entryKey'>,
+  making: Making,
+) {
   const { head, context } = making;
-  const message = moved(old, context.nextKey(), making);
+  const message = moved(old, key, making);
   return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
@@ -189,20 +189,16 @@ function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntr
 
 /** A run as it began, under an id of its own. */
 function begin({ run: { url, config }, initial: old }: Beginning, context: RunRetryContext): Draft {
-  const { nowMs, random, lazyAboveBytes } = context;
+  const { nowMs, random } = context;
   const key = context.nextKey();
   const head: Head = { key, id: mintRunId(random), createdAtMs: nowMs, url };
-  const message = moved(old, key, { head, config, override: {}, context });
-  return {
-    message,
-    entry: entryOf(message, { runKey: key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, lazyAboveBytes),
-    run: { id: head.id, url, createdAtMs: nowMs, config },
-  };
+  const making = { head, config, override: {}, context };
+  const run = { id: head.id, url, createdAtMs: nowMs, config };
+  return { ...sent(old, key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, making), run };
 }
 
 /** `old` as a message of the new run, with the changes of the override. */
 function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
-  const { nowMs, random } = context;
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
   const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
@@ -210,12 +206,8 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
     ? { header: old.header, settings: own }
     : configured({ header: old.header, settings: own }, config);
   return {
-    ...old,
+    ...renewed(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), wakesAtMs(old))),
     ...made,
-    key,
-    id: mintMessageId(key, random),
-    createdAtMs: nowMs,
-    notBeforeMs: Math.max(nowMs, notBeforeOf(override, context), wakesAtMs(old)),
     settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
   };
 }
@@ -231,16 +223,8 @@ function changesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...ch
 }
 
 function record(old: Message, { head, context }: Making, changes: Pick<MessageSettings, 'wait' | 'invoke'>): Message {
-  const key = context.nextKey();
-  const { nowMs } = context;
-  return {
-    ...old,
-    key,
-    id: mintMessageId(key, context.random),
-    createdAtMs: nowMs,
-    notBeforeMs: nowMs,
-    settings: { ...settingsIn(old.settings, head), ...changes },
-  };
+  const settings = { ...settingsIn(old.settings, head), ...changes };
+  return { ...renewed(old, context.nextKey(), context), settings };
 }
 
 function movedResult(result: ResultPart, { head, config, override }: Making): ResultPart {

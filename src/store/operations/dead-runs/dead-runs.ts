@@ -22,8 +22,7 @@ import {
   type Slice,
 } from '../lists/page.ts';
 import { DEAD, pageOfWindow } from '../lists/windows.ts';
-import type { WriteContext } from '../logs/log-writer.ts';
-import { existing, removeDead } from '../messages/dead.ts';
+import { deletes } from '../messages/dead.ts';
 import {
   CONTENT_FIELDS,
   type ContentRow,
@@ -35,7 +34,7 @@ import {
   decodeDetail,
   decodeMessage,
 } from '../messages/rows.ts';
-import { longRead, pagedRead, read, write } from '../operation.ts';
+import { longRead, pagedRead, read } from '../operation.ts';
 import { runConditions } from '../runs/active.ts';
 import { decodeConfig, entryKindOf, FAILURE_STATE, failureStateOf } from '../runs/run-rows.ts';
 
@@ -233,11 +232,4 @@ function decodeOutline(row: OutlineRow): OutlinedEntry {
   return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
 }
 
-/** Returns how many existed. */
-export const deleteDeadRuns = write(
-  async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-    const keys = await existing(tx, projectId, dlqIds, 'runs');
-    await removeDead(tx, keys);
-    return keys.length;
-  },
-);
+export const deleteDeadRuns = deletes('runs');

@@ -137,15 +137,18 @@ function placesOfMessages(
   });
 }
 
-/** Returns how many existed. */
-export const deleteDead = write(
-  { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
-  async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-    const keys = await existing(tx, projectId, dlqIds);
-    await removeDead(tx, keys);
-    return keys.length;
-  },
-);
+/** Deletes entries of messages or of runs. Returns how many existed. */
+export const deletes = (kind: 'messages' | 'runs') =>
+  write(
+    { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
+    async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
+      const keys = await existing(tx, projectId, dlqIds, kind);
+      await removeDead(tx, keys);
+      return keys.length;
+    },
+  );
+
+export const deleteDead = deletes('messages');
 
 export interface RetryDeadArgs {
   projectId: ProjectId;
@@ -174,7 +177,7 @@ export const retryDead = write(
 );
 
 /** The keys of those entries that exist, of messages or of runs. */
-export async function existing(
+async function existing(
   queries: Queries,
   projectId: ProjectId,
   dlqIds: readonly string[],
