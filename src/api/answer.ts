@@ -46,6 +46,12 @@ export function answer(status: number, value: unknown): Answer {
   return { status, json: JSON.stringify(value) };
 }
 
+/** An object of members that are JSON already, in this order. A member is left out when it is `undefined`, as the cursor of the last page. */
+export function answerOfJson(members: Readonly<Record<string, string | undefined>>): Answer {
+  const given = Object.entries(members).filter(([, json]) => json !== undefined);
+  return { status: 200, json: `{${given.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
+}
+
 /** The views of `items` as a JSON array, written in slices: a page may have a thousand entries with many headers each. */
 export async function arrayOf<T>(
   items: readonly T[],

@@ -1,7 +1,7 @@
 /** Lists what happened to messages (contract M 18.2, 22.39), and shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer, arrayOf } from '../answer.ts';
+import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
 import { PAGE_BODY_BYTES_MAX } from '../limits.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -18,22 +18,17 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   const countDefault = Math.min(logsPageDefault, COUNT_MAX);
   const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX });
 
-  async function list(
-    { projectId, rawQuery }: Call,
-    bytesMax = PAGE_BODY_BYTES_MAX,
-  ): Promise<{ entries: string; cursor: string }> {
+  /** Both members are JSON; the last page has no cursor. */
+  async function list({ projectId, rawQuery }: Call, bytesMax = PAGE_BODY_BYTES_MAX) {
     const { ids, filter, page: request } = readSelection(filters, countDefault, rawQuery);
     const args = { filter: ids ? { messageId: ids } : filter, page: { ...request, bytesMax } };
     const page = await engine.storeOf(projectId).logs.listLogs(args);
-    return {
-      entries: await arrayOf(page.items, logEntryView, { clock, endOfTurn }),
-      cursor: page.cursor === undefined ? '' : `"cursor":${JSON.stringify(page.cursor)},`,
-    };
+    const events = await arrayOf(page.items, logEntryView, { clock, endOfTurn });
+    return { cursor: JSON.stringify(page.cursor), events };
   }
 
   async function events(call: Call): Promise<Answer> {
-    const { entries, cursor } = await list(call);
-    return { status: 200, json: `{${cursor}"events":${entries}}` };
+    return answerOfJson(await list(call));
   }
 
   /**
@@ -41,8 +36,8 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
    * once, but are twice in the answer, so a page has half as many bytes.
    */
   async function logs(call: Call): Promise<Answer> {
-    const { entries, cursor } = await list(call, PAGE_BODY_BYTES_MAX / 2);
-    return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
+    const { cursor, events } = await list(call, PAGE_BODY_BYTES_MAX / 2);
+    return answerOfJson({ cursor, logs: events, events });
   }
 
   const takes = { filters };

@@ -1,6 +1,6 @@
 /** Reads and cancels messages (contract M 22.4 to 22.6), and lists those that are not finished. */
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer, arrayOf, NO_BODY } from '../answer.ts';
+import { type Answer, answer, answerOfJson, arrayOf, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -88,8 +88,7 @@ export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[
     const { ids, filter, page: request } = readSelection(UNFINISHED, COUNT_DEFAULT, rawQuery);
     const page = await engine.listUnfinished(projectId, ids ? { messageId: ids } : filter, request);
     const messages = await arrayOf(page.items, unfinishedView, { clock, endOfTurn });
-    const rest = page.cursor === undefined ? '' : `,"cursor":${JSON.stringify(page.cursor)}`;
-    return { status: 200, json: `{"messages":${messages}${rest}}` };
+    return answerOfJson({ messages, cursor: JSON.stringify(page.cursor) });
   }
 
   return [

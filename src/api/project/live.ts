@@ -8,7 +8,7 @@ import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { MethodSchema } from '../../protocol/options/config-options.ts';
-import { type Answer, arrayOf, refusal, type Sink } from '../answer.ts';
+import { type Answer, answerOfJson, arrayOf, refusal, type Sink } from '../answer.ts';
 import { liveEntryView } from '../messages/views.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -142,7 +142,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       except: [],
       count,
     });
-    return { status: 200, json: `{"entries":${await arrayOf(entries, liveEntryView, { clock, endOfTurn })}}` };
+    return answerOfJson({ entries: await arrayOf(entries, liveEntryView, { clock, endOfTurn }) });
   }
 
   return [

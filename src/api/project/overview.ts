@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
 import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/minute.ts';
-import { type Answer, answer, arrayOf } from '../answer.ts';
+import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
 import { cutTo } from '../messages/filters.ts';
 import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -179,8 +179,7 @@ export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
     const found = await engine.storeOf(projectId).minutes.listMinutes(page);
     const { items, cursor: next } = cutTo(found, MINUTES_MAX, ({ atMs }) => String(atMs));
     const minutes = await arrayOf(items, minuteView, { clock, endOfTurn });
-    const rest = next === undefined ? '' : `,"cursor":${JSON.stringify(next)}`;
-    return { status: 200, json: `{"bounds":${JSON.stringify(BOUNDS_MS)},"minutes":${minutes}${rest}}` };
+    return answerOfJson({ bounds: JSON.stringify(BOUNDS_MS), minutes, cursor: JSON.stringify(next) });
   }
 
   return [
