@@ -2,8 +2,9 @@
  * The shapes of answers (contract M 17, 18, 22). The interface document is made from them, and tests check every answer
  * against them.
  */
-import { type TProperties, Type } from '@sinclair/typebox';
+import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
+import type { QueueBlocker } from '../engine/lanes/lanes.ts';
 import { STANDINGS } from '../engine/lists/unfinished.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
@@ -31,11 +32,34 @@ export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
 
+/** An object on the wire. A member that is `undefined` is absent, since `JSON.stringify` drops it. */
+export type View = Record<string, unknown>;
+
+/** Of each member the schema, and how its value is read. */
+type Members<From extends readonly unknown[]> = Readonly<
+  Record<string, readonly [TSchema, (...from: From) => unknown]>
+>;
+
+/** What the document says of an object, and the view of it, whose members are in the same order. */
+export function shapeOf<From extends readonly unknown[]>() {
+  return <M extends Members<From>>(members: M, $id?: string) => {
+    const rows = Object.entries(members);
+    const schemas = Object.fromEntries(rows.map(([name, [schema]]) => [name, schema]));
+    const view = (...from: From): View => {
+      const object: View = {};
+      for (const [name, [, read]] of rows) object[name] = read(...from);
+      return object;
+    };
+    return { schema: exactly(schemas as { [Name in keyof M]: M[Name][0] }, $id), view };
+  };
+}
+
 function optionMembers(place: 'as' | 'inLogs'): TProperties {
   const members = SHOWN_OPTIONS.map(({ schema, ...shown }) => [shown[place], Type.Optional(schema)] as const);
   return Object.fromEntries(members.filter(([name]) => name !== undefined));
 }
 
+export const LabelsSchema = Type.Optional(Type.Array(Text, { minItems: 1 }));
 export const MessageIdSchema = Type.String({ pattern: '^msg_' });
 const attributes = {
   messageId: MessageIdSchema,
@@ -52,12 +76,17 @@ const attributes = {
   callerIP: Type.Optional(Text),
   callerIp: Type.Optional(Text),
   label: Type.Optional(Text),
-  labels: Type.Optional(Type.Array(Text, { minItems: 1 })),
+  labels: LabelsSchema,
   flowControlKey: Type.Optional(Text),
   parallelism: Type.Optional(Type.Integer({ minimum: 1 })),
   rate: Type.Optional(Type.Integer({ minimum: 1 })),
   period: Type.Optional(Type.Integer({ minimum: 1, description: 'seconds' })),
   ...optionMembers('as'),
+};
+
+const callbackHeaders = {
+  callbackHeader: Type.Optional(HeaderMapSchema),
+  failureCallbackHeader: Type.Optional(HeaderMapSchema),
 };
 
 export const message = {
@@ -66,8 +95,7 @@ export const message = {
   createdAt: Ms,
   body: Type.Optional(Text),
   bodyBase64: Type.Optional(Text),
-  callbackHeader: Type.Optional(HeaderMapSchema),
-  failureCallbackHeader: Type.Optional(HeaderMapSchema),
+  ...callbackHeaders,
 };
 
 const Reason = Type.Union([Type.Literal('lost'), Type.Literal('ended')], { description: 'of a checkpoint' });
@@ -85,7 +113,11 @@ export const CellName = Type.Optional(
   Type.String({ minLength: 1, description: 'where the project lives, if there are several cells' }),
 );
 
-const QueueBlockerSchema = Type.Optional(exactly({ messageId: Text, due: Ms }));
+/** The message that blocks a queue. */
+export const BLOCKER = shapeOf<[QueueBlocker]>()({
+  messageId: [Text, ({ messageId }) => messageId],
+  due: [Ms, ({ dueAtMs }) => dueAtMs],
+});
 
 export const ExplanationSchema = exactly(
   {
@@ -95,7 +127,7 @@ export const ExplanationSchema = exactly(
     dlqId: Type.Optional(Text),
     queueName: Type.Optional(Text),
     ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages of its queue that go before it' })),
-    blockedBy: QueueBlockerSchema,
+    blockedBy: Type.Optional(BLOCKER.schema),
     flowControlKey: Type.Optional(Text),
     cell: CellName,
   },
@@ -123,17 +155,15 @@ export const UnfinishedListSchema = exactly({
   cursor: Type.Optional(Text),
 });
 
-export const DeadMessageSchema = exactly(
-  {
-    ...message,
-    dlqId: Text,
-    responseStatus: Type.Integer({ minimum: 0 }),
-    responseHeader: Type.Optional(HeaderMapSchema),
-    responseBody: Type.Optional(Text),
-    responseBodyBase64: Type.Optional(Text),
-  },
-  'DeadMessage',
-);
+/** The last response of a dead message, or of the message that a run failed with. */
+export const lastResponse = {
+  responseStatus: Type.Integer({ minimum: 0 }),
+  responseHeader: Type.Optional(HeaderMapSchema),
+  responseBody: Type.Optional(Text),
+  responseBodyBase64: Type.Optional(Text),
+};
+
+export const DeadMessageSchema = exactly({ ...message, dlqId: Text, ...lastResponse }, 'DeadMessage');
 
 export const LogEntrySchema = exactly(
   {
@@ -173,18 +203,6 @@ const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
 export const ScheduleCreatedSchema = exactly({ scheduleId: Text }, 'ScheduleCreated');
 export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema, ScheduleCreatedSchema]);
 export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
-export const UrlGroupSchema = exactly(
-  {
-    name: Text,
-    createdAt: Ms,
-    updatedAt: Ms,
-    endpoints: Type.Array(exactly({ url: Text, name: Type.Optional(Text) }), { minItems: 1 }),
-    headers: Type.Optional(HeaderMapSchema),
-  },
-  'UrlGroup',
-);
-export const UrlGroupListSchema = Type.Array(UrlGroupSchema);
-
 const { messageId: _id, url: _url, maxRetries, topicName: _topic, endpointName: _endpoint, ...scheduled } = attributes;
 export const ScheduleSchema = exactly(
   {
@@ -197,8 +215,7 @@ export const ScheduleSchema = exactly(
     bodyBase64: Type.Optional(Text),
     retries: maxRetries,
     delay: Type.Optional(Type.Integer({ minimum: 0, description: 'seconds' })),
-    callbackHeader: Type.Optional(HeaderMapSchema),
-    failureCallbackHeader: Type.Optional(HeaderMapSchema),
+    ...callbackHeaders,
     catchUp: Type.Optional(Type.Union([Type.Literal('skip'), Type.Literal('one'), Type.Literal('all')])),
     overlap: Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('skip')])),
     isPaused: Type.Boolean(),
@@ -225,19 +242,6 @@ export const GroupHeadersSchema = Type.Object({
   headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])),
 });
 
-export const QueueSchema = exactly(
-  {
-    name: Text,
-    createdAt: Ms,
-    updatedAt: Ms,
-    parallelism: AtLeastOne,
-    paused: Type.Boolean(),
-    lag: Type.Integer({ minimum: 0, description: 'messages that are not finished, running ones included' }),
-    blockedBy: QueueBlockerSchema,
-  },
-  'Queue',
-);
-export const QueueListSchema = Type.Array(QueueSchema);
 /** The body for creating or updating a queue. */
 export const QueueSettingsSchema = Type.Object({
   queueName: Name,
@@ -245,52 +249,10 @@ export const QueueSettingsSchema = Type.Object({
   paused: Type.Optional(Type.Boolean({ description: 'false without it' })),
 });
 
-const Limit = Type.Integer({ minimum: 0, description: '0: not limited' });
+export const Limit = Type.Integer({ minimum: 0, description: '0: not limited' });
 export const Count = Type.Integer({ minimum: 0 });
-export const FlowKeySchema = exactly(
-  {
-    flowControlKey: Text,
-    waitListSize: Count,
-    parallelismMax: Limit,
-    parallelismCount: Count,
-    rateMax: Limit,
-    rateCount: Count,
-    ratePeriod: Type.Integer({ minimum: 0, description: 'seconds; 0 without a rate' }),
-    ratePeriodStart: Type.Integer({ minimum: 0, description: 'Unix time in seconds; 0 before the first period' }),
-    isPaused: Type.Boolean(),
-    isPinnedParallelism: Type.Boolean(),
-    isPinnedRate: Type.Boolean(),
-  },
-  'FlowControlKey',
-);
-export const FlowKeyListSchema = exactly({ flowControls: Type.Array(FlowKeySchema), cursor: Type.Optional(Text) });
 export const GlobalParallelismSchema = exactly({ parallelismMax: Limit, parallelismCount: Count }, 'GlobalParallelism');
 
-const Seconds = Type.Integer({ minimum: 0, description: 'Unix time in seconds' });
-const RunId = Type.String({ minLength: 1, description: 'id of a workflow run' });
-const WaiterSchema = exactly(
-  {
-    url: Text,
-    headers: HeaderMapSchema,
-    deadline: Seconds,
-    timeoutUrl: Text,
-    timeoutBody: Type.Optional(Type.String({ minLength: 1, description: 'base64' })),
-    timeoutHeaders: HeaderMapSchema,
-  },
-  'Waiter',
-);
-export const WaiterListSchema = Type.Array(WaiterSchema);
-/** Without a waiter the notification was saved for the next wait of the run (contract W 14.7). */
-export const NotifiedSchema = exactly(
-  {
-    waiter: Type.Optional(WaiterSchema),
-    messageId: Type.Optional(attributes.messageId),
-    workflowRunId: RunId,
-    workflowCreatedAt: Ms,
-  },
-  'Notified',
-);
-export const NotifiedListSchema = Type.Array(NotifiedSchema);
 export const WaitingSchema = exactly(
   { messageId: attributes.messageId, deduplicated: Type.Optional(Type.Literal(true)) },
   'Waiting',
@@ -318,7 +280,7 @@ export const LogsSchema = exactly({
 });
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
 
-const TokenScopeSchema = Type.Union(
+export const TokenScopeSchema = Type.Union(
   TOKEN_SCOPES.map((scope) => Type.Literal(scope)),
   { $id: 'TokenScope' },
 );
@@ -351,23 +313,9 @@ export const SessionSchema = exactly(
   },
   'Session',
 );
-const TokenNameSchema = Type.String({ minLength: 1, maxLength: 100, description: 'printable characters' });
+export const TokenNameSchema = Type.String({ minLength: 1, maxLength: 100, description: 'printable characters' });
 /** What a request for a new token holds. */
 export const NewTokenSchema = Type.Object({ name: Type.Optional(TokenNameSchema), scope: TokenScopeSchema });
-const token = {
-  tokenId: Type.String({ pattern: '^tok_[0-9a-f]{16}$' }),
-  name: Type.Optional(TokenNameSchema),
-  scope: TokenScopeSchema,
-  createdAt: Ms,
-  lastUsedAt: Type.Optional(Type.Integer({ ...Ms, description: 'Unix time in milliseconds, exact to about an hour' })),
-  isOwn: Type.Boolean({ description: 'whether it is the token of this request' }),
-};
-export const TokenListSchema = exactly({ tokens: Type.Array(exactly(token, 'Token')) }, 'TokenList');
-export const CreatedTokenSchema = exactly(
-  { ...token, token: Type.String({ minLength: 1, description: 'the token itself, which is shown only now' }) },
-  'CreatedToken',
-);
-
 /** `away`: cells that do not read and save, if there are some; `reasons`: why, by the name of the cell. */
 export const HealthSchema = exactly(
   { status: Text, away: Type.Optional(Type.Array(Text)), reasons: Type.Optional(Type.Record(Type.String(), Text)) },

@@ -1,7 +1,7 @@
 /** Flow control over the whole interface, on simulated time (contract M 16, 22.30 to 22.36). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FlowKeySchema } from '../../src/api/schemas.ts';
+import { FLOW_KEY } from '../../src/api/lanes/flow-control.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { type Json, LIMITS, OTHER_TOKEN } from './support/world.ts';
 
@@ -139,7 +139,7 @@ describe('a key', () => {
         isPinnedRate: false,
       },
     ]);
-    expect(Value.Check(FlowKeySchema, json)).toBe(true);
+    expect(Value.Check(FLOW_KEY.schema, json)).toBe(true);
     await pass(120);
     expect(await keyOf('k')).toMatchObject({ waitListSize: 0, parallelismCount: 0, rateCount: 0 });
   });

@@ -1,7 +1,7 @@
 /** The logs of runs over HTTP, over the real engine and store (contract W 17.3, 18, 19.5). The tests are the client library. */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RunEventsSchema, RunExplanationSchema, RunListSchema } from '../../src/api/runs/run-schemas.ts';
+import { RunEventsSchema, RunExplanationSchema, RunListSchema } from '../../src/api/runs/run-log-views.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import type { Json } from './support/world.ts';
 

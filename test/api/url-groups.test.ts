@@ -1,6 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { UrlGroupSchema } from '../../src/api/schemas.ts';
+import { URL_GROUP } from '../../src/api/publishing/url-groups.ts';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
@@ -34,7 +34,7 @@ describe('endpoints of a URL group', () => {
       200,
       { name: 'g', createdAt: expect.any(Number), updatedAt: json.createdAt, endpoints: [A, B] },
     ]);
-    expect(Value.Check(UrlGroupSchema, json)).toBe(true);
+    expect(Value.Check(URL_GROUP.schema, json)).toBe(true);
   });
 
   it('are no more than the quotas allow, which refuse growth only (contract M 20.1)', async () => {

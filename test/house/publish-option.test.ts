@@ -11,8 +11,7 @@ const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 const STEPS = stepsOf('A publish option');
 
 const EFFECTS = [
-  'src/api/runs/run-schemas.ts', // the log of a run shows it together with its default
-  'src/api/runs/run-log-views.ts',
+  'src/api/runs/run-log-views.ts', // the log of a run shows it together with its default
   'src/delivery/workflow-head.ts', // the library of a workflow is told of it
   'src/engine/messages/decide.ts', // a retry waits for it
 ];

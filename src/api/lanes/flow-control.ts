@@ -1,4 +1,5 @@
 /** Flow-control keys: their state, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
+import { Type } from '@sinclair/typebox';
 import type { FlowKey, FlowPin } from '../../engine/lanes/lanes.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../../protocol/names.ts';
@@ -17,7 +18,7 @@ import {
   text,
 } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from '../schemas.ts';
+import { Count, exactly, GlobalParallelismSchema, Limit, shapeOf, Text } from '../schemas.ts';
 
 const LIST_QUERY = [
   text('search', 'Part of the name of the keys, in the same letter case.'),
@@ -39,20 +40,46 @@ const UNPIN_QUERY = [
   flagInAnyCase('rate', 'Whether messages may set the rate and its period again.'),
 ];
 
+/** All eleven members are always there; 0 where there is no limit, or no period has begun. */
+export const FLOW_KEY = shapeOf<[FlowKey]>()(
+  {
+    flowControlKey: [Text, ({ key }) => key],
+    waitListSize: [Count, ({ waitListSize }) => waitListSize],
+    parallelismMax: [Limit, ({ parallelism }) => parallelism ?? 0],
+    parallelismCount: [Count, ({ inFlight }) => inFlight],
+    rateMax: [Limit, ({ rate }) => rate ?? 0],
+    rateCount: [Count, ({ rateCount }) => rateCount],
+    ratePeriod: [
+      Type.Integer({ minimum: 0, description: 'seconds; 0 without a rate' }),
+      ({ rate, periodS }) => (rate === undefined ? 0 : periodS),
+    ],
+    // This is the only time of the interface in seconds (contract M 3.1).
+    ratePeriodStart: [
+      Type.Integer({ minimum: 0, description: 'Unix time in seconds; 0 before the first period' }),
+      ({ periodStartedAtMs = 0 }) => Math.floor(periodStartedAtMs / 1000),
+    ],
+    isPaused: [Type.Boolean(), ({ isPaused }) => isPaused],
+    isPinnedParallelism: [Type.Boolean(), ({ isParallelismPinned }) => isParallelismPinned],
+    isPinnedRate: [Type.Boolean(), ({ isRatePinned }) => isRatePinned],
+  },
+  'FlowControlKey',
+);
+const FlowKeyListSchema = exactly({ flowControls: Type.Array(FLOW_KEY.schema), cursor: Type.Optional(Text) });
+
 export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
     const { items, cursor: next } = cutTo(found, count, ({ key }) => cursorAfter(key));
-    return answer(200, { flowControls: items.map(flowKeyView), cursor: next });
+    return answer(200, { flowControls: items.map(FLOW_KEY.view), cursor: next });
   }
 
   async function get({ projectId, id: key }: Call): Promise<Answer> {
     checkKey(key);
     const found = await storeOf(projectId).keys.findKey({ key });
     if (!found) throw new ApiError('not_found', `flow control key ${key} not found`);
-    return answer(200, flowKeyView(found));
+    return answer(200, FLOW_KEY.view(found));
   }
 
   async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<Answer> {
@@ -101,7 +128,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
       ...row('read', 'GET', keyPath, 'getFlowControlKey'),
       summary: 'Reads one flow-control key.',
       ...named,
-      answers: { 200: FlowKeySchema },
+      answers: { 200: FLOW_KEY.schema },
       handle: get,
     },
     {
@@ -150,25 +177,6 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
       handle: globalParallelism,
     },
   ];
-}
-
-/** All eleven members are always there; 0 where there is no limit, or no period has begun. */
-function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...state }: FlowKey) {
-  const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = state;
-  return {
-    flowControlKey: key,
-    waitListSize,
-    parallelismMax: parallelism ?? 0,
-    parallelismCount: inFlight,
-    rateMax: rate ?? 0,
-    rateCount,
-    ratePeriod: rate === undefined ? 0 : periodS,
-    // This is the only time of the interface in seconds (contract M 3.1).
-    ratePeriodStart: Math.floor(periodStartedAtMs / 1000),
-    isPaused,
-    isPinnedParallelism: isParallelismPinned,
-    isPinnedRate: isRatePinned,
-  };
 }
 
 function checkKey(key: string): void {

@@ -1,4 +1,5 @@
 /** Queues: create, change, read, pause and delete them (contract M 14, 22.7 to 22.12). */
+import { Type } from '@sinclair/typebox';
 import type { Queue } from '../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
@@ -6,11 +7,10 @@ import { objectOf } from '../../protocol/json-objects.ts';
 import { checkName, checkNewName } from '../../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
-import { blockerView } from '../messages/views.ts';
 import { readJson } from '../requests/json-body.ts';
 import { amount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { QueueListSchema, QueueSchema, QueueSettingsSchema } from '../schemas.ts';
+import { AtLeastOne, BLOCKER, Ms, QueueSettingsSchema, shapeOf, Text } from '../schemas.ts';
 
 const PARALLELISM_DEFAULT = 1;
 
@@ -22,6 +22,23 @@ const LIST_QUERY = [
   text('after', 'Only queues whose names come after this one.'),
   amount('count', 'How many at most; without it, all.'),
 ];
+
+/** The first six members are always there: clients require them. The last is our own addition. */
+const QUEUE = shapeOf<[Queue]>()(
+  {
+    name: [Text, ({ name }) => name],
+    createdAt: [Ms, ({ createdAtMs }) => createdAtMs],
+    updatedAt: [Ms, ({ updatedAtMs }) => updatedAtMs],
+    parallelism: [AtLeastOne, ({ parallelism }) => parallelism],
+    paused: [Type.Boolean(), ({ isPaused }) => isPaused],
+    lag: [
+      Type.Integer({ minimum: 0, description: 'messages that are not finished, running ones included' }),
+      ({ lag }) => lag,
+    ],
+    blockedBy: [Type.Optional(BLOCKER.schema), ({ blockedBy }) => blockedBy && BLOCKER.view(blockedBy)],
+  },
+  'Queue',
+);
 
 interface QueueSettings {
   name: string;
@@ -54,14 +71,14 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
 
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const page = readQuery(rawQuery, LIST_QUERY);
-    return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(queueView));
+    return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(QUEUE.view));
   }
 
   async function get({ projectId, id: name }: Call): Promise<Answer> {
     checkName('queue name', name);
     const queue = await storeOf(projectId).queues.findQueue({ name });
     if (!queue) throw notFound(name);
-    return answer(200, queueView(queue));
+    return answer(200, QUEUE.view(queue));
   }
 
   async function drop({ projectId, id: name }: Call): Promise<Answer> {
@@ -90,14 +107,14 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
       ...row('read', 'GET', '/v2/queues', 'listQueues'),
       summary: 'Lists the queues by name.',
       takes: { query: LIST_QUERY },
-      answers: { 200: QueueListSchema },
+      answers: { 200: Type.Array(QUEUE.schema) },
       handle: list,
     },
     {
       ...named,
       ...row('read', 'GET', queuePath, 'getQueue'),
       summary: 'Reads one queue.',
-      answers: { 200: QueueSchema },
+      answers: { 200: QUEUE.schema },
       handle: get,
     },
     {
@@ -119,12 +136,6 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
       handle: (call) => setPaused(call, false),
     },
   ];
-}
-
-/** The first six members are always there: clients require them. The last is our own addition. */
-function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag, blockedBy }: Queue) {
-  const queue = { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
-  return { ...queue, blockedBy: blockerView(blockedBy) };
 }
 
 /** An update replaces both settings, so what is absent or null takes its default. Throws 400. */

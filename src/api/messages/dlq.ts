@@ -18,10 +18,17 @@ import { invalidParameter, type Parameter, parameter, readQuery, singleValue } f
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { deadRunFilters } from '../runs/run-filters.ts';
 import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from '../runs/run-schemas.ts';
-import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from '../schemas.ts';
+import {
+  DeadListSchema,
+  DeadMessageSchema,
+  DeletedSchema,
+  RetriedManySchema,
+  RetriedSchema,
+  type View,
+} from '../schemas.ts';
 import { type Amount, type Filters, messageFilters, readSelection } from './filters.ts';
 import { readRetryOverride, readRunOverride } from './retry-override.ts';
-import { deadMessageView, deadRunView, type View } from './views.ts';
+import { deadMessageView, deadRunView } from './views.ts';
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
 /** Each started run may take over a long journal from the failed one. */

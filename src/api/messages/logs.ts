@@ -6,8 +6,14 @@ import { PAGE_BODY_BYTES_MAX } from '../limits.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from '../runs/run-filters.ts';
-import { runEventView, runExplanationView, runLogView } from '../runs/run-log-views.ts';
-import { RunEventsSchema, RunExplanationSchema, RunListSchema } from '../runs/run-schemas.ts';
+import {
+  RunEventsSchema,
+  RunExplanationSchema,
+  RunListSchema,
+  runEventView,
+  runExplanationView,
+  runLogView,
+} from '../runs/run-log-views.ts';
 import { EventsSchema, LogsSchema } from '../schemas.ts';
 import { messageFilters, readSelection } from './filters.ts';
 import { logEntryView } from './views.ts';

@@ -1,17 +1,15 @@
 /**
- * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). Unset
- * members are absent, since `JSON.stringify` drops `undefined`. Where clients read different spellings of one field,
- * both are present and equal.
+ * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). Where clients read
+ * different spellings of one field, both are present and equal. The schemas of these objects are apart, in `schemas.ts`, since the
+ * interface document has their members in another order.
  */
-import type { QueueBlocker } from '../../engine/lanes/lanes.ts';
 import type { ExplainedMessage, Explanation } from '../../engine/messages/explain.ts';
-import type { FailureCallbackState, LogDetail, Message } from '../../engine/model.ts';
+import type { DeadLetter, FailureCallbackState, LogDetail, Message } from '../../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../../engine/runs/dead/dead-run-store.ts';
 import type { TriggeredState } from '../../engine/schedules/schedules.ts';
 import type { ScheduleView } from '../../engine/schedules/store.ts';
-import type { DeadMessage, LiveEntry, LogEntry } from '../../engine/stores.ts';
+import type { DeadMessage, LogEntry } from '../../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../../protocol/bodies.ts';
-import { encodeCursor } from '../../protocol/cursor.ts';
 import { SHOWN_OPTIONS } from '../../protocol/options/config-options.ts';
 import type {
   CallbackSettings,
@@ -22,13 +20,11 @@ import type {
 } from '../../protocol/options/settings.ts';
 import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
-
-export type View = Record<string, unknown>;
+import { BLOCKER, type View } from '../schemas.ts';
 
 /** The object of contract M 22.4. */
 export function messageView(message: Message): View {
   const { settings } = message;
-  const callbacks = callbackHeaderMaps(settings);
   return {
     messageId: message.id,
     ...destinationView(message),
@@ -38,10 +34,7 @@ export function messageView(message: Message): View {
     maxRetries: settings.maxRetries,
     notBefore: message.notBeforeMs,
     createdAt: message.createdAtMs,
-    callback: settings.callback && shownUrl(settings.callback.url),
-    callbackHeader: callbacks.callback,
-    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
-    failureCallbackHeader: callbacks.failureCallback,
+    ...callbacksView(settings),
     queueName: settings.queueName,
     scheduleId: settings.scheduleId,
     ...callerIpView(message),
@@ -54,13 +47,8 @@ export function messageView(message: Message): View {
 /** Our own addition: why a message waits, in one sentence and in fields. */
 export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
   const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId } = fields;
-  const lane = { queueName, ahead, blockedBy: blockerView(blockedBy), flowControlKey };
+  const lane = { queueName, ahead, blockedBy: blockedBy && BLOCKER.view(blockedBy), flowControlKey };
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
-}
-
-/** Our own addition: the message that blocks a queue. */
-export function blockerView(blocker: QueueBlocker | undefined): View | undefined {
-  return blocker && { messageId: blocker.messageId, due: blocker.dueAtMs };
 }
 
 /** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */
@@ -70,13 +58,7 @@ export function unfinishedView({ message, standing, bodyBytes, explanation }: Ex
 
 /** The message's object and the result of its last attempt. */
 export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
-  return {
-    ...messageView(message),
-    dlqId,
-    responseStatus: deadLetter.responseStatus,
-    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader)),
-    ...responseBodyView(deadLetter.responseBody, undefined),
-  };
+  return { ...messageView(message), dlqId, ...lastResponseView(deadLetter) };
 }
 
 /** `none` is shown as nothing. */
@@ -106,9 +88,7 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
     workflowRunId: run.id,
     workflowUrl: shownUrl(run.url),
     workflowCreatedAt: run.createdAtMs,
-    responseStatus: deadLetter.responseStatus,
-    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader, redact)),
-    ...responseBodyView(deadLetter.responseBody, redact),
+    ...lastResponseView(deadLetter, redact),
     failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
     failureFunctionState: state,
   };
@@ -124,6 +104,14 @@ function failureCallbackInfo(state: string, answered: FailureCallback['answer'],
   };
 }
 
+function lastResponseView({ responseStatus, responseHeader, responseBody }: DeadLetter, redact?: Redaction): View {
+  return {
+    responseStatus,
+    responseHeader: responseHeader && nonEmpty(shownHeaderMap(responseHeader, redact)),
+    ...responseBodyView(responseBody, redact),
+  };
+}
+
 /** The answer of a step or of a failure function belongs to the run, and is redacted like the run (contract W 16.3). */
 function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
   if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
@@ -135,7 +123,6 @@ function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View
 /** One state change with a copy of the message's attributes. */
 export function logEntryView({ atMs, state, message, detail, responseStatus }: LogEntry): View {
   const { settings } = message;
-  const callbacks = callbackHeaderMaps(settings);
   return {
     time: atMs,
     messageId: message.id,
@@ -149,38 +136,12 @@ export function logEntryView({ atMs, state, message, detail, responseStatus }: L
     ...detailView(detail),
     scheduleId: settings.scheduleId,
     queueName: settings.queueName,
-    callback: settings.callback && shownUrl(settings.callback.url),
-    callbackHeaders: callbacks.callback,
-    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
-    failureCallbackHeaders: callbacks.failureCallback,
+    ...callbacksView(settings, 's'),
     ...optionsView(settings),
     ...optionsView(settings, 'inLogs'),
     ...labelView(settings),
     ...flowControlView(settings.flowControl),
     ...callerIpView(message),
-  };
-}
-
-/** A state change without bodies and headers, so that nothing of it is ever redacted. */
-export function liveEntryView(entry: LiveEntry): View {
-  const { timeMs, n, messageId, state, url, method, topicName, queueName, scheduleId, flowControlKey } = entry;
-  const { labels, runId, error, nextDeliveryTimeMs, responseStatus } = entry;
-  return {
-    id: encodeCursor(timeMs, n),
-    time: timeMs,
-    messageId,
-    state,
-    url: shownUrl(url),
-    method,
-    topicName,
-    queueName,
-    scheduleId,
-    flowControlKey,
-    ...labelView({ labels }),
-    workflowRunId: runId,
-    error,
-    nextDeliveryTime: nextDeliveryTimeMs,
-    responseStatus,
   };
 }
 
@@ -194,7 +155,6 @@ const SCHEDULE_STATES: Record<TriggeredState, string> = {
 export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
   const { id, createdAtMs, plan, state } = schedule;
   const { settings, destination } = plan;
-  const callbacks = callbackHeaderMaps(settings);
   const lastStates = Object.fromEntries(
     lastMessages.map(({ messageId, state }) => [messageId, SCHEDULE_STATES[state]]),
   );
@@ -208,10 +168,7 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     ...bodyView(plan),
     retries: settings.maxRetries,
     delay: plan.delayMs === undefined ? undefined : Math.ceil(plan.delayMs / 1000),
-    callback: settings.callback && shownUrl(settings.callback.url),
-    callbackHeader: callbacks.callback,
-    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
-    failureCallbackHeader: callbacks.failureCallback,
+    ...callbacksView(settings),
     queueName: settings.queueName,
     ...callerIpView(plan),
     ...labelView(settings),
@@ -244,12 +201,17 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
   return nonEmpty(shownHeaderMap(header, settings.redact));
 }
 
-/** Header redaction also applies to the callbacks' headers (contract M 19.3), besides the callback's own redaction. */
-function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
+/**
+ * In log entries the names of the headers end in an `s`. Header redaction also applies to the headers of callbacks
+ * (contract M 19.3), besides the redaction of the callback.
+ */
+function callbacksView(settings: MessageSettings, ending: '' | 's' = ''): View {
   const { callback, failureCallback } = settings;
   return {
-    callback: callback && callbackHeaderView(callback, settings),
-    failureCallback: failureCallback && callbackHeaderView(failureCallback, settings),
+    callback: callback && shownUrl(callback.url),
+    [`callbackHeader${ending}`]: callback && callbackHeaderView(callback, settings),
+    failureCallback: failureCallback && shownUrl(failureCallback.url),
+    [`failureCallbackHeader${ending}`]: failureCallback && callbackHeaderView(failureCallback, settings),
   };
 }
 

@@ -8,34 +8,38 @@ import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { MethodSchema } from '../../protocol/options/config-options.ts';
+import { shownUrl } from '../../protocol/urls/shown-url.ts';
 import { type Answer, answerOfJson, arrayOf, refusal, type Sink } from '../answer.ts';
-import { liveEntryView } from '../messages/views.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { AtLeastOne, exactly, MessageIdSchema, Ms, Text } from '../schemas.ts';
+import { AtLeastOne, exactly, LabelsSchema, MessageIdSchema, Ms, shapeOf, Text } from '../schemas.ts';
 
-const LiveEntrySchema = exactly(
+/** A state change without bodies and headers, so that nothing of it is ever redacted. */
+const LIVE_ENTRY = shapeOf<[LiveEntry]>()(
   {
-    id: Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
-    time: Ms,
-    messageId: MessageIdSchema,
-    state: Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))),
-    url: Text,
-    method: MethodSchema,
-    topicName: Type.Optional(Text),
-    queueName: Type.Optional(Text),
-    scheduleId: Type.Optional(Text),
-    flowControlKey: Type.Optional(Text),
-    label: Type.Optional(Text),
-    labels: Type.Optional(Type.Array(Text, { minItems: 1 })),
-    workflowRunId: Type.Optional(Text),
-    error: Type.Optional(Text),
-    nextDeliveryTime: Type.Optional(Ms),
-    responseStatus: Type.Optional(Type.Integer()),
+    id: [
+      Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
+      ({ timeMs, n }) => encodeCursor(timeMs, n),
+    ],
+    time: [Ms, ({ timeMs }) => timeMs],
+    messageId: [MessageIdSchema, ({ messageId }) => messageId],
+    state: [Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))), ({ state }) => state],
+    url: [Text, ({ url }) => shownUrl(url)],
+    method: [MethodSchema, ({ method }) => method],
+    topicName: [Type.Optional(Text), ({ topicName }) => topicName],
+    queueName: [Type.Optional(Text), ({ queueName }) => queueName],
+    scheduleId: [Type.Optional(Text), ({ scheduleId }) => scheduleId],
+    flowControlKey: [Type.Optional(Text), ({ flowControlKey }) => flowControlKey],
+    label: [Type.Optional(Text), ({ labels }) => labels?.[0]],
+    labels: [LabelsSchema, ({ labels }) => (labels?.length ? labels : undefined)],
+    workflowRunId: [Type.Optional(Text), ({ runId }) => runId],
+    error: [Type.Optional(Text), ({ error }) => error],
+    nextDeliveryTime: [Type.Optional(Ms), ({ nextDeliveryTimeMs }) => nextDeliveryTimeMs],
+    responseStatus: [Type.Optional(Type.Integer()), ({ responseStatus }) => responseStatus],
   },
   'LiveEntry',
 );
-const LiveEntriesSchema = exactly({ entries: Type.Array(LiveEntrySchema) });
+const LiveEntriesSchema = exactly({ entries: Type.Array(LIVE_ENTRY.schema) });
 const LiveOpenSchema = exactly({}, 'LiveOpen');
 const LiveLostSchema = exactly({ count: AtLeastOne }, 'LiveLost');
 const LiveEndSchema = exactly(
@@ -46,7 +50,7 @@ const LiveEndSchema = exactly(
 );
 const LiveSchema = Type.String({
   contentMediaType: 'text/event-stream',
-  contentSchema: Type.Union([LiveOpenSchema, LiveEntrySchema, LiveLostSchema, LiveEndSchema]),
+  contentSchema: Type.Union([LiveOpenSchema, LIVE_ENTRY.schema, LiveLostSchema, LiveEndSchema]),
   description: [
     'Server-sent events, each with JSON as its data: `open` (LiveOpen) when everything from now on is shown, `entry` (LiveEntry),',
     '`lost` (LiveLost) when the client was too slow for that many entries, and `end` (LiveEnd). The `id` of an event is a cursor.',
@@ -142,7 +146,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       except: [],
       count,
     });
-    return answerOfJson({ entries: await arrayOf(entries, liveEntryView, { clock, endOfTurn }) });
+    return answerOfJson({ entries: await arrayOf(entries, LIVE_ENTRY.view, { clock, endOfTurn }) });
   }
 
   return [
@@ -244,7 +248,7 @@ function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {
   let text = '';
   let count = 0;
   for (const [index, entry] of entries.entries()) {
-    text += event('entry', liveEntryView(entry), entry);
+    text += event('entry', LIVE_ENTRY.view(entry), entry);
     count += 1;
     if (text.length < PIECE_LENGTH && index < entries.length - 1) continue;
     pieces.push({ count, bytes: new TextEncoder().encode(text) });

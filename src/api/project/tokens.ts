@@ -1,4 +1,5 @@
 /** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
+import { Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES, type Token, type TokenScope } from '../../engine/accounts/store.ts';
 import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
@@ -8,9 +9,36 @@ import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { CreatedTokenSchema, NewTokenSchema, SessionSchema, TokenListSchema } from '../schemas.ts';
+import { exactly, Ms, NewTokenSchema, SessionSchema, shapeOf, TokenNameSchema, TokenScopeSchema } from '../schemas.ts';
 
 const PATH = '/v2/waypost/tokens';
+
+/** A token, as the request with the token `ownHash` sees it. */
+const TOKEN = shapeOf<[token: Token, ownHash: string]>()(
+  {
+    tokenId: [Type.String({ pattern: '^tok_[0-9a-f]{16}$' }), ({ tokenHash }) => tokenIdOf(tokenHash)],
+    name: [Type.Optional(TokenNameSchema), ({ name }) => name],
+    scope: [TokenScopeSchema, ({ scope }) => scope],
+    createdAt: [Ms, ({ createdAtMs }) => createdAtMs],
+    lastUsedAt: [
+      Type.Optional(Type.Integer({ ...Ms, description: 'Unix time in milliseconds, exact to about an hour' })),
+      ({ lastUsedAtMs }) => lastUsedAtMs,
+    ],
+    isOwn: [
+      Type.Boolean({ description: 'whether it is the token of this request' }),
+      ({ tokenHash }, ownHash) => tokenHash === ownHash,
+    ],
+  },
+  'Token',
+);
+const TokenListSchema = exactly({ tokens: Type.Array(TOKEN.schema) }, 'TokenList');
+const CreatedTokenSchema = exactly(
+  {
+    ...TOKEN.schema.properties,
+    token: Type.String({ minLength: 1, description: 'the token itself, which is shown only now' }),
+  },
+  'CreatedToken',
+);
 
 export function tokenRoutes({ tokens }: Services): Route[] {
   return tokens ? routesOver(tokens) : [];
@@ -19,14 +47,13 @@ export function tokenRoutes({ tokens }: Services): Route[] {
 function routesOver(tokens: ProjectTokens): Route[] {
   async function list({ projectId, tokenHash }: Call): Promise<Answer> {
     const found = await tokens.list(projectId);
-    return answer(200, { tokens: found.map((token) => view(token, tokenHash)) });
+    return answer(200, { tokens: found.map((token) => TOKEN.view(token, tokenHash)) });
   }
 
   async function make({ projectId, tokenHash: by, body }: Call): Promise<Answer> {
     const wanted = wantedBy(await readJson(body, SMALL_JSON_LIMIT));
     const { token, secret } = await tokens.make({ projectId, by, ...wanted });
-    const { tokenId, ...rest } = view(token, by);
-    return { ...answer(201, { token: secret, tokenId, ...rest }), headers: { 'cache-control': 'no-store' } };
+    return { ...answer(201, { token: secret, ...TOKEN.view(token, by) }), headers: { 'cache-control': 'no-store' } };
   }
 
   async function revoke({ projectId, tokenHash: by, id: tokenId }: Call): Promise<Answer> {
@@ -61,17 +88,6 @@ function routesOver(tokens: ProjectTokens): Route[] {
       handle: revoke,
     },
   ];
-}
-
-function view({ tokenHash, name, scope, createdAtMs, lastUsedAtMs }: Token, own: string) {
-  return {
-    tokenId: tokenIdOf(tokenHash),
-    name,
-    scope,
-    createdAt: createdAtMs,
-    lastUsedAt: lastUsedAtMs,
-    isOwn: tokenHash === own,
-  };
 }
 
 /** Throws 400. */

@@ -1,5 +1,5 @@
 /** URL groups: their endpoints and their default headers (contract M 13, 22.18 to 22.23). */
-
+import { Type } from '@sinclair/typebox';
 import type { Endpoint, EndpointSelector, UrlGroup } from '../../engine/messages/url-groups.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import { invalidBody, invalidHeader, quotaExceeded } from '../../protocol/errors.ts';
@@ -17,7 +17,7 @@ import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from '.
 import { readJson } from '../requests/json-body.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { refuseRun } from '../runs/run-publish.ts';
-import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from '../schemas.ts';
+import { EndpointsSchema, exactly, GroupHeadersSchema, HeaderMapSchema, Ms, shapeOf, Text } from '../schemas.ts';
 import { PUBLISH_HEADERS } from './config-headers.ts';
 import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { type Ignored, KnownHeaders } from './ignored.ts';
@@ -26,6 +26,20 @@ import { refuseCron } from './schedule-creation.ts';
 const ENDPOINT_NAME_LENGTH_MAX = 255;
 
 const DEFAULTS = new KnownHeaders(PUBLISH_HEADERS);
+
+export const URL_GROUP = shapeOf<[UrlGroup]>()(
+  {
+    name: [Text, ({ name }) => name],
+    createdAt: [Ms, ({ createdAtMs }) => createdAtMs],
+    updatedAt: [Ms, ({ updatedAtMs }) => updatedAtMs],
+    endpoints: [
+      Type.Array(exactly({ url: Text, name: Type.Optional(Text) }), { minItems: 1 }),
+      ({ endpoints }) => endpoints.map((endpoint) => ({ ...endpoint, url: shownUrl(endpoint.url) })),
+    ],
+    headers: [Type.Optional(HeaderMapSchema), ({ headers }) => headers && redactDefaults(headers)],
+  },
+  'UrlGroup',
+);
 
 export function urlGroupRoutes(services: Services): Route[] {
   const {
@@ -88,14 +102,14 @@ export function urlGroupRoutes(services: Services): Route[] {
   }
 
   async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await storeOf(projectId).urlGroups.listUrlGroups()).map(groupView));
+    return answer(200, (await storeOf(projectId).urlGroups.listUrlGroups()).map(URL_GROUP.view));
   }
 
   async function get({ projectId, id: name }: Call): Promise<Answer> {
     checkName('topic name', name);
     const group = await storeOf(projectId).urlGroups.findUrlGroup({ name });
     if (!group) throw groupNotFound(name);
-    return answer(200, groupView(group));
+    return answer(200, URL_GROUP.view(group));
   }
 
   async function drop({ projectId, id: name }: Call): Promise<Answer> {
@@ -136,23 +150,17 @@ export function urlGroupRoutes(services: Services): Route[] {
       ...row('read', 'GET', groupPath, 'getUrlGroup'),
       isLong: true,
       summary: 'Reads one URL group.',
-      answers: { 200: UrlGroupSchema },
+      answers: { 200: URL_GROUP.schema },
       handle: get,
     },
     {
       ...row('read', 'GET', '/v2/topics', 'listUrlGroups'),
       isLong: true,
       summary: 'Lists the URL groups by name.',
-      answers: { 200: UrlGroupListSchema },
+      answers: { 200: Type.Array(URL_GROUP.schema) },
       handle: list,
     },
   ];
-}
-
-function groupView({ name, createdAtMs, updatedAtMs, endpoints, headers }: UrlGroup) {
-  const shownHeaders = headers && redactDefaults(headers);
-  const shownEndpoints = endpoints.map((endpoint) => ({ ...endpoint, url: shownUrl(endpoint.url) }));
-  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints: shownEndpoints, headers: shownHeaders };
 }
 
 /** The elements of `endpoints`, each with a URL, a name or both. Throws `invalid_body` (400). */

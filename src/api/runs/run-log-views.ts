@@ -1,23 +1,35 @@
-/**
- * How runs, their steps and events look on the wire (contract W 18, 20). Unset members are absent, since
- * `JSON.stringify` drops `undefined`. Redacted content of a run is never shown (contract W 16.3).
- */
+/** How runs, their steps and events look on the wire (contract W 18, 20). Redacted content of a run is never shown (contract W 16.3). */
 import { STATUS_CODES } from 'node:http';
+import { Type } from '@sinclair/typebox';
 import { answeredWith } from '../../engine/messages/decide.ts';
-import type { LogDetail } from '../../engine/model.ts';
+import { UNFINISHED_REASONS } from '../../engine/messages/explain.ts';
+import { LOG_STATES, type LogDetail, RUN_LOG_STATES } from '../../engine/model.ts';
 import type { RunExplanation } from '../../engine/runs/logs/explain.ts';
 import type { RunEvent } from '../../engine/runs/logs/log-store.ts';
 import { bodyText } from '../../protocol/bodies.ts';
-import type { HeaderMap, Redaction } from '../../protocol/options/settings.ts';
+import type { AttemptSettings, HeaderMap, Redaction } from '../../protocol/options/settings.ts';
 import { isSuccess } from '../../protocol/options/success.ts';
 import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
-import type { Answered, Failure, FailureFunction } from '../../workflow/history.ts';
+import type { Answered, Failure, FailureFunction, KnownRun } from '../../workflow/history.ts';
 import type { RunLink } from '../../workflow/model.ts';
 import type { StepRecord } from '../../workflow/records.ts';
 import type { NextStep, RunLog } from '../../workflow/run-log.ts';
-import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitInfo } from '../../workflow/step-info.ts';
-import { FAILURE_CALLBACK_STATES, labelView, nonEmpty, type View } from '../messages/views.ts';
+import { type StepInfo, stepInfoOf } from '../../workflow/step-info.ts';
+import { FAILURE_CALLBACK_STATES, labelView, nonEmpty } from '../messages/views.ts';
+import {
+  AtLeastOne,
+  CellName,
+  Count,
+  exactly,
+  HeaderMapSchema,
+  LabelsSchema,
+  MessageIdSchema,
+  Ms,
+  shapeOf,
+  Text,
+  type View,
+} from '../schemas.ts';
 
 /** The delays of contract M 8.2 as an expression, for messages that set none. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
@@ -33,6 +45,262 @@ interface Shown {
 function withRedaction(shown: Shown, own: Redaction | undefined): Shown {
   return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
 }
+
+const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
+const optional = Type.Optional;
+/** Headers of an endpoint's answer, which may be none. */
+const AnswerHeaders = Type.Record(Type.String(), Type.Array(Type.String()));
+
+/** The fields of contract W 20. Zero and empty values are left out, except the number of retries. */
+const STEP_INFO = shapeOf<[info: StepInfo, shown: Shown]>()(
+  {
+    stepId: [optional(AtLeastOne), ({ stepId }) => stepId || undefined],
+    stepName: [optional(Type.String()), ({ stepName }) => stepName],
+    stepType: [
+      optional(Type.String({ description: 'such as Run, SleepFor or Call; Initial for the payload' })),
+      ({ stepType }) => stepType,
+    ],
+    callType: [oneOf('step', 'toCallback', 'fromCallback', 'failureCall', 'stepConfig'), ({ callType }) => callType],
+    messageId: [MessageIdSchema, ({ messageId }) => messageId],
+    concurrent: [AtLeastOne, ({ concurrent }) => concurrent],
+    targetStep: [optional(AtLeastOne), ({ targetStep }) => targetStep],
+    createdAt: [Ms, ({ createdAtMs }) => createdAtMs],
+    out: [optional(Text), ({ out }, shown) => bodyView(out, shown)],
+    headers: [optional(HeaderMapSchema), ({ header }, shown) => headerView(header, shown)],
+    retries: [Count, ({ maxRetries }) => maxRetries],
+    retryDelay: [optional(Text), retryDelayOf],
+    sleepFor: [optional(Type.Integer({ minimum: 0, description: 'milliseconds' })), ({ sleepForMs }) => sleepForMs],
+    sleepUntil: [optional(Ms), ({ sleepUntilMs }) => sleepUntilMs],
+    callUrl: [optional(Text), ({ call }) => call?.url && shownUrl(call.url)],
+    callMethod: [optional(Text), ({ call }) => call?.method],
+    callHeaders: [optional(HeaderMapSchema), ({ call }, shown) => call?.header && headerView(call.header, shown)],
+    callBody: [optional(Text), ({ call }, shown) => bodyView(call?.body, shown)],
+    callResponseStatus: [optional(Count), ({ call }) => call?.response?.status],
+    callResponseBody: [optional(Text), ({ call }, shown) => bodyView(call?.response?.body, shown)],
+    callResponseHeaders: [
+      optional(AnswerHeaders),
+      ({ call }, shown) => call?.response && headerView(call.response.header, shown),
+    ],
+    waitEventId: [optional(Text), ({ wait }) => wait?.eventId],
+    waitTimeoutDuration: [optional(Text), ({ wait }) => wait?.timeout],
+    waitTimeoutDeadline: [optional(Ms), ({ wait }) => wait?.deadlineMs],
+    waitTimeout: [optional(Type.Literal(true)), ({ wait }) => wait?.isTimeout || undefined],
+    invokedWorkflowRunId: [optional(Text), ({ invoked }) => invoked?.runId],
+    invokedWorkflowUrl: [optional(Text), ({ invoked }) => invoked && shownUrl(invoked.url)],
+    invokedWorkflowCreatedAt: [optional(Ms), ({ invoked }) => invoked?.createdAtMs],
+    // The invoked run may hide more than its invoker.
+    invokedWorkflowRunBody: [
+      optional(Text),
+      ({ invoked }, shown) => bodyView(invoked?.first?.body, withRedaction(shown, invoked?.first?.settings.redact)),
+    ],
+    invokedWorkflowRunHeaders: [
+      optional(HeaderMapSchema),
+      ({ invoked }, shown) => {
+        const first = invoked?.first;
+        return first && headerView(first.header, withRedaction(shown, first.settings.redact));
+      },
+    ],
+  },
+  'StepInfo',
+);
+
+function stepInfoView(info: StepInfo, runShown: Shown): View {
+  return STEP_INFO.view(info, withRedaction(runShown, info.redact));
+}
+
+function retryDelayOf({ maxRetries, retryDelayExpression }: AttemptSettings): string | undefined {
+  return retryDelayExpression ?? (maxRetries > 0 ? DEFAULT_RETRY_DELAY : undefined);
+}
+
+/** Members are present even when they are empty, since clients read them without a check. */
+const STEP_ERROR = shapeOf<[failure: Failure, shown: Shown]>()(
+  {
+    error: [Type.String(), ({ error, response }) => errorText(error, response)],
+    body: [Type.String(), ({ response }, shown) => bodyView(response?.body, shown) ?? ''],
+    headers: [AnswerHeaders, ({ response }, { redact }) => shownHeaderMap(response?.header ?? {}, redact)],
+    status: [optional(Count), ({ response }) => response?.status],
+    time: [Ms, ({ atMs }) => atMs],
+  },
+  'StepError',
+);
+
+const ErrorsSchema = optional(Type.Array(STEP_ERROR.schema, { minItems: 1 }));
+
+function errorsView(failures: readonly Failure[], shown: Shown): View[] | undefined {
+  return failures.length === 0 ? undefined : failures.map((failure) => STEP_ERROR.view(failure, shown));
+}
+
+/**
+ * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status, and one
+ * that says that the code has changed, has only the text of the error.
+ */
+function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
+  if (!response || isSuccess(response.status)) return error;
+  const { status } = response;
+  if (error !== undefined && !error.startsWith(answeredWith(status))) return error;
+  const known = `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+  return `${known}${error?.slice(answeredWith(status).length) ?? ''}`;
+}
+
+const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
+
+/** What a step has besides its fields. */
+const STEP_STATE = shapeOf<[record: StepRecord, shown: Shown]>()({
+  state: [StepState, ({ state }) => state],
+  errors: [ErrorsSchema, ({ failures }, shown) => errorsView(failures, shown)],
+  nextDeliveryTime: [optional(Ms), ({ nextDeliveryAtMs }) => nextDeliveryAtMs],
+});
+
+const StepSchema = exactly({ ...STEP_INFO.schema.properties, ...STEP_STATE.schema.properties }, 'Step');
+
+function stepView(record: StepRecord, runShown: Shown): View {
+  const shown = withRedaction(runShown, record.info.redact);
+  return { ...STEP_INFO.view(record.info, shown), ...STEP_STATE.view(record, shown) };
+}
+
+const NEXT_STEP = shapeOf<[step: NextStep, runShown: Shown]>()(
+  {
+    messageId: [MessageIdSchema, ({ message }) => message.id],
+    stepName: [optional(Type.String()), ({ stepName }) => stepName],
+    state: [StepState, ({ state }) => state],
+    retries: [Count, ({ message }) => message.settings.maxRetries],
+    retryDelay: [optional(Text), ({ message }) => retryDelayOf(message.settings)],
+    errors: [
+      ErrorsSchema,
+      ({ failures, message }, shown) => errorsView(failures, withRedaction(shown, message.settings.redact)),
+    ],
+    nextDeliveryTime: [optional(Ms), ({ nextDeliveryAtMs }) => nextDeliveryAtMs],
+  },
+  'NextStep',
+);
+
+/** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
+const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
+
+const FAILURE_FUNCTION = shapeOf<[ran: FailureFunction, log: RunLog, shown: Shown]>()(
+  {
+    messageId: [MessageIdSchema, ({ message }) => message.id],
+    url: [Text, ({ message }) => shownUrl(message.url)],
+    state: [
+      oneOf('CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'),
+      ({ state }) => FAILURE_CALLBACK_STATES[state],
+    ],
+    failStatus: [Count, (_, { failure }) => failure?.response?.status ?? 0],
+    failResponse: [
+      Type.String(),
+      (_, { failure }, shown) => bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
+    ],
+    failHeaders: [
+      AnswerHeaders,
+      (_, { failure }, { redact }) => shownHeaderMap(failure?.response?.header ?? {}, redact),
+    ],
+    dlqId: [optional(Text), (_, { run }) => run.dlqId],
+    maxRetries: [Count, ({ message }) => message.settings.maxRetries],
+    responseStatus: [optional(Count), (ran) => lastResponseOf(ran)?.status],
+    responseBody: [optional(Text), (ran, _, shown) => bodyView(lastResponseOf(ran)?.body, shown)],
+    responseHeaders: [
+      optional(AnswerHeaders),
+      (ran, _, shown) => {
+        const last = lastResponseOf(ran);
+        return last && headerView(last.header, shown);
+      },
+    ],
+    errors: [ErrorsSchema, ({ failures }, _, shown) => errorsView(failures, shown)],
+    nextDeliveryTime: [
+      optional(Ms),
+      ({ pending, failures }) => (pending && !pending.isInFlight && failures.length > 0 ? pending.dueAtMs : undefined),
+    ],
+  },
+  'FailureFunction',
+);
+
+function lastResponseOf({ answer, failures }: FailureFunction): Answered | undefined {
+  return answer ?? failures.at(-1)?.response;
+}
+
+/** The run that a resume or a restart made of a failed one, and back. Our own addition. */
+const LINK = shapeOf<[RunLink]>()({
+  workflowRunId: [Text, ({ id }) => id],
+  workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
+});
+
+const INVOKER = shapeOf<[NonNullable<KnownRun['invoker']>]>()({
+  workflowRunId: [Text, ({ id }) => id],
+  workflowUrl: [Text, ({ url }) => shownUrl(url)],
+  workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
+});
+
+const StepGroupSchema = Type.Union([
+  exactly({ type: oneOf('sequential', 'parallel'), steps: Type.Array(StepSchema, { minItems: 1 }) }),
+  exactly({ type: Type.Literal('next'), steps: Type.Array(NEXT_STEP.schema, { minItems: 1 }) }),
+]);
+
+function stepGroupsView({ groups, next }: RunLog, shown: Shown): View[] {
+  const steps = groups.map(({ type, records }) => ({ steps: records.map((record) => stepView(record, shown)), type }));
+  return next.length === 0
+    ? steps
+    : [...steps, { steps: next.map((step) => NEXT_STEP.view(step, shown)), type: 'next' }];
+}
+
+/** The object of contract W 18.1. */
+const RUN = shapeOf<[log: RunLog, shown: Shown]>()(
+  {
+    workflowRunId: [Text, ({ run }) => run.id],
+    workflowUrl: [Text, ({ run }) => shownUrl(run.url)],
+    workflowState: [oneOf('RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'), ({ run }) => run.state],
+    workflowRunCreatedAt: [Ms, ({ run }) => run.createdAtMs],
+    workflowRunCompletedAt: [optional(Ms), ({ run }) => run.completedAtMs],
+    workflowRunCallerIp: [optional(Text), ({ run }) => run.callerIp],
+    steps: [Type.Array(StepGroupSchema), stepGroupsView],
+    workflowRunResponse: [optional(Text), ({ run }, shown) => bodyView(run.response, shown)],
+    invoker: [optional(INVOKER.schema), ({ run }) => run.invoker && INVOKER.view(run.invoker)],
+    failureFunction: [
+      optional(FAILURE_FUNCTION.schema),
+      (log, shown) => log.failureFunction && FAILURE_FUNCTION.view(log.failureFunction, log, shown),
+    ],
+    dlqId: [optional(Text), ({ run }) => run.dlqId],
+    label: [optional(Text), ({ run }) => run.config.labels?.[0]],
+    labels: [LabelsSchema, ({ run }) => (run.config.labels?.length ? run.config.labels : undefined)],
+    flowControlKey: [optional(Text), ({ run }) => run.config.flowControl?.key],
+    predecessor: [optional(LINK.schema), ({ run }) => run.config.predecessor && LINK.view(run.config.predecessor)],
+    successor: [optional(LINK.schema), ({ run }) => run.config.successor && LINK.view(run.config.successor)],
+  },
+  'WorkflowRun',
+);
+
+export const RunListSchema = exactly({ cursor: optional(Text), runs: Type.Array(RUN.schema) });
+
+export function runLogView(log: RunLog, bodyBytesMax?: number): View {
+  return RUN.view(log, { redact: log.run.config.redact, bodyBytesMax });
+}
+
+const RunEventSchema = exactly(
+  {
+    time: Ms,
+    state: oneOf(...LOG_STATES, ...RUN_LOG_STATES),
+    workflowRunId: Text,
+    workflowUrl: Text,
+    workflowCreatedAt: Ms,
+    stepInfo: optional(STEP_INFO.schema),
+    nextDeliveryTime: optional(Ms),
+    headers: optional(HeaderMapSchema),
+    error: optional(Text),
+    responseStatus: optional(Count),
+    responseBody: optional(Text),
+    responseHeaders: optional(AnswerHeaders),
+    invokerWorkflowRunId: optional(Text),
+    invokerWorkflowUrl: optional(Text),
+    invokerWorkflowCreatedAt: optional(Ms),
+    workflowRunResponse: optional(Text),
+    dlqId: optional(Text),
+    label: optional(Text),
+    labels: LabelsSchema,
+    callerIp: optional(Text),
+  },
+  'RunEvent',
+);
+
+export const RunEventsSchema = exactly({ cursor: optional(Text), events: Type.Array(RunEventSchema) });
 
 /** The object of contract W 18.2. */
 export function runEventView(event: RunEvent): View {
@@ -61,41 +329,33 @@ export function runEventView(event: RunEvent): View {
   };
 }
 
-/** The object of contract W 18.1. */
-export function runLogView({ run, groups, next, failureFunction, failure }: RunLog, bodyBytesMax?: number): View {
-  const { config, invoker } = run;
-  const shown: Shown = { redact: config.redact, bodyBytesMax };
-  const steps = groups.map(({ type, records }) => ({
-    steps: records.map((record) => recordView(record, shown)),
-    type,
-  }));
-  return {
-    workflowRunId: run.id,
-    workflowUrl: shownUrl(run.url),
-    workflowState: run.state,
-    workflowRunCreatedAt: run.createdAtMs,
-    workflowRunCompletedAt: run.completedAtMs,
-    workflowRunCallerIp: run.callerIp,
-    steps: next.length === 0 ? steps : [...steps, { steps: next.map((step) => nextView(step, shown)), type: 'next' }],
-    workflowRunResponse: bodyView(run.response, shown),
-    invoker: invoker && {
-      workflowRunId: invoker.id,
-      workflowUrl: shownUrl(invoker.url),
-      workflowRunCreatedAt: invoker.createdAtMs,
-    },
-    failureFunction: failureFunction && failureFunctionView(failureFunction, failure, run.dlqId, shown),
-    dlqId: run.dlqId,
-    ...labelView(config),
-    flowControlKey: config.flowControl?.key,
-    predecessor: linkView(config.predecessor),
-    successor: linkView(config.successor),
-  };
-}
-
-/** Our own addition: the run that a resume or a restart made of a failed one, and back. */
-function linkView(link: RunLink | undefined): View | undefined {
-  return link && { workflowRunId: link.id, workflowRunCreatedAt: link.createdAtMs };
-}
+export const RunExplanationSchema = exactly(
+  {
+    workflowRunId: Text,
+    workflowCreatedAt: Ms,
+    reason: oneOf(
+      ...UNFINISHED_REASONS,
+      ...['sleeping', 'waiting', 'invoked', 'stuck', 'succeeded', 'failed', 'cancelled'],
+    ),
+    explanation: Text,
+    others: Type.Integer({ minimum: 0, description: 'what else of the run is unfinished' }),
+    stepId: optional(AtLeastOne),
+    stepName: optional(Type.String()),
+    stepType: optional(Type.String()),
+    messageId: optional(MessageIdSchema),
+    since: optional(Ms),
+    due: optional(Ms),
+    at: optional(Ms),
+    dlqId: optional(Text),
+    retried: optional(Count),
+    flowControlKey: optional(Text),
+    eventId: optional(Text),
+    url: optional(Text),
+    invokedWorkflowRunId: optional(Text),
+    cell: CellName,
+  },
+  'RunExplanation',
+);
 
 /** Our own addition: why a run does not go on, in one sentence and in fields. */
 export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: RunExplanation): View {
@@ -111,150 +371,6 @@ export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: Ru
     due: dueAtMs,
     at: atMs,
     invokedWorkflowRunId: invokedRunId,
-  };
-}
-
-function recordView({ info, state, failures, nextDeliveryAtMs }: StepRecord, runShown: Shown): View {
-  const shown = withRedaction(runShown, info.redact);
-  return {
-    ...stepInfoView(info, shown),
-    state,
-    ...errorsView(failures, shown),
-    nextDeliveryTime: nextDeliveryAtMs,
-  };
-}
-
-function nextView({ message, state, failures, stepName, nextDeliveryAtMs }: NextStep, runShown: Shown): View {
-  const shown = withRedaction(runShown, message.settings.redact);
-  const { maxRetries, retryDelayExpression } = message.settings;
-  return {
-    messageId: message.id,
-    stepName,
-    state,
-    ...retryView({ maxRetries, retryDelayExpression }),
-    ...errorsView(failures, shown),
-    nextDeliveryTime: nextDeliveryAtMs,
-  };
-}
-
-/** The fields of contract W 20. Zero and empty values are left out, except the number of retries. */
-function stepInfoView(info: StepInfo, runShown: Shown): View {
-  const shown = withRedaction(runShown, info.redact);
-  return {
-    stepId: info.stepId || undefined,
-    stepName: info.stepName,
-    stepType: info.stepType,
-    callType: info.callType,
-    messageId: info.messageId,
-    concurrent: info.concurrent,
-    targetStep: info.targetStep,
-    createdAt: info.createdAtMs,
-    out: bodyView(info.out, shown),
-    headers: headerView(info.header, shown),
-    ...retryView(info),
-    sleepFor: info.sleepForMs,
-    sleepUntil: info.sleepUntilMs,
-    ...(info.call && callView(info.call, shown)),
-    ...(info.wait && waitView(info.wait)),
-    ...(info.invoked && invokedView(info.invoked, shown)),
-  };
-}
-
-function retryView({ maxRetries, retryDelayExpression }: Retrying): View {
-  const retryDelay = retryDelayExpression ?? (maxRetries > 0 ? DEFAULT_RETRY_DELAY : undefined);
-  return { retries: maxRetries, retryDelay };
-}
-
-interface Retrying {
-  maxRetries: number;
-  retryDelayExpression?: string | undefined;
-}
-
-function callView({ url, method, header, body, response }: Partial<CallInfo>, shown: Shown): View {
-  return {
-    callUrl: url && shownUrl(url),
-    callMethod: method,
-    callHeaders: header && headerView(header, shown),
-    callBody: bodyView(body, shown),
-    callResponseStatus: response?.status,
-    callResponseBody: bodyView(response?.body, shown),
-    callResponseHeaders: response && headerView(response.header, shown),
-  };
-}
-
-function waitView({ eventId, timeout, deadlineMs, isTimeout }: WaitInfo): View {
-  return {
-    waitEventId: eventId,
-    waitTimeoutDuration: timeout,
-    waitTimeoutDeadline: deadlineMs,
-    waitTimeout: isTimeout || undefined,
-  };
-}
-
-/** The invoked run may hide more than its invoker. */
-function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, parentShown: Shown): View {
-  const shown = withRedaction(parentShown, first?.settings.redact);
-  return {
-    invokedWorkflowRunId: runId,
-    invokedWorkflowUrl: shownUrl(url),
-    invokedWorkflowCreatedAt: createdAtMs,
-    invokedWorkflowRunBody: bodyView(first?.body, shown),
-    invokedWorkflowRunHeaders: first && headerView(first.header, shown),
-  };
-}
-
-function errorsView(failures: readonly Failure[], shown: Shown): View {
-  return failures.length === 0 ? {} : { errors: failures.map((failure) => failureView(failure, shown)) };
-}
-
-/** Members are present even when they are empty, since clients read them without a check. */
-function failureView({ atMs, error, response }: Failure, shown: Shown): View {
-  return {
-    error: errorText(error, response),
-    body: bodyView(response?.body, shown) ?? '',
-    headers: shownHeaderMap(response?.header ?? {}, shown.redact),
-    status: response?.status,
-    time: atMs,
-  };
-}
-
-/**
- * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status, and one
- * that says that the code has changed, has only the text of the error.
- */
-function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
-  if (!response || isSuccess(response.status)) return error;
-  const { status } = response;
-  if (error !== undefined && !error.startsWith(answeredWith(status))) return error;
-  const known = `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
-  return `${known}${error?.slice(answeredWith(status).length) ?? ''}`;
-}
-
-/** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
-const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
-
-function failureFunctionView(
-  { state, message, failures, answer, pending }: FailureFunction,
-  failure: Failure | undefined,
-  dlqId: string | undefined,
-  shown: Shown,
-): View {
-  const last = answer ?? failures.at(-1)?.response;
-  const isRetrying = pending && !pending.isInFlight && failures.length > 0;
-  return {
-    messageId: message.id,
-    url: shownUrl(message.url),
-    state: FAILURE_CALLBACK_STATES[state],
-    failStatus: failure?.response?.status ?? 0,
-    failResponse: bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
-    failHeaders: shownHeaderMap(failure?.response?.header ?? {}, shown.redact),
-    dlqId,
-    maxRetries: message.settings.maxRetries,
-    responseStatus: last?.status,
-    responseBody: bodyView(last?.body, shown),
-    responseHeaders: last && headerView(last.header, shown),
-    ...errorsView(failures, shown),
-    nextDeliveryTime: isRetrying ? pending.dueAtMs : undefined,
   };
 }
 

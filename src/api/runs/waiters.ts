@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import type { ListedWaiter, Notified, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../../protocol/names.ts';
+import type { Redaction, WaitPart } from '../../protocol/options/settings.ts';
 import { redactConfigHeaders, redactedText } from '../../protocol/redaction.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
@@ -10,22 +11,68 @@ import { refusedInRun } from '../../protocol/workflow/refusals.ts';
 import { type Answer, answer } from '../answer.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
 import { cutTo } from '../messages/filters.ts';
-import type { View } from '../messages/views.ts';
 import { WAIT_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
 import { CURSOR, invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import {
   exactly,
+  HeaderMapSchema,
+  MessageIdSchema,
   Ms,
-  NotifiedListSchema,
-  NotifiedSchema,
+  shapeOf,
   Text,
-  WaiterListSchema,
+  type View,
   WaitingSchema,
   WaitSchema,
 } from '../schemas.ts';
 import { readWait } from './wait-request.ts';
+
+/** Shows a waiter with the redaction of its run. */
+const WAITER = shapeOf<[wait: WaitPart, waiter: Waiter]>()(
+  {
+    url: [Text, ({ notified }) => shownUrl(notified.url)],
+    headers: [HeaderMapSchema, ({ headers }, waiter) => redactConfigHeaders(headers, redactionOf(waiter))],
+    deadline: [
+      Type.Integer({ minimum: 0, description: 'Unix time in seconds' }),
+      (_, { deadlineMs }) => Math.floor(deadlineMs / 1000),
+    ],
+    timeoutUrl: [Text, ({ timedOut }) => shownUrl(timedOut.url)],
+    timeoutBody: [
+      Type.Optional(Type.String({ minLength: 1, description: 'base64' })),
+      ({ timeoutBody }, waiter) =>
+        timeoutBody !== undefined && redactionOf(waiter)?.body
+          ? redactedText(Buffer.from(timeoutBody, 'base64'))
+          : timeoutBody,
+    ],
+    timeoutHeaders: [
+      HeaderMapSchema,
+      ({ timeoutHeaders }, waiter) => redactConfigHeaders(timeoutHeaders, redactionOf(waiter)),
+    ],
+  },
+  'Waiter',
+);
+
+function waiterView(waiter: Waiter): View {
+  const { key, settings } = waiter.record;
+  if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
+  return WAITER.view(settings.wait, waiter);
+}
+
+function redactionOf({ record }: Waiter): Redaction | undefined {
+  return record.settings.redact;
+}
+
+/** Without a waiter, the notification was only saved as a pending event, for the next wait of the run (contract W 14.7). */
+const NOTIFIED = shapeOf<[Notified]>()(
+  {
+    waiter: [Type.Optional(WAITER.schema), ({ waiter }) => waiter && waiterView(waiter)],
+    messageId: [Type.Optional(MessageIdSchema), ({ messageId }) => messageId],
+    workflowRunId: [Type.String({ minLength: 1, description: 'id of a workflow run' }), ({ runId }) => runId],
+    workflowCreatedAt: [Ms, ({ runCreatedAtMs }) => runCreatedAtMs],
+  },
+  'Notified',
+);
 
 export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
@@ -56,7 +103,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     const event = await call.body.read(bodyLimit);
     const notified = await engine.notifyRun(call.projectId, runId, eventId, event, { oldestOnly: false });
     if (!notified) throw new ApiError('not_found', 'no workflow run with this id is active');
-    return answer(201, notifiedView(notified));
+    return answer(201, NOTIFIED.view(notified));
   }
 
   async function list({ projectId, id }: Call): Promise<Answer> {
@@ -77,7 +124,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       ...row('full', 'POST', '/v2/notify/:eventId', 'notifyEvent'),
       summary: 'Wakes all workflow runs that wait for the event, with the body as its data.',
       takes: { body: 'bytes' },
-      answers: { 201: NotifiedListSchema },
+      answers: { 201: Type.Array(NOTIFIED.schema) },
       handle: notify,
     },
     {
@@ -86,7 +133,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
         'Wakes one workflow run that waits for the event; when it does not yet, its next wait for it ends at once.',
       takes: { body: 'bytes' },
       refusals: [412],
-      answers: { 201: NotifiedSchema },
+      answers: { 201: NOTIFIED.schema },
       handle: notifyRun,
     },
     {
@@ -94,7 +141,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       isLong: true,
       summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
       refusals: [400],
-      answers: { 200: WaiterListSchema },
+      answers: { 200: Type.Array(WAITER.schema) },
       handle: list,
     },
   ];
@@ -109,32 +156,6 @@ async function inRun<T>(read: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw refusedInRun(error);
   }
-}
-
-/** Shows a waiter with the redaction of its run. The deadline is in seconds. */
-function waiterView({ deadlineMs, record }: Waiter): View {
-  const { wait, redact } = record.settings;
-  if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
-  const { notified, timedOut, headers, timeoutHeaders, timeoutBody } = wait;
-  return {
-    url: shownUrl(notified.url),
-    headers: redactConfigHeaders(headers, redact),
-    deadline: Math.floor(deadlineMs / 1000),
-    timeoutUrl: shownUrl(timedOut.url),
-    timeoutBody:
-      timeoutBody !== undefined && redact?.body ? redactedText(Buffer.from(timeoutBody, 'base64')) : timeoutBody,
-    timeoutHeaders: redactConfigHeaders(timeoutHeaders, redact),
-  };
-}
-
-/** Without a waiter, the notification was only saved as a pending event. */
-function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
-  return {
-    waiter: waiter && waiterView(waiter),
-    messageId,
-    workflowRunId: runId,
-    workflowCreatedAt: runCreatedAtMs,
-  };
 }
 
 /**
@@ -154,7 +175,7 @@ class NotifiedList {
   add(piece: readonly Notified[]): void {
     for (const notified of piece) {
       if (this.#bytes > SHOWN_BYTES.end) return;
-      const view = notifiedView(notified);
+      const view = NOTIFIED.view(notified);
       const { waiter } = view as { waiter: View };
       const isWhole = this.#bytes <= SHOWN_BYTES.whole;
       const element = JSON.stringify(
@@ -179,23 +200,19 @@ const ALL_WAITERS_QUERY = [
   CURSOR,
 ];
 
-const AllWaitersSchema = exactly({
-  waiters: Type.Array(
-    exactly(
-      {
-        eventId: Text,
-        messageId: Type.String({ minLength: 1, description: 'id of the wait' }),
-        workflowRunId: Text,
-        workflowUrl: Text,
-        workflowCreatedAt: Ms,
-        since: Ms,
-        deadline: Ms,
-      },
-      'ListedWaiter',
-    ),
-  ),
-  cursor: Type.Optional(Text),
-});
+const LISTED_WAITER = shapeOf<[ListedWaiter]>()(
+  {
+    eventId: [Text, ({ eventId }) => eventId],
+    messageId: [Type.String({ minLength: 1, description: 'id of the wait' }), ({ messageId }) => messageId],
+    workflowRunId: [Text, ({ runId }) => runId],
+    workflowUrl: [Text, ({ runUrl }) => shownUrl(runUrl)],
+    workflowCreatedAt: [Ms, ({ runCreatedAtMs }) => runCreatedAtMs],
+    since: [Ms, ({ sinceMs }) => sinceMs],
+    deadline: [Ms, ({ deadlineMs }) => deadlineMs],
+  },
+  'ListedWaiter',
+);
+const AllWaitersSchema = exactly({ waiters: Type.Array(LISTED_WAITER.schema), cursor: Type.Optional(Text) });
 
 /** Our own addition: the interface asks for one event by its id. */
 export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
@@ -205,7 +222,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
     const page = { prefix, ...(after && { after }), count: count + 1 };
     const found = await storeOf(projectId).waiters.listAllWaiters(page);
     const { items, cursor: next } = cutTo(found, count, ({ key, eventId }) => `${key}-${eventId}`);
-    return answer(200, { waiters: items.map(listedWaiterView), cursor: next });
+    return answer(200, { waiters: items.map(LISTED_WAITER.view), cursor: next });
   }
 
   return [
@@ -217,18 +234,6 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
       handle: list,
     },
   ];
-}
-
-function listedWaiterView({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, deadlineMs }: ListedWaiter) {
-  return {
-    eventId,
-    messageId,
-    workflowRunId: runId,
-    workflowUrl: shownUrl(runUrl),
-    workflowCreatedAt: runCreatedAtMs,
-    since: sinceMs,
-    deadline: deadlineMs,
-  };
 }
 
 function positionOf(cursor: string): WaiterPosition {
