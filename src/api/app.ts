@@ -12,11 +12,16 @@ import { AnswerTurns } from './edge/answer-turns.ts';
 import { authenticate, authorize, unauthenticated } from './edge/authentication.ts';
 import type { Browsers } from './edge/browsers.ts';
 import { BurstLimit } from './edge/burst-limit.ts';
-import { type CalledUrlReader, calledUrlReader } from './edge/called-url.ts';
-import { type CallerIpReader, callerIpReader, trustedProxies } from './edge/caller-ip.ts';
 import { Connections } from './edge/connections.ts';
 import { Listener } from './edge/listener.ts';
 import { MemoryBudget } from './edge/memory-budget.ts';
+import {
+  type CalledUrlReader,
+  type CallerIpReader,
+  calledUrlReader,
+  callerIpReader,
+  trustedProxies,
+} from './edge/proxies.ts';
 import { type ApiLimits, HEADER_LINES_MAX, LONG_ANSWER_BYTES, LONG_ANSWERS_BYTES_MAX } from './limits.ts';
 import { Console, type ConsoleOptions } from './pages/console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './publishing/ignored.ts';

@@ -3,8 +3,7 @@
  * slashes, resolve dots or decode: each of these would destroy a destination (contract M 1.1, 4.3).
  */
 import { isName } from '../protocol/names.ts';
-import { percentDecode } from '../protocol/urls/percent-encoding.ts';
-import { pathAndQueryOf } from '../protocol/urls/request-target.ts';
+import { pathAndQueryOf, percentDecode } from '../protocol/urls/request-target.ts';
 import type { Route } from './route.ts';
 
 /** The routes that a request target names. */

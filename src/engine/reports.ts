@@ -2,7 +2,7 @@
  * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
  * by the counts of each minute and by metrics?
  */
-import { withoutRedirectPath } from '../protocol/options/redirects.ts';
+import { withoutRedirectPath } from '../protocol/responses.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import { type Count, countsOf, countsOfNew } from './minutes/counts.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome, ProjectId } from './model.ts';

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import { isHeaderValue, newHeaderMap } from './headers.ts';
 import type { HeaderMap, HttpMethod } from './options/settings.ts';
-import { textOfWire } from './urls/percent-encoding.ts';
+import { textOfWire } from './urls/request-target.ts';
 import { shownUrl } from './urls/shown-url.ts';
 
 /** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */

@@ -4,7 +4,7 @@ import { invalidHeader } from './errors.ts';
 import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
 import { hasConfigPrefix, readConfigName } from './options/config-names.ts';
 import type { HeaderMap, Redaction } from './options/settings.ts';
-import { textOfWire } from './urls/percent-encoding.ts';
+import { textOfWire } from './urls/request-target.ts';
 import { shownUrl } from './urls/shown-url.ts';
 
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;

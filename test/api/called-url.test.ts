@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { calledUrlReader } from '../../src/api/edge/called-url.ts';
-import { trustedProxies } from '../../src/api/edge/caller-ip.ts';
+import { calledUrlReader, trustedProxies } from '../../src/api/edge/proxies.ts';
 import type { CalledUrl } from '../../src/api/route.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { callerIpReader, trustedProxies } from '../../src/api/edge/caller-ip.ts';
+import { callerIpReader, trustedProxies } from '../../src/api/edge/proxies.ts';
 
 const PROXIES = ['10.0.0.0/8', '172.16.0.0/12', '::1', '2001:db8::/32', '192.0.2.1', ' 198.18.0.1/32'];
 

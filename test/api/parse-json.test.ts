@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { JSON_HERE_BYTES_MAX } from '../../src/api/requests/json-body.ts';
+import { JSON_HERE_BYTES_MAX, JSON_LEVELS_MAX, parseJson } from '../../src/api/requests/json-body.ts';
 import { JsonThread } from '../../src/api/requests/json-thread.ts';
-import { JSON_LEVELS_MAX, parseJson } from '../../src/api/requests/parse-json.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 

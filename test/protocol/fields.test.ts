@@ -7,7 +7,7 @@ import { hasConfigPrefix } from '../../src/protocol/options/config-names.ts';
 import { contentHash, contentHashInPieces, explicitHash } from '../../src/protocol/options/deduplication.ts';
 import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/options/dialect.ts';
 import { parseFlowControl } from '../../src/protocol/options/flow-control.ts';
-import { parseLabels } from '../../src/protocol/options/labels.ts';
+import { parseLabels } from '../../src/protocol/options/option-values.ts';
 import {
   joinRedactions,
   parseRedaction,

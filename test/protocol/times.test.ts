@@ -1,7 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { defaultBackOffMs } from '../../src/protocol/times/back-off.ts';
 import { isTime, parseDurationMs } from '../../src/protocol/times/durations.ts';
-import { retryAfterMs } from '../../src/protocol/times/retry-after.ts';
+import { defaultBackOffMs, retryAfterMs } from '../../src/protocol/times/retry-after.ts';
 import { fc } from '../support/fast-check.ts';
 import { headerMap } from './refusal.ts';
 

@@ -3,8 +3,7 @@ import type { TokenScope } from '../../engine/accounts/store.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { memo } from '../../protocol/memo.ts';
 import { hashToken } from '../../protocol/token.ts';
-import { formDecode } from '../../protocol/urls/percent-encoding.ts';
-import { splitQuery } from '../../protocol/urls/request-target.ts';
+import { formDecode, splitQuery } from '../../protocol/urls/request-target.ts';
 import type { Accounts, Caller } from '../accounts.ts';
 import type { Access } from '../route.ts';
 

@@ -8,7 +8,7 @@ import { isObject } from '../../protocol/json-objects.ts';
 import { type HeaderLimit, headersTooLarge, itemRawHeaders } from '../../protocol/options/options.ts';
 import { type Destination, readDestinationText } from '../../protocol/urls/destination.ts';
 import { isSentByRun } from '../../protocol/workflow/refusals.ts';
-import { parseJson } from './parse-json.ts';
+import { parseJson } from './json-body.ts';
 
 /** An item whose members have the right types. */
 export interface GivenItem {

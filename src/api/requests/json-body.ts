@@ -1,5 +1,5 @@
 /** Reads a request's JSON body, whatever its content type says (contract M 1.2.2). */
-import { parseJson } from './parse-json.ts';
+import { ApiError } from '../../protocol/errors.ts';
 import type { BodyLimit, RequestBody } from './request-body.ts';
 
 export interface JsonLimit extends BodyLimit {
@@ -23,4 +23,69 @@ export const JSON_MEMORY_PER_BYTE = 2;
 export async function readJson(body: RequestBody, limit: JsonLimit): Promise<unknown> {
   const bytes = await body.read({ ...limit, memoryPerByte: JSON_MEMORY_PER_BYTE });
   return bytes.length === 0 ? undefined : parseJson(bytes, limit.valuesMax);
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Arrays and objects within each other. The parser has no limit, but what is written or copied level by level, as by
+ * `JSON.stringify` and between threads, runs out of stack beyond a few thousand.
+ */
+export const JSON_LEVELS_MAX = 500;
+
+/**
+ * Throws `ApiError` 400 when `bytes` are not JSON, hold more than `valuesMax` values (members and elements), or are nested
+ * more than `JSON_LEVELS_MAX` levels deep.
+ */
+export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
+  checkShape(bytes, valuesMax);
+  try {
+    return JSON.parse(UTF8.decode(bytes));
+  } catch {
+    // The parser's own text quotes the input, which may be a secret.
+    throw new ApiError('invalid_body', 'invalid request body: not valid JSON in UTF-8');
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPENING_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSING_BRACKET = 0x5d;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+
+/**
+ * Counts the characters that each further value needs: a comma before it, or a bracket around it. For text that is not
+ * JSON, the counts may be wrong.
+ */
+function checkShape(json: Uint8Array, valuesMax: number): void {
+  if (json.length <= Math.min(valuesMax, JSON_LEVELS_MAX)) return;
+  let values = 1;
+  let levels = 0;
+  let isInText = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at];
+    if (isInText) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) isInText = false;
+    } else if (byte === QUOTE) {
+      isInText = true;
+    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
+      levels -= 1;
+    } else if (byte === COMMA || byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+      values += 1;
+      if (values > valuesMax) {
+        throw new ApiError('invalid_body', `invalid request body: at most ${valuesMax} JSON values are accepted`);
+      }
+      if (byte === COMMA) continue;
+      levels += 1;
+      if (levels > JSON_LEVELS_MAX) {
+        throw new ApiError(
+          'invalid_body',
+          `invalid request body: at most ${JSON_LEVELS_MAX} levels of JSON are accepted`,
+        );
+      }
+    }
+  }
 }

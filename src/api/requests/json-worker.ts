@@ -5,8 +5,8 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { parseCheckpoint } from '../runs/checkpoint-json.ts';
 import { type GivenItem, RefusedItems, readItems } from './given-items.ts';
+import { parseJson } from './json-body.ts';
 import { type JsonReply, type JsonRequest, refusedOf } from './json-jobs.ts';
-import { parseJson } from './parse-json.ts';
 
 /** Limits of one slice: a message of this size is received within a few milliseconds. */
 const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };

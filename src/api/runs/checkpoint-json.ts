@@ -1,7 +1,7 @@
 /** Parses the JSON of a checkpoint (contract K 3.2). Runs in the thread that parses the JSON, which may be another thread. */
 import { ApiError } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json-objects.ts';
-import { parseJson } from '../requests/parse-json.ts';
+import { parseJson } from '../requests/json-body.ts';
 
 /** What a step returned is JSON of any kind. Its bytes are limited; each value takes some 50 more while it is read. */
 const VALUES_MAX = 1_000_000;

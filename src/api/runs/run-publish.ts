@@ -8,8 +8,7 @@ import type { PublishOptions } from '../../protocol/options/settings.ts';
 import { readInvocation } from '../../protocol/workflow/invocation.ts';
 import { readStep } from '../../workflow/steps.ts';
 import { VALUES_PER_ITEM_MAX } from '../limits.ts';
-import { JSON_HERE_BYTES_MAX } from '../requests/json-body.ts';
-import { parseJson } from '../requests/parse-json.ts';
+import { JSON_HERE_BYTES_MAX, parseJson } from '../requests/json-body.ts';
 import type { Services } from '../route.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** What becomes of the messages that a call holds, once it has ended (contract K 5)? Pure. */
 import { Buffer } from 'node:buffer';
-import { isSuccess } from '../../protocol/options/success.ts';
+import { isSuccess } from '../../protocol/responses.ts';
 import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
 import { type EntryPlace, placeOf, stepIn } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';

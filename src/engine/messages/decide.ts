@@ -3,12 +3,10 @@
  * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
  */
 
-import { redirectText } from '../../protocol/options/redirects.ts';
 import type { HeaderMap } from '../../protocol/options/settings.ts';
-import { isSuccess } from '../../protocol/options/success.ts';
-import { defaultBackOffMs } from '../../protocol/times/back-off.ts';
+import { isSuccess, redirectText } from '../../protocol/responses.ts';
 import { delayMsOf, parseDelayExpression } from '../../protocol/times/delay-expression.ts';
-import { retryAfterMs } from '../../protocol/times/retry-after.ts';
+import { defaultBackOffMs, retryAfterMs } from '../../protocol/times/retry-after.ts';
 import { detectionError, hasNoFailureFunction, stepMissingError } from '../../workflow/detection.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { Returned } from '../calls/ends.ts';

@@ -3,7 +3,7 @@
  * it by a request that is kept nowhere.
  */
 
-import { isSuccess } from '../../protocol/options/success.ts';
+import { isSuccess } from '../../protocol/responses.ts';
 import type { EngineDeps } from '../deps.ts';
 import { Alarm } from '../loops/alarm.ts';
 import type { Claimed, Message, Millis } from '../model.ts';

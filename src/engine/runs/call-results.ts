@@ -1,8 +1,8 @@
 /** What does a workflow learn of a call that it made (contract W 14.5)? */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import type { MessageSettings } from '../../protocol/options/settings.ts';
-import { isSuccess } from '../../protocol/options/success.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
+import { isSuccess } from '../../protocol/responses.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { entryKeyOfCallResult } from '../../workflow/entry-keys.ts';
 import { type Ended, reportOf, withContentType } from '../messages/callbacks.ts';

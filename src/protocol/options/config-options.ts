@@ -10,7 +10,6 @@ import { parseRedaction } from '../redaction.ts';
 import { parseFeatures } from '../workflow/generations.ts';
 import type { Given, Scope } from './config-scopes.ts';
 import { parseFlowControl } from './flow-control.ts';
-import { parseLabels } from './labels.ts';
 import {
   booleanOf,
   callbackUrlOf,
@@ -21,6 +20,7 @@ import {
   methodOf,
   newNameOf,
   notBeforeOf,
+  parseLabels,
   RUN_ID_LENGTH_MAX,
   runIdOf,
   timeoutOf,

@@ -1,10 +1,10 @@
 import { ApiError, invalidHeader } from '../errors.ts';
-import { isHeaderValue, shown, UNSENDABLE_VALUE } from '../headers.ts';
-import { checkNewName, isDotSegment, type NameKind } from '../names.ts';
+import { isHeaderValue, shown, trimBlanks, UNSENDABLE_VALUE } from '../headers.ts';
+import { checkName, checkNewName, isDotSegment, type NameKind } from '../names.ts';
 import { DelayExpressionError, parseDelayExpression } from '../times/delay-expression.ts';
 import { parseDurationMs } from '../times/durations.ts';
 import { parseUrl, withoutFragment } from '../urls/destination.ts';
-import { textOfWire } from '../urls/percent-encoding.ts';
+import { textOfWire } from '../urls/request-target.ts';
 import type { Given } from './config-scopes.ts';
 import type { HttpMethod } from './settings.ts';
 
@@ -135,4 +135,19 @@ export function newRunIdOf(given: Given | undefined): string | undefined {
     given.header,
     'the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
   );
+}
+
+/**
+ * The labels of a comma-separated list: blanks trimmed, empty and repeated elements dropped, order kept
+ * (contract M 4.2). Throws `invalid_name` (400), naming `header`, for a label that breaks the grammar of names.
+ */
+export function parseLabels(text: string, header: string): string[] {
+  const labels = new Set<string>();
+  for (const element of text.split(',')) {
+    const label = trimBlanks(element);
+    if (label === '') continue;
+    checkName('label', label, header);
+    labels.add(label);
+  }
+  return [...labels];
 }

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import { memo } from '../memo.ts';
 import { isName } from '../names.ts';
-import { percentDecode, textOfWire } from './percent-encoding.ts';
+import { percentDecode, textOfWire } from './request-target.ts';
 import { isMasked } from './shown-url.ts';
 
 /** The destination of a publish. `url` is stored verbatim; `shownUrl` shows it. */

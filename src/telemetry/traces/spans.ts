@@ -7,7 +7,7 @@ import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../.
 import type { EndedRun } from '../../engine/ports.ts';
 import { type SpanPlace, spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait } from '../../engine/spans.ts';
 import { memo } from '../../protocol/memo.ts';
-import { isSuccess } from '../../protocol/options/success.ts';
+import { isSuccess } from '../../protocol/responses.ts';
 import { stepNameOf } from '../../workflow/steps.ts';
 
 /** Numbers are whole and not negative. */

@@ -1,8 +1,13 @@
-/** Which address does a redirect name, in words for an error text? */
+/** Which responses of an endpoint are a success, and which address does a redirect name, in words for an error text? */
 
-import { hides } from '../redaction.ts';
-import { textOfWire } from '../urls/percent-encoding.ts';
-import type { HeaderMap, Redaction } from './settings.ts';
+import type { HeaderMap, Redaction } from './options/settings.ts';
+import { hides } from './redaction.ts';
+import { textOfWire } from './urls/request-target.ts';
+
+/** Any 2xx. A redirect is a failure, since it is not followed (contract M 7.3). */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
 
 const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 307, 308]);
 /** A longer address would make the error text unreadable; the log shows the header itself. */
