@@ -75,7 +75,7 @@ curl -sSf http://127.0.0.1:8080/v2/waypost/metrics -H "Authorization: Bearer $QS
 \`\`\`
 
 In Prometheus, set \`authorization: { credentials_file: … }\` and \`metrics_path: /v2/waypost/metrics\`. Every worker reports the same
-values, read from the store at each request. Like the [overview](logs.md#what-is-not-finished), they count a project's messages among the newest
+values, read from the store at each request. Like the [overview](logs.md#unfinished-messages), they count a project's messages among the newest
 10,000 of all, and the DLQ up to a limit. [Rates by the minute](logs.md#rates-by-the-minute) has more figures, also of earlier minutes.
 
 | name | kind | unit | label | meaning |
