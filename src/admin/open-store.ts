@@ -166,7 +166,10 @@ async function openServer(
   };
   const openCell: OpenCell = (given, onFatalOfCell, ofCell) =>
     openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell, ...ofCell });
-  const watchCell: WatchCell = (given) => watchPostgresStore({ ...shared, ...placesOf(given) });
+  const watchCell: WatchCell = (given) => {
+    const at = placesOf(given);
+    return watchPostgresStore({ ...shared, url: at.url }, servers, at.listenUrl);
+  };
   try {
     if (!create) await checkIsStore(url, databaseTimeoutMs);
     return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell, watchCell });

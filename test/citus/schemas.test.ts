@@ -71,13 +71,7 @@ it('a look at a cell at rest knows when something is due there, whichever server
     const found: CellLook[] = [];
     for (const through of [citus().coordinator, ...citus().nodes]) {
       const url = citus().url('rests', through);
-      const watch = watchPostgresStore({
-        ...options,
-        servers: new Servers(options),
-        prepares: true,
-        url,
-        listenUrl: '',
-      });
+      const watch = watchPostgresStore({ ...options, prepares: true, url }, new Servers(options), '');
       found.push(await watch.look());
       await watch.close();
     }

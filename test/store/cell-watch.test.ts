@@ -3,9 +3,9 @@ import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
 import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
-import type { ServerLimits } from '../../src/store/drivers/postgres/connections/shares.ts';
+import type { PostgresContext } from '../../src/store/drivers/postgres/context.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { type CellWatch, type WatchOptions, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
+import { type CellWatch, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
@@ -17,17 +17,17 @@ const NOTHING: CellLook = { dueInMs: Infinity, eventInMs: Infinity, isNeglected:
 let world: World;
 let watch: CellWatch;
 
-let options: Omit<WatchOptions, 'prepares' | 'servers'> & ServerLimits;
+let context: PostgresContext;
 const onFatal = (error: Error) => {
   throw error;
 };
 
 beforeEach(async () => {
   const url = `${await freshDatabase()}?schema=cell`;
-  options = { url, clock: systemClock, listenUrl: url, connectionsMax: 4, timeoutMs: 10_000 };
-  const servers = new Servers(options);
-  world = await World.open(() => openPostgresStore({ ...options, servers, sender: 'one', onFatal }));
-  watch = watchPostgresStore({ ...options, servers, prepares: true });
+  context = { url, clock: systemClock, connectionsMax: 4, timeoutMs: 10_000, prepares: true };
+  const servers = new Servers(context);
+  world = await World.open(() => openPostgresStore({ ...context, servers, sender: 'one', onFatal }));
+  watch = watchPostgresStore(context, servers, url);
   onTestFinished(async () => {
     await watch.close();
     await world.store.close();
@@ -94,7 +94,7 @@ it('tells when something is to be told to the operator', async () => {
 it('is told of at once when a worker says that something is due', async () => {
   const heard = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
-  const elsewhere = watchPostgresStore({ ...options, servers: new Servers(options), prepares: true });
+  const elsewhere = watchPostgresStore(context, new Servers(context), context.url);
   onTestFinished(() => elsewhere.close());
   let times = 0;
   elsewhere.listen(() => {
@@ -107,17 +107,15 @@ it('is told of at once when a worker says that something is due', async () => {
 });
 
 it('takes two connections, of many stores that are looked at together', async () => {
-  const client = new pg.Client({ connectionString: options.url });
+  const client = new pg.Client({ connectionString: context.url });
   await client.connect();
   onTestFinished(() => client.end());
   // In a database of their own: the store of the others opens connections when it likes.
   const url = `${await freshDatabase()}?schema=cell`;
-  await (await openPostgresStore({ ...options, url, listenUrl: '', sender: 'another', onFatal })).close();
-  const { connectionsMax, timeoutMs, clock } = options;
+  await (await openPostgresStore({ ...context, url, listenUrl: '', sender: 'another', onFatal })).close();
+  const { connectionsMax, timeoutMs, clock } = context;
   const servers = new Servers({ connectionsMax, timeoutMs, clock });
-  const watches = Array.from({ length: 8 }, () =>
-    watchPostgresStore({ ...options, url, listenUrl: url, servers, prepares: true }),
-  );
+  const watches = Array.from({ length: 8 }, () => watchPostgresStore({ ...context, url }, servers, url));
   await Promise.all(watches.map((each) => each.look()));
   // Not the server's own, such as that of a vacuum.
   const ofWaypost = "datname = $1 and application_name = 'waypost'";

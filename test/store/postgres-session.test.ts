@@ -120,9 +120,8 @@ describe('the tables', () => {
     const other = await pool.take(client);
     await other.query('set search_path = made; set bytea_output = escape');
     other.release();
-    const behind = new PostgresDriver({
-      ...{ url, pool, connectionsMax: 1, timeoutMs: 5_000, prepares: true, clock: systemClock },
-    });
+    const context = { url, connectionsMax: 1, timeoutMs: 5_000, prepares: true, clock: systemClock };
+    const behind = new PostgresDriver(context, pool);
     expect(await where(behind)).toEqual([{ schema: 'public' }]);
     await behind.close();
     await pool.leave(client);

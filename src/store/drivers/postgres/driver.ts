@@ -14,9 +14,11 @@ import {
   type TransactionOptions,
 } from '../../driver.ts';
 import { lastOf, withOthers } from './answers.ts';
-import { type ConnectionOptions, Connections } from './connections/connections.ts';
-import { askSession, type Session, type SessionOptions, type TransactionName } from './connections/session.ts';
+import { Connections } from './connections/connections.ts';
+import type { ConnectionPool } from './connections/pool.ts';
+import { askSession, type Session, type TransactionName } from './connections/session.ts';
 import { placeOf } from './connections/url.ts';
+import type { PostgresContext } from './context.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOG_DAYS, PASSING } from './layout.ts';
 import { BulkStatements } from './statements/bulk.ts';
@@ -28,17 +30,6 @@ interface Begun {
   name: TransactionName | undefined;
   /** In the time of `elapsedMs`: until then the callers must have an answer. */
   untilMs: number;
-}
-
-export interface PostgresDriverOptions extends ConnectionOptions {
-  clock: Clock;
-  /**
-   * The server ends a transaction that hears nothing from this program for this long. The program may be stopped or cut
-   * off, while others wait for its locks. If it goes on, it runs the transaction again. Default: `timeoutMs`.
-   */
-  idleMs?: number;
-  /** Default: the server's clock. A test that sets the time gives its own. */
-  nowMs?: () => number;
 }
 
 const DIALECT: SqlDialect = {
@@ -81,18 +72,21 @@ export class PostgresDriver implements Driver {
   readonly #connections: Connections;
   readonly #clock: Clock;
   readonly #nowMs: (() => number) | undefined;
-  readonly #sessions: SessionOptions;
+  /** A transaction that writes receives nothing from this program for this long. */
+  readonly #mayIdleMs: number;
+  readonly #schema: string | undefined;
   /** Asked by the first connection, and again while the database has no schema yet. */
   #session: Session | undefined;
   readonly #bulk = new BulkStatements();
 
-  constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
-    this.#clock = clock;
-    this.#nowMs = nowMs;
-    this.#connections = new Connections({ ...options, clock });
+  /** `pool`: connections that other stores on the same server use as well. Default: its own. */
+  constructor(context: PostgresContext, pool?: ConnectionPool) {
+    this.#clock = context.clock;
+    this.#nowMs = context.nowMs;
+    this.#connections = new Connections(context, pool);
     const { statementTimeoutMs } = this.#connections;
-    const mayIdleMs = Math.min(idleMs ?? statementTimeoutMs, statementTimeoutMs);
-    this.#sessions = { ...placeOf(options.url), statementTimeoutMs, mayIdleMs };
+    this.#mayIdleMs = Math.min(context.idleMs ?? statementTimeoutMs, statementTimeoutMs);
+    this.#schema = placeOf(context.url).schema;
   }
 
   /** Whether the rows are on a node of Citus, as far as is known: nobody has said so before the first connection. */
@@ -166,7 +160,7 @@ export class PostgresDriver implements Driver {
 
   async #ask(client: PoolClient): Promise<Session> {
     try {
-      const session = await askSession(this.#connections, client, this.#sessions);
+      const session = await askSession(this.#connections, client, this.#mayIdleMs, this.#schema);
       if (session.isRouted) this.#connections.noteRouted();
       if (session.isNamed) this.#session = session;
       return session;

@@ -2,9 +2,9 @@
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { BoundClient } from './connections/channel-binding.ts';
-import type { PoolOptions } from './connections/pool.ts';
 import { cutUnlessEnded } from './connections/stream.ts';
-import { type ClientOptions, clientOptions } from './connections/url.ts';
+import { clientOptions } from './connections/url.ts';
+import type { PostgresContext } from './context.ts';
 
 export interface Ear {
   hear(payload: string): void;
@@ -17,7 +17,7 @@ const RECONNECT_MS = { first: 200, max: 10_000 };
 /** It connects when the first channel is added, and ends with the last. */
 export class Listening {
   readonly #clock: Clock;
-  readonly #of: ClientOptions;
+  readonly #of: ReturnType<typeof clientOptions>;
   readonly #ears = new Map<string, Ear>();
   #client: pg.Client | undefined;
   #isConnected = false;
@@ -25,7 +25,7 @@ export class Listening {
   #timer: Timer | undefined;
 
   /** `url`: not of a pooler that changes connections between transactions. */
-  constructor({ url, timeoutMs, clock }: Omit<PoolOptions, 'connectionsMax'>) {
+  constructor({ url, timeoutMs, clock }: Pick<PostgresContext, 'url' | 'timeoutMs' | 'clock'>) {
     this.#clock = clock;
     this.#of = clientOptions(url, timeoutMs);
   }

@@ -8,21 +8,9 @@
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import type { StoreEvents } from '../../connection.ts';
+import { placeOf } from './connections/url.ts';
+import type { PostgresDriver } from './driver.ts';
 import type { Listening } from './listening.ts';
-
-export interface NoticesOptions {
-  /** The stores of this worker on the same server share it. Absent: do not listen. */
-  listening: Listening | undefined;
-  /** Where the tables are: each store has a channel of its own. */
-  schema: string | undefined;
-  clock: Clock;
-  /** What other workers have told is reported here. */
-  events: StoreEvents;
-  /** Names the sender, which ignores its own notices. */
-  sender: string;
-  /** Sends one statement outside a transaction. */
-  send: (text: string, params: string[]) => Promise<unknown>;
-}
 
 const CHANNEL = 'waypost_due';
 
@@ -42,17 +30,33 @@ const PAUSE_MS = 20;
 const SOON_MS = 10_000;
 
 export class Notices {
-  readonly #options: NoticesOptions;
+  readonly #driver: Pick<PostgresDriver, 'execute'>;
+  readonly #clock: Clock;
+  readonly #sender: string;
+  readonly #events: StoreEvents;
+  readonly #listening: Listening | undefined;
   #toSendMs = Infinity;
   #sending = false;
   #isClosed = false;
 
   readonly #channel: string;
 
-  constructor(options: NoticesOptions) {
-    const { listening, schema, clock, events } = options;
-    this.#options = options;
-    this.#channel = channelOf(schema);
+  /**
+   * `sender`: ignores its own notices. `events`: reports those of other workers. `listening`: shared by the stores of this worker on
+   * the server; absent: it does not listen.
+   */
+  constructor(
+    driver: Pick<PostgresDriver, 'execute'>,
+    { url, clock, sender }: { url: string; clock: Clock; sender: string },
+    events: StoreEvents,
+    listening: Listening | undefined,
+  ) {
+    this.#driver = driver;
+    this.#clock = clock;
+    this.#sender = sender;
+    this.#events = events;
+    this.#listening = listening;
+    this.#channel = channelOf(placeOf(url).schema);
     listening?.add(this.#channel, {
       hear: (payload) => this.#hear(payload),
       // Notices sent while it was not connected are lost: look at once.
@@ -62,52 +66,51 @@ export class Notices {
 
   /** Tells the others that projects, tokens or keys have changed. */
   tellOfAccounts(): void {
-    void this.#send(`${this.#options.sender} ${ACCOUNTS}`);
+    void this.#send(`${this.#sender} ${ACCOUNTS}`);
   }
 
   /** Tells the others, one of which may have these claims, that their messages were cancelled. */
   tellOfCancelled(claimTokens: readonly ClaimToken[]): void {
     for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
       const tokens = claimTokens.slice(at, at + CANCELLED_MAX);
-      void this.#send(`${this.#options.sender} ${CANCELLED} ${tokens.join(' ')}`);
+      void this.#send(`${this.#sender} ${CANCELLED} ${tokens.join(' ')}`);
     }
   }
 
   /** Tells the others that something unclaimed is due at `dueAtMs`. */
   tell(dueAtMs: number): void {
-    if (this.#isClosed || dueAtMs > this.#options.clock.nowMs() + SOON_MS) return;
+    if (this.#isClosed || dueAtMs > this.#clock.nowMs() + SOON_MS) return;
     this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
     if (!this.#sending) void this.#sendAll();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#options.listening?.remove(this.#channel);
+    await this.#listening?.remove(this.#channel);
   }
 
   async #sendAll(): Promise<void> {
     this.#sending = true;
     while (this.#toSendMs !== Infinity && !this.#isClosed) {
-      const payload = `${this.#options.sender} ${this.#toSendMs}`;
+      const payload = `${this.#sender} ${this.#toSendMs}`;
       this.#toSendMs = Infinity;
       await this.#send(payload);
-      await new Promise<void>((resolve) => this.#options.clock.startTimer(PAUSE_MS, resolve));
+      await new Promise<void>((resolve) => this.#clock.startTimer(PAUSE_MS, resolve));
     }
     this.#sending = false;
   }
 
   /** A notice is lost while the database is away; so is everything else that needs the database then. */
   async #send(payload: string): Promise<void> {
-    await this.#options.send(`select pg_notify('${this.#channel}', $1)`, [payload]).catch(() => {});
+    await this.#driver.execute(`select pg_notify('${this.#channel}', $1)`, [payload]).catch(() => {});
   }
 
   #hear(payload: string): void {
-    const { events } = this.#options;
     const [sender, what, ...claimTokens] = payload.split(' ');
-    if (sender === this.#options.sender) return;
+    if (sender === this.#sender) return;
     const dueAtMs = Number(what);
-    if (what === ACCOUNTS) events.onAccountsChanged();
-    else if (what === CANCELLED) events.onCancelled(claimTokens.map(Number));
-    else if (Number.isSafeInteger(dueAtMs)) events.onDue(dueAtMs);
+    if (what === ACCOUNTS) this.#events.onAccountsChanged();
+    else if (what === CANCELLED) this.#events.onCancelled(claimTokens.map(Number));
+    else if (Number.isSafeInteger(dueAtMs)) this.#events.onDue(dueAtMs);
   }
 }

@@ -11,7 +11,8 @@ import type { Store } from '../../store.ts';
 import type { ConnectionPool } from './connections/pool.ts';
 import { listenAtOf, type Server, Servers } from './connections/servers.ts';
 import { placeOf } from './connections/url.ts';
-import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import type { PostgresContext } from './context.ts';
+import { PostgresDriver } from './driver.ts';
 import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
@@ -30,7 +31,7 @@ export interface PostgresStoreOptions {
   /** False: statements are not kept prepared, for poolers that cannot. */
   prepares?: boolean;
   clock: Clock;
-  /** Default: the server's clock; see `PostgresDriverOptions`. */
+  /** Default: the server's clock; see `PostgresContext`. */
   nowMs?: () => number;
   /**
    * Whether a database without a store is refused instead of made one: where the tables of an existing store are not
@@ -97,24 +98,14 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
   await checkAnswers(pool);
   const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, idleMs: MIGRATION_IDLE_MS, prepares, clock };
   await preparing.inTurn(() => prepareDatabase(patient, { mustExist, onNotDurable }));
-  const driver = new PostgresDriver({
-    url,
-    pool,
-    connectionsMax,
-    timeoutMs,
-    prepares,
-    clock,
-    idleMs: IDLE_MS,
-    ...(nowMs && { nowMs }),
-  });
+  const context = { url, connectionsMax, timeoutMs, prepares, clock, idleMs: IDLE_MS, ...(nowMs && { nowMs }) };
+  const driver = new PostgresDriver(context, pool);
   const pauseOf = (ms: number) => () => new Promise<void>((resolve) => clock.startTimer(ms, resolve, 'outside'));
-  const send = (text: string, params: string[]) => driver.execute(text, params);
   const logDays = new LogDays(driver);
   await makeDays(driver, logDays);
   const lateMs = driver.isRouted ? LATE_ON_CITUS_MS : LATE_MS;
-  const { schema } = placeOf(url);
   const events = new StoreEvents();
-  const notices = new Notices({ listening, schema, clock, events, sender, send });
+  const notices = new Notices(driver, { url, clock, sender }, events, listening);
   return createStore(driver, {
     onFatal,
     events,
@@ -157,10 +148,10 @@ async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void>
 
 /** Brings the schema up to date if it is not, and checks whether the server's settings make commits durable. */
 async function prepareDatabase(
-  options: PostgresDriverOptions,
+  context: PostgresContext,
   { mustExist, onNotDurable }: Required<Pick<PostgresStoreOptions, 'mustExist' | 'onNotDurable'>>,
 ): Promise<void> {
-  const driver = new PostgresDriver(options);
+  const driver = new PostgresDriver(context);
   try {
     const [server] = await driver.read((queries) =>
       queries.query<{ version: number; encoding: string }>(
@@ -174,7 +165,7 @@ async function prepareDatabase(
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
       throw new StoreUnavailable('the database has no store where its tables are looked for');
     }
-    await makeSchema(driver, placeOf(options.url).schema);
+    await makeSchema(driver, placeOf(context.url).schema);
     await migrate(driver);
     // Of the server that has the rows: with Citus it may be another one.
     const [rows] = await driver.read((queries) =>

@@ -6,14 +6,9 @@ import { decodeTotals, readTotals } from '../../operations/reports/totals.ts';
 import { look } from '../../operations/workers/glance.ts';
 import { listenAtOf, type Servers } from './connections/servers.ts';
 import { placeOf } from './connections/url.ts';
-import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import type { PostgresContext } from './context.ts';
+import { PostgresDriver } from './driver.ts';
 import { channelOf } from './notices.ts';
-
-export interface WatchOptions extends Omit<PostgresDriverOptions, 'pool'> {
-  servers: Servers;
-  /** Empty: nowhere. */
-  listenUrl: string;
-}
 
 export interface CellWatch {
   /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
@@ -28,10 +23,11 @@ export interface CellWatch {
   close(): Promise<void>;
 }
 
-export function watchPostgresStore({ servers, listenUrl, ...options }: WatchOptions): CellWatch {
-  const { pool, listening, looking } = servers.at(options.url, listenAtOf(listenUrl));
-  const driver = new PostgresDriver({ ...options, pool });
-  const channel = channelOf(placeOf(options.url).schema);
+/** `listenUrl`: empty: it does not listen. */
+export function watchPostgresStore(context: PostgresContext, servers: Servers, listenUrl: string): CellWatch {
+  const { pool, listening, looking } = servers.at(context.url, listenAtOf(listenUrl));
+  const driver = new PostgresDriver(context, pool);
+  const channel = channelOf(placeOf(context.url).schema);
   let isListening = false;
   return {
     look: () => looking.inTurn(() => driver.readNow(look)),

@@ -7,8 +7,8 @@ import type { BatchOutcome } from '../../batches/batch.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { Piece } from './pieces.ts';
 
-/** What a database thread gets when it starts. */
-export interface ThreadOptions {
+/** The first message to a database thread, with which it starts. */
+export interface ThreadStart {
   path: string;
   /** The writer migrates the database; a reader only ever sees it. */
   role: 'writer' | 'reader';

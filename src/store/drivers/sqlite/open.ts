@@ -13,7 +13,7 @@ import type { SqlStore, Store } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, reserveWalIndex, takeFile } from './file.ts';
 import type { FileLock } from './lock.ts';
-import type { DatabasePorts, ThreadOptions } from './messages.ts';
+import type { DatabasePorts, ThreadStart } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
 
 export interface SqliteStoreOptions {
@@ -103,26 +103,26 @@ async function openThreads(
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
 class LateThread {
-  readonly #options: ThreadOptions;
+  readonly #start: ThreadStart;
   readonly #onFatal: (error: Error) => void;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
   #started: Promise<DatabaseThread> | undefined;
 
-  constructor(options: ThreadOptions, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
-    this.#options = options;
+  constructor(start: ThreadStart, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
+    this.#start = start;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn;
   }
 
   /** Throws `StoreUnavailable` when it cannot be started now; the next call tries again. */
   thread(): Promise<DatabaseThread> {
-    this.#started ??= this.#start();
+    this.#started ??= this.#startOnce();
     return this.#started;
   }
 
-  async #start(): Promise<DatabaseThread> {
+  async #startOnce(): Promise<DatabaseThread> {
     try {
-      return await DatabaseThread.start(this.#options, this.#onFatal, this.#endOfTurn);
+      return await DatabaseThread.start(this.#start, this.#onFatal, this.#endOfTurn);
     } catch (error) {
       this.#started = undefined;
       const reason = error instanceof Error ? error.message : String(error);

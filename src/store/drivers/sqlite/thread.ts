@@ -4,7 +4,7 @@ import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import { DatabaseClient } from './client.ts';
-import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
+import type { OwnerRequest, Reply, ThreadStart } from './messages.ts';
 
 export class DatabaseThread {
   readonly #worker: Worker;
@@ -23,13 +23,13 @@ export class DatabaseThread {
 
   /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
   static async start(
-    options: ThreadOptions,
+    start: ThreadStart,
     onFatal: (error: Error) => void,
     endOfTurn?: () => Promise<void>,
   ): Promise<DatabaseThread> {
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    const worker = new Worker(new URL(`./worker.${extension}`, import.meta.url), { workerData: options });
+    const worker = new Worker(new URL(`./worker.${extension}`, import.meta.url), { workerData: start });
     const first = await new Promise<Reply>((resolve, reject) => {
       worker.once('message', resolve);
       worker.once('error', reject);

@@ -4,11 +4,11 @@ import { keepMemory } from '../../../system/memory.ts';
 import { migrate } from '../../migrations/index.ts';
 import { DatabaseServer } from './database-server.ts';
 import { SqliteDriver } from './driver.ts';
-import type { Reply, ThreadOptions } from './messages.ts';
+import type { Reply, ThreadStart } from './messages.ts';
 
-if (parentPort) await serve(parentPort, workerData as ThreadOptions);
+if (parentPort) await serve(parentPort, workerData as ThreadStart);
 
-async function serve(owner: MessagePort, { path, role, limits }: ThreadOptions): Promise<void> {
+async function serve(owner: MessagePort, { path, role, limits }: ThreadStart): Promise<void> {
   let driver: SqliteDriver;
   try {
     driver = new SqliteDriver({ path, readOnly: role === 'reader' });

@@ -3,17 +3,11 @@ import type pg from 'pg';
 import { StoreUnavailable } from '../../../../engine/store-errors.ts';
 import type { SqlParam } from '../../../driver.ts';
 import { type SizeSource, toPostgres } from '../../../sql/postgres.ts';
+import type { PostgresContext } from '../context.ts';
 import { toParameter, unescapeText } from '../statements/values.ts';
-import { ConnectionPool, type PoolOptions } from './pool.ts';
+import { ConnectionPool } from './pool.ts';
 import { streamOf } from './stream.ts';
 import { placeOf } from './url.ts';
-
-export interface ConnectionOptions extends PoolOptions {
-  /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
-  prepares: boolean;
-  /** Those that other stores on the same server use as well. Default: its own, by the other options. */
-  pool?: ConnectionPool | undefined;
-}
 
 /** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
@@ -96,10 +90,11 @@ export class Connections {
   readonly #translated = new Map<string, Translated>();
   readonly #names: Map<string, string>;
 
-  constructor({ prepares, pool, ...options }: ConnectionOptions) {
-    this.#prepares = prepares;
-    this.#pool = (pool ?? new ConnectionPool(options)).join(this);
-    const { schema } = placeOf(options.url);
+  /** `pool`: connections that other stores on the same server use as well. Default: its own. */
+  constructor(context: PostgresContext, pool = new ConnectionPool(context)) {
+    this.#prepares = context.prepares;
+    this.#pool = pool.join(this);
+    const { schema } = placeOf(context.url);
     this.#names = this.#pool.namesIn(schema);
     this.#size = schema === undefined ? 'ofDatabase' : 'ofSchema';
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;

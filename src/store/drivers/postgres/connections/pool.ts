@@ -1,16 +1,12 @@
 /** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
 import pg from 'pg';
 import type { Clock } from '../../../../engine/ports.ts';
+import type { PostgresContext, ServerContext } from '../context.ts';
 import { BoundClient } from './channel-binding.ts';
 import type { Encryption } from './encryption.ts';
-import { type ServerLimits, Shares } from './shares.ts';
+import { Shares } from './shares.ts';
 import { cutUnlessEnded, streamOf } from './stream.ts';
 import { clientOptions } from './url.ts';
-
-export interface PoolOptions extends ServerLimits {
-  /** `postgres://user:password@host:port/database?sslmode=...`; see url.ts. */
-  url: string;
-}
 
 const IDLE_MS = 30_000;
 
@@ -29,7 +25,7 @@ export class ConnectionPool {
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
   #isClosed = false;
 
-  constructor({ url, connectionsMax, timeoutMs, clock }: PoolOptions) {
+  constructor({ url, connectionsMax, timeoutMs, clock }: ServerContext & Pick<PostgresContext, 'url'>) {
     this.timeoutMs = timeoutMs;
     this.#clock = clock;
     this.#shares = new Shares({ connectionsMax, timeoutMs, clock });

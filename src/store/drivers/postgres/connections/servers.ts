@@ -1,7 +1,8 @@
 /** What the stores of one worker share: connections to each of their servers. */
+import type { ServerContext } from '../context.ts';
 import { Listening } from '../listening.ts';
 import { ConnectionPool } from './pool.ts';
-import { type ServerLimits, Shares } from './shares.ts';
+import { Shares } from './shares.ts';
 import { placeOf } from './url.ts';
 
 /** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
@@ -29,12 +30,12 @@ export interface Server {
 }
 
 export class Servers {
-  readonly #options: ServerLimits;
+  readonly #context: ServerContext;
   readonly #byUrl = new Map<string, Server>();
 
-  /** `options`: of each server. */
-  constructor(options: ServerLimits) {
-    this.#options = options;
+  /** `context`: of each server. */
+  constructor(context: ServerContext) {
+    this.#context = context;
   }
 
   /** The connections to the database of a store, whatever its schema. */
@@ -43,10 +44,10 @@ export class Servers {
     const known = this.#byUrl.get(url);
     if (known && !known.pool.isClosed) return known;
     const server: Server = {
-      pool: new ConnectionPool({ url, ...this.#options }),
-      preparing: new Shares({ ...this.#options, connectionsMax: PREPARED_AT_ONCE }),
-      looking: new Shares({ ...this.#options, connectionsMax: LOOKS_AT_ONCE }),
-      listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#options }),
+      pool: new ConnectionPool({ url, ...this.#context }),
+      preparing: new Shares({ ...this.#context, connectionsMax: PREPARED_AT_ONCE }),
+      looking: new Shares({ ...this.#context, connectionsMax: LOOKS_AT_ONCE }),
+      listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#context }),
     };
     this.#byUrl.set(url, server);
     return server;

@@ -34,14 +34,6 @@ export interface Session {
   isNamed: boolean;
 }
 
-export interface SessionOptions {
-  /** Where the tables are; undefined: where the server looks for them. */
-  schema?: string;
-  statementTimeoutMs: number;
-  /** A transaction that writes hears nothing from this program for this long. */
-  mayIdleMs: number;
-}
-
 /**
  * Each of the store's statements has an index made for it. It must use that index right after a burst too, when the
  * planner's statistics are outdated: they may call a table empty, and the planner would then read all of it.
@@ -124,14 +116,20 @@ const FIND = `select case
   to_regclass('pg_catalog.pg_dist_schema') is not null as citus
   from (select nullif(current_schema()::text, 'pg_catalog') as first) at`;
 
+/**
+ * `schema`: where the tables are; undefined: where the server looks for them. `mayIdleMs`: how long a transaction that writes may
+ * receive nothing from this program.
+ */
 export async function askSession(
   connections: Connections,
   client: pg.ClientBase,
-  options: SessionOptions,
+  mayIdleMs: number,
+  schema?: string,
 ): Promise<Session> {
+  const { statementTimeoutMs } = connections;
   const ask = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
     (await connections.sendOwn<Row>(client, text, values)).rows[0];
-  const settings = setting({ ...PINNED, ...limits(options, options.statementTimeoutMs), lock_timeout: '0' });
+  const settings = setting({ ...PINNED, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' });
   connections.hold(client); // defaults end a transaction that hears nothing after its begin
   const answers = [
     client.query('begin isolation level read committed'),
@@ -139,11 +137,11 @@ export async function askSession(
   ];
   connections.release(client);
   await Promise.all(answers);
-  const found = await ask<Found>(FIND, [options.schema ?? '']);
+  const found = await ask<Found>(FIND, [schema ?? '']);
   if (!found) throw new Error('the database did not answer which schema it has');
   const place = await findPlace(found, ask);
   await client.query('commit');
-  return sessionAt(place, found.hasTransactionTimeout === 1, options);
+  return sessionAt(place, found.hasTransactionTimeout === 1, statementTimeoutMs, mayIdleMs);
 }
 
 type Ask = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
@@ -171,15 +169,20 @@ function gateAt(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
 }
 
-function sessionAt(place: Place, hasTransactionTimeout: boolean, options: SessionOptions): Session {
+function sessionAt(
+  place: Place,
+  hasTransactionTimeout: boolean,
+  statementTimeoutMs: number,
+  mayIdleMs: number,
+): Session {
   const pinned: Record<string, string> = {
     ...PINNED,
     // The limits below end a transaction that hangs. This one would end a change of the schema too.
     ...(hasTransactionTimeout && { transaction_timeout: '0' }),
     search_path: quoted(place.schema),
   };
-  const writing = { ...pinned, ...limits(options, options.mayIdleMs) };
-  const reading = { ...pinned, ...limits(options, options.statementTimeoutMs), lock_timeout: '0' };
+  const writing = { ...pinned, ...limits(statementTimeoutMs, mayIdleMs) };
+  const reading = { ...pinned, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' };
   const forWrites = `${SYNCHRONOUS}, ${LOCK_TIMEOUT}`;
   const named = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${forWrites}`;
   if (place.kind === 'here') {
@@ -215,7 +218,7 @@ function sessionAt(place: Place, hasTransactionTimeout: boolean, options: Sessio
 }
 
 /** The last limit is for a program that is stopped or cut off while it receives an answer: no other limit ends that. */
-function limits({ statementTimeoutMs }: SessionOptions, idleMs: number): Record<string, string> {
+function limits(statementTimeoutMs: number, idleMs: number): Record<string, string> {
   return {
     statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: String(idleMs),

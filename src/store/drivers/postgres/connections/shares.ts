@@ -4,6 +4,7 @@
  * connection, and the others would wait as well.
  */
 import type { Clock } from '../../../../engine/ports.ts';
+import type { ServerContext } from '../context.ts';
 import { classify } from '../failures.ts';
 
 /** A store. */
@@ -12,15 +13,6 @@ type User = object;
 interface Waiting {
   user: User;
   resolve: () => void;
-}
-
-/** For what a worker does on one server. */
-export interface ServerLimits {
-  /** The most connections open at once. */
-  connectionsMax: number;
-  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
-  timeoutMs: number;
-  clock: Clock;
 }
 
 export class Shares {
@@ -32,7 +24,7 @@ export class Shares {
   #held = 0;
   #waiting: Waiting[] = [];
 
-  constructor({ connectionsMax, timeoutMs, clock }: ServerLimits) {
+  constructor({ connectionsMax, timeoutMs, clock }: ServerContext) {
     this.#connectionsMax = connectionsMax;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;

@@ -41,15 +41,14 @@ function hintFor(name: string): string {
   return `: these are ${KNOWN.join(', ')}`;
 }
 
-export interface ClientOptions {
-  /** For the client library, without what `encryption` adds. Keep-alive notices a server that went away silently. */
-  config: pg.ClientConfig;
-  encryption: Encryption;
-  isBound: boolean;
-}
-
-/** Throws as `placeOf` does, and for what the parameters of encryption cannot mean. */
-export function clientOptions(given: string, timeoutMs: number): ClientOptions {
+/**
+ * `config`: for the client library, without what `encryption` adds. Keep-alive notices a server that went away silently. Throws
+ * as `placeOf` does, and for what the parameters of encryption cannot mean.
+ */
+export function clientOptions(
+  given: string,
+  timeoutMs: number,
+): { config: pg.ClientConfig; encryption: Encryption; isBound: boolean } {
   const url = new URL(placeOf(given).url);
   const host = url.searchParams.get('host') ?? decodeURIComponent(url.hostname);
   const encryption = new Encryption(url.searchParams, host.startsWith('/'));
