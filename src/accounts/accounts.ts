@@ -60,12 +60,6 @@ interface Admitted {
   useNotedAtMs?: Millis;
 }
 
-interface AccountsOptions {
-  /** Whether other processes change the accounts in the store. */
-  isShared?: boolean;
-  log?: EventLog;
-}
-
 /** Exact enough to find tokens that are not used any more, and so rare that the writes cost nothing. */
 const USE_NOTED_EVERY_MS = 3_600_000;
 
@@ -108,7 +102,8 @@ export class StoredAccounts implements Accounts {
     store: { projects: Store['projects'] },
     sealer: Sealer,
     clock: Clock,
-    { isShared = false, log }: AccountsOptions,
+    isShared: boolean,
+    log: EventLog | undefined,
   ) {
     this.#store = store;
     this.#sealer = sealer;
@@ -122,9 +117,9 @@ export class StoredAccounts implements Accounts {
     store: { projects: Store['projects'] },
     sealer: Sealer,
     clock: Clock,
-    options: AccountsOptions = {},
+    { isShared = false, log }: { isShared?: boolean; log?: EventLog } = {},
   ): Promise<StoredAccounts> {
-    const accounts = new StoredAccounts(store, sealer, clock, options);
+    const accounts = new StoredAccounts(store, sealer, clock, isShared, log);
     await accounts.#read((project, sealed) => accounts.learnProject(project, sealed));
     return accounts;
   }

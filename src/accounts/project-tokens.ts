@@ -17,24 +17,32 @@ import type { StoredAccounts } from './accounts.ts';
  */
 const TOKENS_MAX = 100;
 
-export interface StoredTokensOptions {
-  store: { projects: Store['projects'] };
-  /** What is in memory. */
-  accounts: Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
-  clock: Clock;
-  log: EventLog;
-  randomBytes: (count: number) => Uint8Array;
-}
+/** What is in memory. */
+type Accounts = Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
 
 export class StoredTokens implements ProjectTokens {
-  readonly #options: StoredTokensOptions;
+  readonly #projects: Store['projects'];
+  readonly #accounts: Accounts;
+  readonly #clock: Clock;
+  readonly #log: EventLog;
+  readonly #randomBytes: (count: number) => Uint8Array;
 
-  constructor(options: StoredTokensOptions) {
-    this.#options = options;
+  constructor(
+    { projects }: { projects: Store['projects'] },
+    accounts: Accounts,
+    clock: Clock,
+    log: EventLog,
+    randomBytes: (count: number) => Uint8Array,
+  ) {
+    this.#projects = projects;
+    this.#accounts = accounts;
+    this.#clock = clock;
+    this.#log = log;
+    this.#randomBytes = randomBytes;
   }
 
   list(projectId: ProjectId): Promise<Token[]> {
-    return this.#options.store.projects.listTokensOf({ projectId });
+    return this.#projects.listTokensOf({ projectId });
   }
 
   async make({
@@ -43,26 +51,24 @@ export class StoredTokens implements ProjectTokens {
     scope,
     name,
   }: InProjectByToken & { scope: TokenScope; name?: string }): Promise<CreatedToken> {
-    const { store, accounts, clock, log, randomBytes } = this.#options;
-    const project = accounts.projectName(projectId);
-    const secret = mintRandomToken(project, randomBytes);
+    const project = this.#accounts.projectName(projectId);
+    const secret = mintRandomToken(project, this.#randomBytes);
     const token = {
       tokenHash: hashToken(secret),
       scope,
-      createdAtMs: clock.wallMs(),
+      createdAtMs: this.#clock.wallMs(),
       ...(name !== undefined && { name }),
     };
-    const made = await store.projects.makeToken({ projectId, by, token, tokensMax: TOKENS_MAX });
+    const made = await this.#projects.makeToken({ projectId, by, token, tokensMax: TOKENS_MAX });
     if (made === 'revoked') throw unauthenticated();
     if (made === 'tooMany') throw quotaExceeded('maxTokens', TOKENS_MAX);
-    log.info('token_made', { project, tokenId: tokenIdOf(token.tokenHash), scope, by: tokenIdOf(by) });
+    this.#log.info('token_made', { project, tokenId: tokenIdOf(token.tokenHash), scope, by: tokenIdOf(by) });
     await this.#admit();
     return { token: { ...token, projectId }, secret };
   }
 
   async revoke({ projectId, by, tokenId }: InProjectByToken & { tokenId: string }): Promise<void> {
-    const { store, accounts, log } = this.#options;
-    const outcome = await store.projects.revokeToken({ projectId, by, tokenId });
+    const outcome = await this.#projects.revokeToken({ projectId, by, tokenId });
     switch (outcome) {
       case 'revoked':
         throw unauthenticated();
@@ -71,11 +77,11 @@ export class StoredTokens implements ProjectTokens {
       case 'lastFull':
         throw new ApiError('conflict', `token ${tokenId} is the last full token of its project: make another first`);
       default:
-        accounts.forget(outcome.tokenHash);
-        log.info('token_revoked', { tokenId, by: tokenIdOf(by) });
+        this.#accounts.forget(outcome.tokenHash);
+        this.#log.info('token_revoked', { tokenId, by: tokenIdOf(by) });
     }
     try {
-      await accounts.tellOthers();
+      await this.#accounts.tellOthers();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       throw new ApiError(
@@ -87,13 +93,12 @@ export class StoredTokens implements ProjectTokens {
 
   /** Lets a new token in everywhere. It is read from the store, where it may have been revoked meanwhile. */
   async #admit(): Promise<void> {
-    const { accounts } = this.#options;
-    await accounts.refresh();
+    await this.#accounts.refresh();
     try {
-      await accounts.tellOthers();
+      await this.#accounts.tellOthers();
     } catch (error) {
       // Where workers share the database, each looks for a token that it does not know.
-      if (accounts.sharedVersion === undefined) throw error;
+      if (this.#accounts.sharedVersion === undefined) throw error;
     }
   }
 }

@@ -22,12 +22,6 @@ export class RefusedAddress extends Error {
   }
 }
 
-export interface ConnectorOptions {
-  guard: AddressGuard;
-  resolver: Resolver;
-  verifyTls: boolean;
-}
-
 /**
  * Like undici's connector, but for a project. It returns the socket at once, so that it can be closed while it is
  * connecting.
@@ -43,7 +37,7 @@ type SocketReturningConnector = (
   callback: (...answer: buildConnector.CallbackArgs) => void,
 ) => Socket;
 
-export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions): Connector {
+export function createConnector(guard: AddressGuard, resolver: Resolver, verifyTls: boolean): Connector {
   /** Resolves the name of the socket that is being opened. `open` calls it before it returns, and does not know the project. */
   let ask: LookUp;
   const open = buildConnector({

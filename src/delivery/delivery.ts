@@ -92,7 +92,7 @@ class HttpDelivery implements Delivery {
     });
     const { resolver = resolverOf(1) } = options;
     this.#origins = new Origins({
-      connector: createConnector({ guard: this.#guard, resolver, verifyTls: options.verifyTls }),
+      connector: createConnector(this.#guard, resolver, options.verifyTls),
       connectionsPerOriginMax: options.connectionsPerOriginMax,
       originsMax: options.originsMax,
       responseHeaderBytesMax: options.responseHeaderBytesMax,

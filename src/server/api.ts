@@ -25,12 +25,13 @@ const NAMES_MAX = 10_000;
 
 /** Throws `CannotStart`. */
 export function makeApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
-  const { config, credentials, accounts, clock, log, metrics, browsers, others, around } = context;
+  const { config, store, sealer, credentials, accounts, clock, log, metrics, browsers, others, around } = context;
+  const tokens = new StoredTokens(store, accounts, clock, log, sealer.randomBytes);
   try {
     return createApi({
       engine,
       accounts,
-      tokens: credentials === 'own' ? new StoredTokens({ ...context, ...context.sealer }) : undefined,
+      tokens: credentials === 'own' ? tokens : undefined,
       clock: byTheWall(clock),
       others,
       virtualTime: around?.virtualTime,

@@ -36,7 +36,7 @@ afterEach(() => store.close());
 async function open({ isShared, tell }: { isShared: boolean; tell: (accounts: StoredAccounts) => Promise<void> }) {
   const accounts = await StoredAccounts.open(store, sealer, clock, { isShared });
   accounts.tellOfChanges(() => tell(accounts));
-  const tokens = new StoredTokens({ store, accounts, clock, log: SILENT, randomBytes });
+  const tokens = new StoredTokens(store, accounts, clock, SILENT, randomBytes);
   const revokeSecond = () => tokens.revoke({ projectId, by: 'own', tokenId: tokenIdOf('second') });
   return { accounts, tokens, revokeSecond };
 }

@@ -145,7 +145,7 @@ it('judges once more what a socket is really connected to', async () => {
   const guard = new AddressGuard(DENY);
   let asked = 0;
   guard.refusal = () => (++asked === 1 ? undefined : 'loopback');
-  const connect = createConnector({ guard, resolver: new Resolver(async () => []), verifyTls: true });
+  const connect = createConnector(guard, new Resolver(async () => []), true);
   const error = await new Promise((resolve) => {
     const port = String(endpoint.port);
     connect({ hostname: '127.0.0.1', host: '127.0.0.1', protocol: 'http:', port, projectId: 1 }, resolve);

@@ -177,7 +177,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const options: ApiOptions = {
     engine,
     accounts,
-    tokens: new StoredTokens({ store, accounts, clock, log, randomBytes }),
+    tokens: new StoredTokens(store, accounts, clock, log, randomBytes),
     clock,
     log,
     checkDestination: () => (url) =>
