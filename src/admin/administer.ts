@@ -66,7 +66,7 @@ export function administrationOn(config: Config, store: Store, sealer: () => Sea
     tellWorkers: async (revoked) => {
       if (!revoked || databaseOf(config).kind === 'sqlite') return;
       const { workerTimeoutMs } = config;
-      const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+      const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
       if (behind.length === 0) return;
       throw new Refused(
         `${revoked.id} is revoked in the database, but these workers have not said that they know of it, and may let it in until they do: ${behind.join(', ')}`,

@@ -1,23 +1,21 @@
 /** What do the commands and loops of a running engine share? Each takes the whole context as its first argument. */
+import type { Store } from '../store/store.ts';
 import type { EngineDeps } from './deps.ts';
+import type { DeliveryContext } from './dispatch/context.ts';
 import type { Dispatcher } from './dispatch/dispatcher.ts';
 import type { DueLoop } from './loops/due-loop.ts';
 import type { AcceptContext } from './messages/accept.ts';
+import type { MinuteCounter } from './minutes/counter.ts';
 import type { ProjectId } from './model.ts';
 import type { OperatorEvents } from './operator-events/events.ts';
-import type { Reports } from './reports.ts';
 import type { ActiveRuns } from './runs/active-runs.ts';
-import type { JournalBodies } from './runs/journal-bodies.ts';
-import type { Numbers } from './workers/numbers.ts';
 
-export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'> {
-  numbers: Numbers;
-  bodies: JournalBodies;
+export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, DeliveryContext {
+  store: Store;
+  minutes: MinuteCounter;
   active: ActiveRuns;
-  reports: Reports;
   operatorEvents: OperatorEvents | undefined;
   dispatcher: Dispatcher;
-  /** Cancels what remains of runs that have ended, or that were saved only in part. */
   left: DueLoop;
   /** Ends waits at their deadlines. */
   waiters: DueLoop;

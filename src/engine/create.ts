@@ -5,14 +5,12 @@ import type { EngineDeps } from './deps.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { LINES_READ, readLines } from './lanes/backlogged-lines.ts';
 import { DueLoop } from './loops/due-loop.ts';
-import { RetentionLoop } from './loops/retention.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
-import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
-import { StoreWatch } from './operator-events/store-watch.ts';
+import { NO_PROJECT } from './operator-events/model.ts';
 import { Reports } from './reports.ts';
-import { RunningEngine } from './running-engine.ts';
+import { type Recovered, RunningEngine } from './running-engine.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
 import { leftLoop } from './runs/endings/endings.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
@@ -25,29 +23,27 @@ import { Numbers } from './workers/numbers.ts';
 
 /** Releases what dead workers had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
-  const { store, recovery = { kind: 'releaseAll' }, dropsExpired = true } = deps;
-  const { heartbeat, release } = await recover(deps);
+  const { store, recovery = { kind: 'releaseAll' } } = deps;
+  const recovered = await recover(deps);
+  const { heartbeat } = recovered;
   const numbers = new Numbers(store, { isShared: recovery.kind !== 'releaseAll' });
   const bodies = new JournalBodies(store);
   const minutes = new MinuteCounter(store.minutes, deps.clock, deps.log);
   const operatorEvents = deps.operatorEvents && new OperatorEvents(deps, numbers, deps.operatorEvents);
-  const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
+  const reports = new Reports(deps, minutes, operatorEvents);
   const left = leftLoop(deps);
-  const shared = { ...deps, numbers, bodies, reports, operatorEvents, left };
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
-  const dispatcher = new Dispatcher({ ...shared, fence, areClaimsApart: recovery.kind === 'heartbeat' });
-  const context = contextOf({ ...shared, dispatcher, active: new ActiveRuns(store) });
+  const areClaimsApart = recovery.kind === 'heartbeat';
+  const delivering = { ...deps, numbers, bodies, minutes, reports, operatorEvents, left, fence, areClaimsApart };
+  const dispatcher = new Dispatcher(delivering);
+  const context = contextOf({ ...delivering, dispatcher, active: new ActiveRuns(store) });
   await addLines(dispatcher, deps, heartbeat);
   const { events } = store;
   events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
   events.onCancelled = (claimTokens) => dispatcher.endCancelled(claimTokens);
   events.onWaitingLine = (line) => dispatcher.noteWaitingLine(line);
-  const retention = new RetentionLoop(deps);
   dispatcher.wake();
-  if (dropsExpired) retention.start();
-  const isWatchTurn = () => dropsExpired && (heartbeat?.isFirst ?? true);
-  const watch = operatorEvents && new StoreWatch(deps, operatorEvents, isWatchTurn);
-  const engine = new RunningEngine(context, { retention, minutes, heartbeat, watch, release });
+  const engine = new RunningEngine(context, recovered);
   engine.startLoops();
   return Object.assign(engine, bound(COMMANDS, context));
 }
@@ -72,18 +68,15 @@ async function addLines(
   }
 }
 
-/** Answers the heartbeats, or a release that waits for space on the disk. */
-async function recover(deps: EngineDeps): Promise<{ heartbeat?: Heartbeat; release?: DueLoop | undefined }> {
+async function recover(deps: EngineDeps): Promise<Recovered> {
   const { store, recovery = { kind: 'releaseAll' } } = deps;
   switch (recovery.kind) {
     case 'releaseAll':
-      return { release: await releaseAll(deps) };
+      return { release: await releaseAll(deps, deps.operatorEvents?.thresholds.worker_lost !== undefined) };
     case 'none':
       return {};
     case 'heartbeat': {
-      const { kind: _, ...own } = recovery;
-      const tellsLost = deps.operatorEvents?.thresholds.worker_lost !== undefined;
-      const heartbeat = new Heartbeat({ ...deps, ...own, tellsLost });
+      const heartbeat = new Heartbeat(deps, recovery);
       store.events.onCommitUnknown = () => heartbeat.noteCommitUnknown();
       store.events.onAccountsChanged = () => heartbeat.noteAccounts();
       await heartbeat.begin();
@@ -92,39 +85,37 @@ async function recover(deps: EngineDeps): Promise<{ heartbeat?: Heartbeat; relea
   }
 }
 
-type ReleaseNeeds = Pick<EngineDeps, 'store' | 'clock' | 'log'> & {
-  operatorEvents?: Pick<OperatorEventsOptions, 'thresholds'> | undefined;
-};
+type Recovering = Pick<EngineDeps, 'store' | 'clock' | 'log'>;
 
 /**
- * Releases all that is in flight in a store that no other worker uses (P7). On a full disk that has to wait: then the answer
- * is the loop that does it once there is space, which the caller stops at the end. Throws `StoreUnavailable`.
+ * Releases all claims in a store that no other worker uses (P7). While the disk is full, it returns a loop that does so once there
+ * is space; the caller stops that loop at the end. `isLossReported`: whether the operator is notified of a worker that was lost.
+ * Throws `StoreUnavailable`.
  */
-export async function releaseAll(needs: ReleaseNeeds): Promise<DueLoop | undefined> {
-  const { store, clock, log } = needs;
+export async function releaseAll(context: Recovering, isLossReported: boolean): Promise<DueLoop | undefined> {
   try {
-    await releaseUpTo(needs);
+    await releaseUpTo(context, isLossReported);
     return undefined;
   } catch (error) {
     if (!(error instanceof StoreFull)) throw error;
   }
   // What is claimed from now on is this process's.
-  const upToToken = await store.messages.lastClaim();
-  const doPiece = async () => {
-    await releaseUpTo(needs, upToToken);
+  const upToToken = await context.store.messages.lastClaim();
+  const loop = new DueLoop(context, 'recovery_failed', async () => {
+    await releaseUpTo(context, isLossReported, upToToken);
     return Infinity;
-  };
-  const loop = new DueLoop({ clock, log, failure: 'recovery_failed', doPiece });
+  });
   loop.wake();
   return loop;
 }
 
-async function releaseUpTo({ store, clock, log, operatorEvents }: ReleaseNeeds, upToToken?: ClaimToken): Promise<void> {
+async function releaseUpTo(context: Recovering, isLossReported: boolean, upToToken?: ClaimToken): Promise<void> {
+  const { store, clock, log } = context;
   const nowMs = clock.nowMs();
   const released = await store.messages.releaseAll({ nowMs, upToToken });
   if (released === 0) return;
   log.info('recovered', { count: released });
-  if (operatorEvents?.thresholds.worker_lost === undefined) return;
+  if (!isLossReported) return;
   // A worker that is stopped gives back what it has.
   const example = `the process before, with ${released} attempts under way`;
   const key = await store.messages.reserveNumbers({ count: 1 });

@@ -1,4 +1,4 @@
-/** What is an engine put together of, and how does it find what is left over in its store? */
+/** What is an engine made of, and how does it recover what earlier workers left in its store? */
 
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
@@ -6,7 +6,6 @@ import type { OperatorEventsOptions } from './operator-events/model.ts';
 import type { Clock, Delivery, EventLog, Metrics, Observer, Randomness } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
 import type { DatabaseClock } from './workers/database-clock.ts';
-import type { SharedAccounts } from './workers/heartbeat.ts';
 import type { ProjectFence } from './workers/project-fence.ts';
 
 export interface EngineDeps {
@@ -49,7 +48,7 @@ export type Recovery =
       kind: 'heartbeat';
       /** The same as `EngineDeps.clock`. */
       clock: DatabaseClock;
-      /** A worker without a heartbeat for so long may be declared dead. */
+      /** A worker without a heartbeat for this long may be expired by the others. */
       timeoutMs: Millis;
       /** Absent: another store has them. */
       accounts?: SharedAccounts;
@@ -58,3 +57,17 @@ export type Recovery =
       /** Whether another engine of this worker has the message of this claim: its project has moved meanwhile. */
       isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
     };
+
+/** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
+export interface SharedAccounts {
+  /** Of what is in memory. */
+  readonly version: number;
+  refresh(): Promise<void>;
+  /**
+   * The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this
+   * one.
+   */
+  noteNewest(version: number, untilMs: Millis): void;
+  /** The store could not be asked, or read. */
+  noteUnknown(error: Error): void;
+}

@@ -3,34 +3,32 @@
  * by the counts of each minute and by metrics?
  */
 import { withoutRedirectPath } from '../protocol/responses.ts';
+import type { EngineDeps } from './deps.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import { type Count, countsOf, countsOfNew } from './minutes/counts.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome, ProjectId } from './model.ts';
 import type { EndedRun, EventLog, Metrics, Observer } from './ports.ts';
 
-export interface ReportsOptions {
-  log: EventLog;
-  minutes: Pick<MinuteCounter, 'count' | 'attempted'>;
-  metrics?: Metrics | undefined;
-  /** Absent: the operator is told of nothing. */
-  operatorEvents?: { noteSaved(): void; noteHeldBack(origin: string): void } | undefined;
-  spans?: Observer | undefined;
-  /**
-   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
-   * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
-   */
-  tellsAll: boolean;
-}
+/** Absent: the operator is not notified. */
+type OperatorEvents = { noteSaved(): void; noteHeldBack(origin: string): void } | undefined;
 
 export class Reports {
   readonly #log: EventLog;
-  readonly #minutes: ReportsOptions['minutes'];
+  readonly #minutes: Pick<MinuteCounter, 'count' | 'attempted'>;
   readonly #metrics: Metrics | undefined;
-  readonly #operatorEvents: ReportsOptions['operatorEvents'];
+  readonly #operatorEvents: OperatorEvents;
   readonly #spans: Observer | undefined;
+  /**
+   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are events of
+   * level `debug`, and only the origin of a URL is logged: paths may contain secrets.
+   */
   readonly #tellsAll: boolean;
 
-  constructor({ log, minutes, metrics, spans, operatorEvents, tellsAll }: ReportsOptions) {
+  constructor(
+    { log, metrics, spans, tellsAll = false }: Pick<EngineDeps, 'log' | 'metrics' | 'spans' | 'tellsAll'>,
+    minutes: Pick<MinuteCounter, 'count' | 'attempted'>,
+    operatorEvents?: OperatorEvents,
+  ) {
     this.#log = log;
     this.#minutes = minutes;
     this.#metrics = metrics;

@@ -8,31 +8,30 @@ import type { LogFilter } from './lists/filters.ts';
 import type { Totals } from './lists/unfinished.ts';
 import { LiveFeeds } from './live/feed.ts';
 import type { DueLoop } from './loops/due-loop.ts';
-import type { RetentionLoop } from './loops/retention.ts';
+import { RetentionLoop } from './loops/retention.ts';
 import type { Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
 import type { Admitted, PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
-import type { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken, LogState, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
-import type { StoreWatch } from './operator-events/store-watch.ts';
+import { StoreWatch } from './operator-events/store-watch.ts';
 import { storeOf } from './project-store.ts';
 import { publishAll } from './runs/publish.ts';
 import { StoreUnavailable } from './store-errors.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
 
-/** Made beside the context, before the engine. */
-interface Parts {
-  /** Present while claims of an earlier process are still to be released. */
-  release: DueLoop | undefined;
-  retention: RetentionLoop;
-  minutes: MinuteCounter;
-  heartbeat: Heartbeat | undefined;
-  watch: StoreWatch | undefined;
+/** What recovery has started. */
+export interface Recovered {
+  heartbeat?: Heartbeat;
+  release?: DueLoop | undefined;
 }
 
 export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly #context: EngineContext;
-  readonly #parts: Parts;
+  readonly #retention: RetentionLoop;
+  readonly #watch: StoreWatch | undefined;
+  readonly #heartbeat: Heartbeat | undefined;
+  /** Present while claims of an earlier process are still to be released. */
+  readonly #release: DueLoop | undefined;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
   #quiescing: Promise<void> | undefined;
@@ -42,28 +41,33 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly retention: Engine['retention'];
   readonly watchLog: Engine['watchLog'];
 
-  constructor(context: EngineContext, parts: Parts) {
-    const { store, clock, log, settings, dispatcher } = context;
+  constructor(context: EngineContext, { heartbeat, release }: Recovered) {
+    const { store, clock, log, settings, dispatcher, operatorEvents, dropsExpired = true } = context;
     this.#context = context;
-    this.#parts = parts;
+    this.#heartbeat = heartbeat;
+    this.#release = release;
+    this.#retention = new RetentionLoop(context);
+    const isWatching = () => dropsExpired && (heartbeat?.isFirst ?? true);
+    this.#watch = operatorEvents && new StoreWatch(context, operatorEvents, isWatching);
     this.#health = new IntakeHealth(clock);
     this.#gate = new PublishGate(clock, log, settings.publishDelayTargetMs, dispatcher.backlog);
     this.retention = { logsMs: settings.logRetentionMs, dlqMs: settings.dlqRetentionMs };
     this.storeOf = (projectId) => storeOf(projectId, store, clock);
-    const feeds = new LiveFeeds(context);
+    const feeds = new LiveFeeds(store.logs, clock);
     this.watchLog = (projectId, watcher) => feeds.watch(projectId, watcher);
   }
 
   /** Does what has become due since the last process ended, and from then on what becomes due. */
   startLoops(): void {
-    const { clock, log, dispatcher, schedules, waiters, left, operatorEvents } = this.#context;
-    const { retention, watch, heartbeat } = this.#parts;
+    const { clock, log, dispatcher, schedules, waiters, left, operatorEvents, dropsExpired = true } = this.#context;
+    const retention = this.#retention;
+    if (dropsExpired) retention.start();
     let times = 0;
     clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
     for (const loop of [schedules, waiters, left]) loop.wake();
     operatorEvents?.start(dispatcher.intake);
-    watch?.start();
-    heartbeat?.start({
+    this.#watch?.start();
+    this.#heartbeat?.start({
       dispatcher,
       noteSchedule: (atMs) => schedules.noteNext(atMs),
       noteDeadline: (atMs) => waiters.noteNext(atMs),
@@ -95,7 +99,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     } catch (error) {
       leave?.(error);
       this.#health.noteFailure(error);
-      this.#parts.watch?.noteFailure(error);
+      this.#watch?.noteFailure(error);
       throw error;
     }
   }
@@ -139,11 +143,11 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 
   get workersAlive(): number | undefined {
-    return this.#parts.heartbeat?.workersAlive;
+    return this.#heartbeat?.workersAlive;
   }
 
   get otherWorkers(): readonly WorkerId[] {
-    return this.#parts.heartbeat?.others ?? [];
+    return this.#heartbeat?.others ?? [];
   }
 
   async ping(): Promise<readonly CellAway[]> {
@@ -162,19 +166,20 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 
   drain(limitMs: Millis): Promise<void> {
-    this.#draining ??= this.quiesce(limitMs).then(() => this.#parts.heartbeat?.stop());
+    this.#draining ??= this.quiesce(limitMs).then(() => this.#heartbeat?.stop());
     return this.#draining;
   }
 
   async #quiesce(limitMs: Millis): Promise<void> {
-    const { dispatcher, schedules, waiters, left, operatorEvents } = this.#context;
-    const { release, retention, minutes, heartbeat, watch } = this.#parts;
+    const { dispatcher, minutes, schedules, waiters, left, operatorEvents } = this.#context;
     dispatcher.intake.close();
     this.#gate.close();
-    heartbeat?.noteDraining();
+    this.#heartbeat?.noteDraining();
     await Promise.all([
       dispatcher.drain(limitMs),
-      ...[retention, schedules, waiters, left, release, operatorEvents, watch].map((each) => each?.stop()),
+      ...[this.#retention, schedules, waiters, left, this.#release, operatorEvents, this.#watch].map((each) =>
+        each?.stop(),
+      ),
     ]);
     await minutes.stop();
   }

@@ -1,34 +1,42 @@
-/** What the parts of one worker share: its settings, its store, its clock, who may call, and where it may deliver. */
-
-import { hostname } from 'node:os';
+/** What do the workers of a process share, and what do the parts of one worker: settings, store, clock, accounts, addresses? */
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
-import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
-import { databaseOf, messageOf, type OpenedStore } from '../admin/open-store.ts';
-import { Browsers } from '../api/edge/browsers.ts';
+import type { Credentials } from '../accounts/open-accounts.ts';
+import type { OpenedStore } from '../admin/open-store.ts';
+import type { Browsers } from '../api/edge/browsers.ts';
 import type { OtherWorkers } from '../api/edge/other-workers.ts';
 import type { VirtualTime } from '../api/route.ts';
 import type { Config } from '../config/table.ts';
-import { type AddressPolicy, parseAddressPolicy } from '../delivery/addresses/address-guard.ts';
-import { type Resolver, resolverOf } from '../delivery/addresses/resolver.ts';
+import type { AddressPolicy } from '../delivery/addresses/address-guard.ts';
+import type { Resolver } from '../delivery/addresses/resolver.ts';
 import type { WorkerId } from '../engine/model.ts';
 import type { OperatorEventsOptions } from '../engine/operator-events/model.ts';
 import type { Delivery, EventLog, Machine, Randomness } from '../engine/ports.ts';
-import { DatabaseClock } from '../engine/workers/database-clock.ts';
-import { SteadyClock } from '../engine/workers/steady-clock.ts';
-import { randomBase58 } from '../protocol/ids.ts';
-import { CannotStart } from '../system/cannot-start.ts';
-import { createSystemRandomness, systemClock } from '../system/system.ts';
+import type { DatabaseClock } from '../engine/workers/database-clock.ts';
+import type { SteadyClock } from '../engine/workers/steady-clock.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
-import { sampledLog } from '../telemetry/sampled-log.ts';
-import { openOperatorEvents } from './operator-events.ts';
 
-export interface WorkerOptions {
+export interface ServerContext {
+  config: Config;
   store: OpenedStore;
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** Absent: nobody asks for them. */
+  /** Called when the store or a thread can no longer be trusted: end the process at once, with an exit code that says so. */
+  onFatal: (error: Error) => void;
+  /** Of the only worker. Absent: nobody reads them, or each of several workers has its own. */
   metrics?: WorkerMetrics | undefined;
+  /**
+   * Default: the machine's clock. A test can stop it and move it by days, while HTTP stays real. Only for a single
+   * worker.
+   */
+  clock?: Machine;
+  /** Only for a single worker. */
+  around?: AroundTime;
+}
+
+/** What a worker starts with. */
+export interface WorkerOptions
+  extends Pick<ServerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'log' | 'metrics' | 'around'> {
   /** The machine's clock, which a test may stop. */
   machine: Machine;
   /** `first`: the worker that does the work which is done once for the process. The others leave that work to it. */
@@ -39,8 +47,7 @@ export interface WorkerOptions {
    * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
    */
   isRecovered: boolean;
-  around?: AroundTime;
-  /** Tells other workers about tokens and signing keys that were changed here. A change is answered after it. */
+  /** Notifies other workers about tokens and signing keys that were changed here, before the change is reported as done. */
   onAccountsChanged?: () => Promise<void>;
 }
 
@@ -55,7 +62,6 @@ export interface AroundTime {
 }
 
 export interface WorkerContext extends WorkerOptions {
-  config: Config;
   id: WorkerId;
   clock: DatabaseClock | SteadyClock;
   randomness: Randomness;
@@ -65,47 +71,4 @@ export interface WorkerContext extends WorkerOptions {
   accounts: StoredAccounts;
   /** Absent: the operator is told of nothing. */
   operatorEvents: OperatorEventsOptions | undefined;
-}
-
-/** Throws `CannotStart`. */
-export async function openContext(config: Config, options: WorkerOptions): Promise<WorkerContext> {
-  const { store, sealer, credentials, machine } = options;
-  const log = sampledLog(options.log, systemClock);
-  const isShared = databaseOf(config).kind === 'postgres';
-  const clock = isShared ? new DatabaseClock(machine) : new SteadyClock(machine);
-  const addresses = addressPolicyOf(config);
-  const browsers = browsersOf(config, credentials);
-  // First, since this may make a project, which accounts are to know.
-  const events = await openOperatorEvents(config, { store, sealer, credentials, addresses, clock });
-  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
-  return {
-    ...options,
-    config,
-    id: `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`,
-    log,
-    clock,
-    randomness: createSystemRandomness(),
-    addresses,
-    resolver: resolverOf(config.workers),
-    browsers,
-    accounts,
-    operatorEvents: events && { ...events, projectName: (id) => accounts.shownName(id) },
-  };
-}
-
-function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
-  try {
-    return parseAddressPolicy(allowDestinations.join(','));
-  } catch (error) {
-    throw new CannotStart(messageOf(error), { cause: error });
-  }
-}
-
-/** The rules for browsers. In development the token is no secret, so a page that passes these rules can do anything. */
-function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
-  try {
-    return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
-  } catch (error) {
-    throw new CannotStart(`WAYPOST_ALLOW_ORIGINS: ${messageOf(error)}`, { cause: error });
-  }
 }

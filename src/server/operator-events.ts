@@ -2,8 +2,7 @@
 
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { mintSigningKeys, type Sealer, sealKeys } from '../accounts/accounts.ts';
-import type { Credentials } from '../accounts/open-accounts.ts';
+import { mintSigningKeys, sealKeys } from '../accounts/accounts.ts';
 import { databaseOf, messageOf } from '../admin/open-store.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { parseThresholds } from '../config/operator-event-settings.ts';
@@ -12,33 +11,26 @@ import { AddressGuard, type AddressPolicy } from '../delivery/addresses/address-
 import { checkDestination } from '../delivery/addresses/destination-check.ts';
 import { FIRST_CELL } from '../engine/model.ts';
 import type { OperatorEventsOptions } from '../engine/operator-events/model.ts';
-import type { Machine } from '../engine/ports.ts';
 import { isName } from '../protocol/names.ts';
-import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import type { WorkerContext } from './context.ts';
 
-interface Needs {
-  store: { projects: Pick<Store['projects'], 'ensureProject'> };
-  sealer: Sealer;
-  credentials: Credentials;
-  addresses: AddressPolicy;
-  clock: Pick<Machine, 'wallMs'>;
-}
+type EventsContext = Pick<WorkerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'addresses' | 'clock'>;
 
-/** Makes the project. `undefined`: the operator is told of nothing. Throws `CannotStart`. */
+/** Makes the project. `undefined`: the operator is not notified. Throws `CannotStart`. */
 export async function openOperatorEvents(
-  config: Config,
-  needs: Needs,
+  context: EventsContext,
 ): Promise<Omit<OperatorEventsOptions, 'projectName'> | undefined> {
-  const told = toldBy(config);
-  if (!told) return undefined;
-  checkUrl(config.operatorEventsUrl, needs.addresses);
+  const { config, addresses } = context;
+  const thresholds = thresholdsOf(config);
+  if (!thresholds) return undefined;
+  checkUrl(config.operatorEventsUrl, addresses);
   const database = databaseOf(config);
   const isOnDisk = database.kind === 'sqlite' && !config.memory;
   return {
-    ...told,
+    thresholds,
     url: config.operatorEventsUrl,
-    projectId: await ensureProject(config, needs),
+    projectId: await ensureProject(context),
     quietMs: config.operatorEventsQuietMs,
     storage: {
       bytesMax: config.operatorEventsStoreBytesMax,
@@ -48,11 +40,11 @@ export async function openOperatorEvents(
   };
 }
 
-/** Of what the operator is told; `undefined`: of nothing. Throws `CannotStart`. */
-export function toldBy(config: Config): Pick<OperatorEventsOptions, 'thresholds'> | undefined {
+/** Of the events that the operator is notified of; `undefined`: of none. Throws `CannotStart`. */
+export function thresholdsOf(config: Config): OperatorEventsOptions['thresholds'] | undefined {
   if (config.operatorEventsUrl === '') return undefined;
   try {
-    return { thresholds: parseThresholds(config.operatorEvents) };
+    return parseThresholds(config.operatorEvents);
   } catch (error) {
     throw new CannotStart(`WAYPOST_OPERATOR_EVENTS: ${messageOf(error)}`, { cause: error });
   }
@@ -68,7 +60,7 @@ function checkUrl(url: string, addresses: AddressPolicy): void {
 }
 
 /** Nobody else has a token or the keys of the operator's own project, so that nobody else can send what looks like an event. */
-async function ensureProject(config: Config, { store, sealer, credentials, clock }: Needs): Promise<number> {
+async function ensureProject({ config, store, sealer, credentials, clock }: EventsContext): Promise<number> {
   const isDevelopment = credentials === 'development';
   const [developer] = DEVELOPMENT_ACCOUNTS;
   const name = isDevelopment ? developer.name : config.operatorEventsProject;

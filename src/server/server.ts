@@ -1,7 +1,5 @@
 /** The composition root: opens what a process has once, starts its workers, and ends all parts in order. */
-import type { Sealer } from '../accounts/accounts.ts';
 import {
-  type Credentials,
   checkKey,
   checkTokens,
   type DevelopmentAccess,
@@ -16,38 +14,23 @@ import { type AccountsInMemory, StoredAdministration } from '../admin/socket/sto
 import type { Config } from '../config/table.ts';
 import { releaseAll } from '../engine/create.ts';
 import type { Millis } from '../engine/model.ts';
-import type { EventLog, Machine } from '../engine/ports.ts';
+import type { EventLog } from '../engine/ports.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
-import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
-import type { AroundTime } from './context.ts';
+import type { ServerContext } from './context.ts';
 import { openMetrics, serveMetrics } from './metrics.ts';
-import { toldBy } from './operator-events.ts';
+import { thresholdsOf } from './operator-events.ts';
 import { Threads } from './threads/supervise.ts';
 import { startWorker } from './worker.ts';
 
-export interface ServerOptions {
-  log: EventLog;
-  credentials: Credentials;
-  /**
-   * Called when the store or a thread can no longer be trusted: end the process at once, with an exit code that says
-   * so.
-   */
-  onFatal: (error: Error) => void;
-  /**
-   * Default: the machine's clock. A test can stop it and move it by days, while HTTP stays real. Only for a single
-   * worker.
-   */
-  clock?: Machine;
+export interface ServerOptions extends Pick<ServerContext, 'log' | 'credentials' | 'onFatal' | 'clock' | 'around'> {
   /**
    * Whether a database in memory runs in this thread: in a test, starting a thread takes longer than all the rest. Only
    * for a single worker.
    */
   isStoreInline?: boolean;
-  /** A store that the caller has opened, and closes after the server: the next server can go on with it. */
+  /** A store that the caller has opened, and closes after the server: the next server can use it again. */
   store?: OpenedStore;
-  /** Only for a single worker. */
-  around?: AroundTime;
 }
 
 export interface RunningServer {
@@ -96,10 +79,8 @@ async function start(
   await checkTokens(store, credentials, log);
   const sealer = create ? await ensureSealer(config, randomness, store) : openSealer(config, randomness);
   await checkKey(store, sealer, config.dataDir);
-  const workers =
-    config.workers === 1
-      ? await startOne(config, { ...options, store, sealer, metrics })
-      : await startThreads(config, { ...options, store, sealer });
+  const context: ServerContext = { ...options, config, store, sealer, metrics };
+  const workers = config.workers === 1 ? await startOne(context) : await startThreads(context);
   opened.push(() => workers.stop(0));
   if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
   const { accounts } = workers;
@@ -140,19 +121,13 @@ interface Workers {
   stop: (limitMs: Millis) => Promise<void>;
 }
 
-interface WorkersNeeds extends Omit<ServerOptions, 'store'> {
-  store: OpenedStore;
-  sealer: Sealer;
-  /** Of the only worker. */
-  metrics?: WorkerMetrics | undefined;
-}
-
-async function startOne(config: Config, { clock = systemClock, ...needs }: WorkersNeeds): Promise<Workers> {
-  const worker = await startWorker(config, { ...needs, machine: clock, rank: 'first', isRecovered: false });
+async function startOne(context: ServerContext): Promise<Workers> {
+  const { config, credentials, clock = systemClock } = context;
+  const worker = await startWorker({ ...context, machine: clock, rank: 'first', isRecovered: false });
   const { accounts } = worker;
   return {
     accounts,
-    development: needs.credentials === 'development' ? developmentAccess(accounts) : undefined,
+    development: credentials === 'development' ? developmentAccess(accounts) : undefined,
     refreshAccounts: async () => {}, // they are changed in this thread
     listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
     readMetrics: async () => [await worker.readMetrics()],
@@ -160,24 +135,18 @@ async function startOne(config: Config, { clock = systemClock, ...needs }: Worke
   };
 }
 
-async function startThreads(config: Config, needs: WorkersNeeds): Promise<Workers> {
-  const { store, sealer, credentials, log, onFatal } = needs;
-  if (needs.clock) throw new Error('a clock that is held cannot pass to other threads');
+async function startThreads(context: ServerContext): Promise<Workers> {
+  const { config, store, sealer, credentials, log } = context;
+  if (context.clock) throw new Error('a clock that is held cannot pass to other threads');
   const accounts = await openAccounts(store, sealer, {
     ...{ credentials, clock: systemClock, isShared: false },
     ...{ log, dataDir: config.dataDir },
   });
-  const { encryptionKey } = sealer;
-  const { connect } = store;
   // Once for all threads, before the first of them claims a message.
-  const release = connect && (await releaseAll({ store, clock: systemClock, log, operatorEvents: toldBy(config) }));
-  const threads = await Threads.start(config, {
-    credentials,
-    encryptionKey,
-    log,
-    onFatal,
-    ...(connect && { connect }),
-  });
+  const release =
+    store.connect &&
+    (await releaseAll({ store, clock: systemClock, log }, thresholdsOf(config)?.worker_lost !== undefined));
+  const threads = await Threads.start(context);
   return {
     accounts,
     development: credentials === 'development' ? developmentAccess(accounts) : undefined,

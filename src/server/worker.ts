@@ -1,23 +1,34 @@
 /** One worker: accepts messages over HTTP and delivers them, on a store that its caller has opened. */
+import { hostname } from 'node:os';
 import type { StoredAccounts } from '../accounts/accounts.ts';
+import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
+import { databaseOf, messageOf } from '../admin/open-store.ts';
 import { untilAllKnow } from '../admin/socket/everywhere.ts';
+import { Browsers } from '../api/edge/browsers.ts';
 import type { Listener } from '../api/edge/listener.ts';
 import { openEngine } from '../cells/serve/open.ts';
 import type { Config } from '../config/table.ts';
+import { type AddressPolicy, parseAddressPolicy } from '../delivery/addresses/address-guard.ts';
+import { resolverOf } from '../delivery/addresses/resolver.ts';
 import type { Engine } from '../engine/commands.ts';
 import type { Recovery } from '../engine/deps.ts';
 import type { Millis, WorkerId } from '../engine/model.ts';
 import type { Delivery } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { DatabaseClock } from '../engine/workers/database-clock.ts';
+import { SteadyClock } from '../engine/workers/steady-clock.ts';
+import { randomBase58 } from '../protocol/ids.ts';
+import { CannotStart } from '../system/cannot-start.ts';
 import { openFilesMax } from '../system/open-files.ts';
-import { endOfTurn, systemClock } from '../system/system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
+import { sampledLog } from '../telemetry/sampled-log.ts';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
 import { makeApi } from './api.ts';
-import { openContext, type WorkerContext, type WorkerOptions } from './context.ts';
+import type { WorkerContext, WorkerOptions } from './context.ts';
 import { openDelivery } from './delivery.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
+import { openOperatorEvents } from './operator-events.ts';
 import { silentMaxWithin } from './silent-max.ts';
 import { openTraces } from './traces.ts';
 
@@ -38,9 +49,9 @@ export interface RunningWorker {
 const LAST_ANSWERS_MS = 1000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
-export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const context = await openContext(config, options);
-  const { accounts, clock, id, log, metrics, rank } = context;
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const context = await openContext(options);
+  const { config, accounts, clock, id, log, metrics, rank } = context;
   if (rank === 'first') warnOf(context);
   const opened: (() => Promise<unknown>)[] = [];
   try {
@@ -54,10 +65,52 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     opened.push(() => engine.drain(0));
     const ofProcess = rank === 'first' && { workers: config.workers };
     metrics?.watch({ engine, projectName: (project) => accounts.shownName(project), clock, spans, ...ofProcess });
-    return new ListeningWorker(context, { engine, delivery, spans });
+    return new ListeningWorker(context, engine, delivery, spans);
   } catch (error) {
     for (const close of opened.reverse()) await close();
     throw error;
+  }
+}
+
+/** Throws `CannotStart`. */
+async function openContext(options: WorkerOptions): Promise<WorkerContext> {
+  const { config, store, sealer, credentials, machine } = options;
+  const log = sampledLog(options.log, systemClock);
+  const isShared = databaseOf(config).kind === 'postgres';
+  const clock = isShared ? new DatabaseClock(machine) : new SteadyClock(machine);
+  const addresses = addressPolicyOf(config);
+  const browsers = browsersOf(config, credentials);
+  // First, since this may make a project, which the accounts must include.
+  const events = await openOperatorEvents({ ...options, addresses, clock });
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
+  return {
+    ...options,
+    id: `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`,
+    log,
+    clock,
+    randomness: createSystemRandomness(),
+    addresses,
+    resolver: resolverOf(config.workers),
+    browsers,
+    accounts,
+    operatorEvents: events && { ...events, projectName: (id) => accounts.shownName(id) },
+  };
+}
+
+function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
+  try {
+    return parseAddressPolicy(allowDestinations.join(','));
+  } catch (error) {
+    throw new CannotStart(messageOf(error), { cause: error });
+  }
+}
+
+/** The rules for browsers. In development the token is no secret, so a page that passes these rules can do anything. */
+function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
+  try {
+    return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
+  } catch (error) {
+    throw new CannotStart(`WAYPOST_ALLOW_ORIGINS: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -76,7 +129,7 @@ function tellOthersOf({
 }: WorkerContext): (() => Promise<void>) | undefined {
   if (!(clock instanceof DatabaseClock)) return onAccountsChanged;
   return async () => {
-    const behind = await untilAllKnow({ store, clock, self: id, workerTimeoutMs: config.workerTimeoutMs });
+    const behind = await untilAllKnow(store, clock, config.workerTimeoutMs, id);
     if (behind.length === 0) return;
     throw new StoreUnavailable(`tokens or keys have changed, but not all workers know: ${behind.join(', ')}`);
   };
@@ -99,27 +152,25 @@ function recoveryOf({ config, clock, accounts, isRecovered }: WorkerContext): Re
   return { kind: 'heartbeat', clock, timeoutMs: config.workerTimeoutMs, accounts };
 }
 
-interface Parts {
-  engine: Engine;
-  delivery: Delivery;
-  spans: SpanRecorder | undefined;
-}
-
 class ListeningWorker implements RunningWorker {
   readonly id: WorkerId;
   readonly accounts: StoredAccounts;
   readonly #context: WorkerContext;
-  readonly #parts: Parts;
+  readonly #engine: Engine;
+  readonly #delivery: Delivery;
+  readonly #spans: SpanRecorder | undefined;
   readonly #listener: Listener;
   #isReady = false;
   #stopping: Promise<void> | undefined;
 
-  constructor(context: WorkerContext, parts: Parts) {
+  constructor(context: WorkerContext, engine: Engine, delivery: Delivery, spans: SpanRecorder | undefined) {
     this.id = context.id;
     this.accounts = context.accounts;
     this.#context = context;
-    this.#parts = parts;
-    this.#listener = makeApi(context, parts.engine, () => this.#isReady);
+    this.#engine = engine;
+    this.#delivery = delivery;
+    this.#spans = spans;
+    this.#listener = makeApi(context, engine, () => this.#isReady);
   }
 
   async listen(at: ListenAt): Promise<Bound> {
@@ -139,13 +190,12 @@ class ListeningWorker implements RunningWorker {
   }
 
   async #end(limitMs: Millis): Promise<void> {
-    const { engine, delivery, spans } = this.#parts;
-    await engine.drain(limitMs);
+    await this.#engine.drain(limitMs);
     const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
     await this.#listener.close();
     impatience.cancel();
-    await delivery.close();
+    await this.#delivery.close();
     this.#context.metrics?.close();
-    await spans?.close();
+    await this.#spans?.close();
   }
 }

@@ -60,11 +60,7 @@ export function bench(
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
   const { fence = ALWAYS_OPEN, areClaimsApart = false, endOfTurn } = options;
-  const reports = new Reports({
-    log,
-    minutes: { count: () => {}, attempted: () => {} },
-    tellsAll: false,
-  });
+  const reports = new Reports({ log }, { count: () => {}, attempted: () => {} });
   const deps = {
     store,
     bodies,

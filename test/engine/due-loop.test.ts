@@ -18,16 +18,12 @@ beforeEach(() => {
   warnings = [];
   pieces = [];
   const quiet = () => {};
-  loop = new DueLoop({
-    clock,
-    log: { debug: quiet, info: quiet, error: quiet, warn: (event) => warnings.push(event) },
-    failure: 'look_failed',
-    doPiece: async () => {
-      pieces.push(clock.elapsedMs);
-      const answer = await (answers.shift() ?? Infinity);
-      if (answer instanceof StoreUnavailable) throw answer;
-      return answer === 'more' ? answer : NOW_MS + answer;
-    },
+  const log = { debug: quiet, info: quiet, error: quiet, warn: (event: string) => warnings.push(event) };
+  loop = new DueLoop({ clock, log }, 'look_failed', async () => {
+    pieces.push(clock.elapsedMs);
+    const answer = await (answers.shift() ?? Infinity);
+    if (answer instanceof StoreUnavailable) throw answer;
+    return answer === 'more' ? answer : NOW_MS + answer;
   });
 });
 

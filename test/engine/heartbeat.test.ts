@@ -1,11 +1,12 @@
 /** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
 
 import { describe, expect, test } from 'vitest';
+import type { SharedAccounts } from '../../src/engine/deps.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
-import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
+import { Heartbeat, type Listeners } from '../../src/engine/workers/heartbeat.ts';
 import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
 import type { HeartbeatAnswer, WorkerState } from '../../src/engine/workers/store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -161,18 +162,12 @@ async function bench(
   const accounts = new FakeAccounts(store);
   const note = (event: string) => void heard.push(event);
   const log = { debug: note, info: note, warn: note, error: note };
-  const projects = new ProjectFence({ clock, limitMs: FENCE_MS, log, nameOf: String });
+  const projects = new ProjectFence(clock, log, FENCE_MS, String);
   prepare(store);
-  const heartbeat = new Heartbeat({
-    store,
-    clock: new DatabaseClock(clock),
-    randomness: new SeededRandom(1),
-    log,
-    worker: 'me',
-    timeoutMs: TIMEOUT_MS,
-    accounts,
-    projects,
-  });
+  const heartbeat = new Heartbeat(
+    { store, randomness: new SeededRandom(1), log, worker: 'me' },
+    { clock: new DatabaseClock(clock), timeoutMs: TIMEOUT_MS, accounts, projects },
+  );
   const dispatcher: Listeners['dispatcher'] = {
     holds: (token) => held.has(token),
     countOf: () => 1,

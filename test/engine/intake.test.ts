@@ -26,10 +26,10 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
     noteWaitingLine: () => trace.push('wait'),
   };
   const numbers = new Numbers({ messages: { reserveNumbers } });
-  const deps = { slots, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
+  const services = { numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
   const reported: number[] = [];
   const reports = { accepted: ({ message: { key } }: NewMessage) => reported.push(key) };
-  return { intake: new Intake({ ...deps, reports, settings: ENGINE_SETTINGS }), trace, reported };
+  return { intake: new Intake({ ...services, reports, settings: ENGINE_SETTINGS }, slots), trace, reported };
 }
 
 const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];

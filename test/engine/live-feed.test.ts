@@ -85,7 +85,7 @@ let feeds: LiveFeeds;
 beforeEach(() => {
   clock = new SimulatedClock();
   log = new MemoryLog();
-  feeds = new LiveFeeds({ store: { logs: log }, clock });
+  feeds = new LiveFeeds(log, clock);
 });
 
 async function watch(): Promise<Notes & { stop: () => void }> {

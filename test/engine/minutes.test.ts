@@ -34,7 +34,7 @@ class Bench {
     this.clock,
     { ...SILENT, warn: (event) => this.warnings.push(event) },
   );
-  readonly reports = new Reports({ log: SILENT, minutes: this.counter, tellsAll: false });
+  readonly reports = new Reports({ log: SILENT }, this.counter);
 
   accept(of: Partial<Message> = {}, run?: Partial<NewRun>): void {
     const entry: NewMessage = { message: message(of), state: { kind: 'due', dueAtMs: NOW_MS }, events: [] };

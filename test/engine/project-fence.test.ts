@@ -22,7 +22,7 @@ beforeEach(() => {
   logged = [];
   const note = (event: string, fields?: object) => void logged.push(`${event} ${JSON.stringify(fields)}`);
   const log = { debug: note, info: note, warn: note, error: note };
-  fence = new ProjectFence({ clock, limitMs: LIMIT_MS, log, nameOf: (projectId) => `project ${projectId}` });
+  fence = new ProjectFence(clock, log, LIMIT_MS, (projectId) => `project ${projectId}`);
   underWay = new Map();
   interrupted = [];
   asksSoon = 0;

@@ -30,11 +30,8 @@ function reportsInto(lines: Line[], tellsAll: boolean): Reports {
     (level: string): EventLog['info'] =>
     (event, fields) =>
       lines.push({ level, event, ...fields });
-  return new Reports({
-    log: { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') },
-    minutes: { count: () => {}, attempted: () => {} },
-    tellsAll,
-  });
+  const log = { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') };
+  return new Reports({ log, tellsAll }, { count: () => {}, attempted: () => {} });
 }
 
 /** What is told when `outcome` is settled. */

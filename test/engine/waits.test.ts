@@ -25,6 +25,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Run } from '../../src/workflow/model.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -233,11 +234,8 @@ class Bench {
     };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
-    const intake = new Intake({
-      ...{ slots, numbers, clock, randomness },
-      reports: { accepted: () => {} },
-      settings: { lazyFetchBytes: 1_000 },
-    });
+    const settings = { ...ENGINE_SETTINGS, lazyFetchBytes: 1_000 };
+    const intake = new Intake({ numbers, clock, randomness, settings, reports: { accepted: () => {} } }, slots);
     const reports = { woken: () => {} };
     const context = {
       ...{ store, clock, log: SILENT, numbers, randomness, reports, settings: {} },

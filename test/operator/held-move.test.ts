@@ -27,7 +27,7 @@ afterEach(() => store.close());
 /** No time passes until the store has answered. */
 const heldKeep: Store['moves']['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
 const take = (mover: string): Promise<HeldMove> =>
-  HeldMove.take({ moves: { ...store.moves, keepMove: heldKeep }, projectId: PROJECT, mover, clock });
+  HeldMove.take({ ...store.moves, keepMove: heldKeep }, clock, PROJECT, mover);
 const found = () => store.moves.findMove({ projectId: PROJECT });
 const write = (held: HeldMove) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
 

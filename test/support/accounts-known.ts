@@ -1,5 +1,5 @@
 /** Accounts for workers of which a test does not look at who may call: whatever has changed, they know it. */
-import type { SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
+import type { SharedAccounts } from '../../src/engine/deps.ts';
 
 export function accountsKnown(): SharedAccounts {
   let known = 0;

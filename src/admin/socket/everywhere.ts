@@ -4,15 +4,6 @@ import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { Store } from '../../store/store.ts';
 
-export interface EverywhereOptions {
-  store: { workers: Pick<Store['workers'], 'workersBehind'> };
-  clock: Clock;
-  /** A worker that is silent for this long has expired, and admits no request before it has heard of the change. */
-  workerTimeoutMs: Millis;
-  /** The worker that asks. It already knows of the change. */
-  self?: WorkerId;
-}
-
 /** Workers are told at once; this is the time between two looks whether they have confirmed it. */
 const LOOK_MS = 50;
 /** Extra time for a heartbeat that was under way, and for what follows from it. */
@@ -21,9 +12,15 @@ const GRACE_MS = 2_000;
 /**
  * Resolves with an empty list when all live workers have confirmed the change. Otherwise it resolves, after the time in
  * which a silent worker expires, with the workers that have not confirmed it: they live but have not read the accounts.
- * Throws `StoreUnavailable`.
+ * `workerTimeoutMs`: a worker without a heartbeat for this long has expired, and rejects requests until it has read the change. `self`:
+ * the worker that asks, which knows the change already. Throws `StoreUnavailable`.
  */
-export async function untilAllKnow({ store, clock, workerTimeoutMs, self }: EverywhereOptions): Promise<WorkerId[]> {
+export async function untilAllKnow(
+  store: { workers: Pick<Store['workers'], 'workersBehind'> },
+  clock: Clock,
+  workerTimeoutMs: Millis,
+  self?: WorkerId,
+): Promise<WorkerId[]> {
   const untilMs = clock.elapsedMs + workerTimeoutMs + GRACE_MS;
   const { accountsVersion } = await store.workers.workersBehind({});
   while (true) {

@@ -26,33 +26,31 @@ export function isStuck({ seenAtMs }: Pick<ProjectMove, 'seenAtMs'>, nowMs: numb
   return seenAtMs < nowMs - GONE_AFTER_MS;
 }
 
-export interface HeldMoveOptions {
-  moves: Store['moves'];
-  projectId: ProjectId;
-  mover: string;
-  clock: Clock;
-}
-
 export class HeldMove {
-  readonly #options: HeldMoveOptions;
+  readonly #moves: Store['moves'];
+  readonly #clock: Clock;
+  readonly #projectId: ProjectId;
+  readonly #mover: string;
   #sureAtMs: number;
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
 
-  private constructor(options: HeldMoveOptions) {
-    this.#options = options;
-    this.#sureAtMs = options.clock.elapsedMs;
+  private constructor(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string) {
+    this.#moves = moves;
+    this.#clock = clock;
+    this.#projectId = projectId;
+    this.#mover = mover;
+    this.#sureAtMs = clock.elapsedMs;
     this.#keepLater();
   }
 
   /** Of a move that has begun. Waits until an earlier command is known to be gone. Throws `MoveRefused` when it goes on. */
-  static async take(options: HeldMoveOptions): Promise<HeldMove> {
-    const { moves, projectId, mover, clock } = options;
+  static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<HeldMove> {
     const untilMs = clock.elapsedMs + GONE_AFTER_MS + KEEP_EVERY_MS;
     for (;;) {
       const nowMs = clock.wallMs();
       if (await moves.keepMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - GONE_AFTER_MS }))
-        return new HeldMove(options);
+        return new HeldMove(moves, clock, projectId, mover);
       if (!(await moves.findMove({ projectId }))) throw new MoveRefused('the move has ended');
       if (clock.elapsedMs > untilMs) throw new MoveRefused('another command moves the project');
       await new Promise<void>((resolve) => clock.startTimer(LOOK_EVERY_MS, resolve));
@@ -83,18 +81,18 @@ export class HeldMove {
   }
 
   get #unsureForMs(): number {
-    return this.#options.clock.elapsedMs - this.#sureAtMs;
+    return this.#clock.elapsedMs - this.#sureAtMs;
   }
 
   async #keep(): Promise<void> {
-    const { moves, projectId, mover, clock } = this.#options;
-    const begunMs = clock.elapsedMs;
-    if (!(await moves.keepMove({ projectId, mover, nowMs: clock.wallMs() }))) throw takenOver();
+    const begunMs = this.#clock.elapsedMs;
+    const kept = { projectId: this.#projectId, mover: this.#mover, nowMs: this.#clock.wallMs() };
+    if (!(await this.#moves.keepMove(kept))) throw takenOver();
     this.#sureAtMs = begunMs;
   }
 
   #keepLater(): void {
-    this.#timer = this.#options.clock.startTimer(KEEP_EVERY_MS, () => {
+    this.#timer = this.#clock.startTimer(KEEP_EVERY_MS, () => {
       this.#round = this.#keep()
         .catch((error: unknown) => {
           // It is found out again by whatever is written next.

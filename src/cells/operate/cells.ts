@@ -142,7 +142,7 @@ async function openedCell({ openCell, url: firstUrl }: Directory, url: string): 
 }
 
 async function tellAll({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
-  const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+  const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length === 0) return;
   throw new CannotStart(`it is done, but these workers have not said that they know of it: ${behind.join(', ')}`);
 }

@@ -90,7 +90,7 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
 
 /** A worker that does not know that there are cells asks none whether a project is there. */
 export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
-  const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+  const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length > 0)
     throw new CannotStart(
       `these workers have not said that they know the cells: ${behind.join(', ')}; try again later`,
@@ -111,7 +111,7 @@ async function withBoth<T>(
   const { moves } = directory.store;
   let held: HeldMove | undefined;
   try {
-    held = await HeldMove.take({ moves, projectId, mover, clock: systemClock });
+    held = await HeldMove.take(moves, systemClock, projectId, mover);
     return await work({
       ...{ projectId, fromCell, toCell, mover, directory: moves, clock: systemClock },
       ...{ source: held.guard(source), target: held.guard(target) },

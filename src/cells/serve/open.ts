@@ -47,10 +47,8 @@ export function openEngine(engine: EngineDeps, installation: Installation): Prom
 export async function openCells(context: CellsContext): Promise<Engine> {
   const { first, accounts, machine } = context;
   const { clock, log, operatorEvents: events } = first;
-  const projects = new ProjectFence({
-    ...{ clock, limitMs: fenceLimitMs(first.recovery.timeoutMs), log },
-    nameOf: (projectId) => accounts.nameOf(projectId),
-  });
+  const limitMs = fenceLimitMs(first.recovery.timeoutMs);
+  const projects = new ProjectFence(clock, log, limitMs, (projectId) => accounts.nameOf(projectId));
   const isHeldElsewhere = (claimToken: ClaimToken) => cells.hold(claimToken);
   const recovery = { ...first.recovery, projects, isHeldElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;

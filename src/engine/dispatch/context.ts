@@ -1,35 +1,29 @@
-/** What a worker needs to claim messages, attempt them and settle their outcomes. */
+/** What do the parts of the dispatcher share to claim messages, attempt them and settle their outcomes? */
 import type { Store } from '../../store/store.ts';
+import type { EngineDeps } from '../deps.ts';
 import type { DueLoop } from '../loops/due-loop.ts';
-import type { WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Clock, Delivery, EventLog, Observer, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
-import type { EngineSettings } from '../settings.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 
-export interface DeliveryContext {
+export interface DeliveryContext
+  extends Pick<
+    EngineDeps,
+    'worker' | 'delivery' | 'clock' | 'randomness' | 'log' | 'spans' | 'settings' | 'endOfTurn'
+  > {
   store: {
     messages: Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'waitingLines'>;
     runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
   };
   /** Whether the store commits claims in transactions of their own. */
-  areClaimsApart?: boolean;
-  worker: WorkerId;
+  areClaimsApart: boolean;
   fence: Fence;
   numbers: Numbers;
   bodies: JournalBodies;
-  /** Cancels what is left of runs. */
+  /** Cancels what remains of runs that have ended, or that were saved only in part. */
   left: Pick<DueLoop, 'noteNext'>;
-  delivery: Delivery;
-  clock: Clock;
-  randomness: Randomness;
-  log: EventLog;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
-  spans?: Observer | undefined;
-  settings: EngineSettings;
-  endOfTurn?: () => Promise<void>;
 }

@@ -32,7 +32,7 @@ export class Dispatcher implements CallSlots {
 
   constructor(context: DeliveryContext) {
     this.#context = context;
-    this.intake = new Intake({ ...context, slots: this });
+    this.intake = new Intake(context, this);
     const inFlight = new InFlight(context.settings, (line) => this.#claims.lines.reclassify(line));
     const permits = new Permits(inFlight, context.clock, () => this.#slotBecameFree());
     const lingers = new Lingers(context.clock, inFlight);

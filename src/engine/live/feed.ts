@@ -29,23 +29,22 @@ export interface LogWatcher {
   leave(): void;
 }
 
-interface FeedDeps {
-  store: { logs: Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'> };
-  clock: Clock;
-}
+type Logs = Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'>;
 
 /** The feeds of all projects that are watched. */
 export class LiveFeeds {
-  readonly #deps: FeedDeps;
+  readonly #logs: Logs;
+  readonly #clock: Clock;
   readonly #byProject = new Map<ProjectId, Feed>();
 
-  constructor(deps: FeedDeps) {
-    this.#deps = deps;
+  constructor(logs: Logs, clock: Clock) {
+    this.#logs = logs;
+    this.#clock = clock;
   }
 
   /** Returns how to stop; after that, `watcher` is told nothing. */
   watch(projectId: ProjectId, watcher: LogWatcher): () => void {
-    const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#deps, () => forget());
+    const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#logs, this.#clock, () => forget());
     const forget = (): void => {
       if (!feed.isWatched && this.#byProject.get(projectId) === feed) this.#byProject.delete(projectId);
     };
@@ -60,7 +59,8 @@ export class LiveFeeds {
 
 class Feed {
   readonly #projectId: ProjectId;
-  readonly #deps: FeedDeps;
+  readonly #logs: Logs;
+  readonly #clock: Clock;
   readonly #alarm: Alarm;
   readonly #watchers = new Set<LogWatcher>();
   readonly #onLeft: () => void;
@@ -69,11 +69,12 @@ class Feed {
   #fullReads = 0;
 
   /** `onLeft`: called when it has no watchers any more, since the project is gone. */
-  constructor(projectId: ProjectId, deps: FeedDeps, onLeft: () => void) {
+  constructor(projectId: ProjectId, logs: Logs, clock: Clock, onLeft: () => void) {
     this.#projectId = projectId;
-    this.#deps = deps;
+    this.#logs = logs;
+    this.#clock = clock;
     this.#onLeft = onLeft;
-    this.#alarm = new Alarm(deps.clock, () => void this.#turn(), 'outside');
+    this.#alarm = new Alarm(clock, () => void this.#turn(), 'outside');
     this.#alarm.setIn(0);
   }
 
@@ -111,14 +112,13 @@ class Feed {
 
   /** Returns whether more is to be read at once. */
   async #read(): Promise<boolean> {
-    const { store, clock } = this.#deps;
     const projectId = this.#projectId;
-    const nowMs = clock.nowMs();
+    const nowMs = this.#clock.nowMs();
     const toMs = LiveWindow.toMs(nowMs);
     if (!this.#window || this.#window.isAheadOf(nowMs)) return this.#begin(nowMs);
     const window = this.#window;
     const { from: after, known: except } = window;
-    const entries = await store.logs.listLogsAfter({ projectId, after, toMs, except, count: READ_MAX });
+    const entries = await this.#logs.listLogsAfter({ projectId, after, toMs, except, count: READ_MAX });
     window.know(entries, nowMs);
     if (entries.length > 0) for (const watcher of this.#watchers) watcher.tell(entries);
     this.#fullReads = entries.length < READ_MAX ? 0 : this.#fullReads + 1;
@@ -131,7 +131,7 @@ class Feed {
     const isFirst = !this.#window;
     const toMs = LiveWindow.toMs(nowMs);
     const newest = { projectId: this.#projectId, toMs, count: REMEMBERED_MAX };
-    const { positions } = await this.#deps.store.logs.newestLogs(newest);
+    const { positions } = await this.#logs.newestLogs(newest);
     this.#window = new LiveWindow(positions, nowMs);
     if (isFirst) for (const watcher of this.#watchers) watcher.begin(this.#window.last);
     return false;
@@ -140,7 +140,7 @@ class Feed {
   /** More is written than anybody could read: goes on at the end of the log. */
   async #passOver(window: LiveWindow, nowMs: Millis): Promise<void> {
     const place = { projectId: this.#projectId, toMs: LiveWindow.toMs(nowMs), count: REMEMBERED_MAX };
-    const { positions, countAfter } = await this.#deps.store.logs.newestLogs({ ...place, after: window.from });
+    const { positions, countAfter } = await this.#logs.newestLogs({ ...place, after: window.from });
     const count = countAfter - window.known.length;
     this.#window = new LiveWindow(positions, nowMs);
     if (count > 0) for (const watcher of this.#watchers) watcher.lose(count);

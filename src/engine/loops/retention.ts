@@ -1,7 +1,6 @@
 /** Drops what is past its retention time, in pieces so small that no publish notices them (P13). */
 import type { Store } from '../../store/store.ts';
-import type { Clock, EventLog } from '../ports.ts';
-import type { EngineSettings } from '../settings.ts';
+import type { EngineDeps } from '../deps.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { Alarm } from './alarm.ts';
 
@@ -14,24 +13,19 @@ const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 /** The counts of minutes are kept as long as logs, but no longer than this: a project has 43,200 rows then. */
 const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
 
-interface RetentionDeps {
-  store: { retention: Store['retention'] };
-  clock: Clock;
-  log: EventLog;
-  settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
-}
+type RetentionContext = Pick<EngineDeps, 'clock' | 'log' | 'settings'> & { store: Pick<Store, 'retention'> };
 
 export class RetentionLoop {
-  readonly #deps: RetentionDeps;
+  readonly #context: RetentionContext;
   /** For the next round; not set while a round is under way. */
   readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(deps: RetentionDeps) {
-    this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
+  constructor(context: RetentionContext) {
+    this.#context = context;
+    this.#alarm = new Alarm(context.clock, () => this.#begin(), 'upkeep');
   }
 
   /** The first round begins at once: it finishes what a crash interrupted, such as the deletion of a queue. */
@@ -57,7 +51,7 @@ export class RetentionLoop {
   #begin(): void {
     this.#isHastened = false;
     this.#round = this.#dropAll().then(() => {
-      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#deps.settings.retentionIntervalMs);
+      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#context.settings.retentionIntervalMs);
     });
   }
 
@@ -66,12 +60,12 @@ export class RetentionLoop {
       while (!this.#stopped && (await this.#dropPiece()));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#deps.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
+      this.#context.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
     }
   }
 
   #dropPiece(): Promise<boolean> {
-    const { store, clock, settings } = this.#deps;
+    const { store, clock, settings } = this.#context;
     const nowMs = clock.nowMs();
     const wallMs = clock.wallMs();
     return store.retention.dropExpired({

@@ -5,26 +5,20 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
+import type { EngineDeps } from '../deps.ts';
 import { type DeliverySlots, dispatchSaved, place } from '../dispatch/placement.ts';
 import { Slices } from '../loops/slices.ts';
 import type { FollowUp, NewMessage } from '../model.ts';
-import type { Clock, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { draftOfFollowUp } from '../runs/entries.ts';
-import type { EngineSettings } from '../settings.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Draft } from './accept.ts';
 import type { Saved } from './accepted.ts';
 
-interface IntakeDeps {
-  slots: DeliverySlots;
+type IntakeContext = Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'endOfTurn'> & {
   numbers: Numbers;
-  clock: Clock;
-  randomness: Randomness;
   reports: Pick<Reports, 'accepted'>;
-  settings: Pick<EngineSettings, 'lazyFetchBytes'>;
-  endOfTurn?: () => Promise<void>;
-}
+};
 
 /** Reads from the store's answer how each message was saved, in their order; `undefined` or missing: it was not. */
 type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
@@ -38,16 +32,18 @@ interface SaveOptions {
 export const OF_CLIENT: SaveOptions = { isOfClient: true };
 
 export class Intake {
-  readonly #deps: IntakeDeps;
+  readonly #context: IntakeContext;
+  readonly #slots: DeliverySlots;
   #isClosed = false;
 
-  constructor(deps: IntakeDeps) {
-    this.#deps = deps;
+  constructor(context: IntakeContext, slots: DeliverySlots) {
+    this.#context = context;
+    this.#slots = slots;
   }
 
   /** Each with a key and an id. Throws `StoreUnavailable`. */
   async draftsOf(follows: readonly FollowUp[]): Promise<Draft[]> {
-    const { numbers, randomness, settings } = this.#deps;
+    const { numbers, randomness, settings } = this.#context;
     const firstKey = await numbers.take(follows.length);
     return follows.map((followUp, index) => {
       const key = firstKey + index;
@@ -59,16 +55,16 @@ export class Intake {
   /**
    * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails.
    * Answers and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in
-   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503. `slots`: in place of the worker's.
+   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503. `slots`: instead of the worker's.
    */
   async save<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
-    { mayBeAlone = true, isOfClient = false, slots = this.#deps.slots }: SaveOptions = {},
+    { mayBeAlone = true, isOfClient = false, slots = this.#slots }: SaveOptions = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { reports, clock, numbers } = this.#deps;
+    const { reports, clock, numbers } = this.#context;
     const taken = numbers.take(drafts.length);
     const firstToken = taken instanceof Promise ? await taken : taken;
     const placed = this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
@@ -96,6 +92,6 @@ export class Intake {
 
   /** For work on a number of items that a client chooses. */
   slices(): Slices {
-    return new Slices(this.#deps.clock, this.#deps.endOfTurn);
+    return new Slices(this.#context.clock, this.#context.endOfTurn);
   }
 }

@@ -43,10 +43,7 @@ export class OperatorEvents {
     this.#numbers = numbers;
     this.options = options;
     this.#origin = new URL(options.url).origin;
-    this.#loop = new DueLoop({
-      ...{ clock: context.clock, log: context.log, failure: 'operator_events_failed', timerKind: 'upkeep' },
-      doPiece: () => this.#doPiece(),
-    });
+    this.#loop = new DueLoop(context, 'operator_events_failed', () => this.#doBatch(), 'upkeep');
   }
 
   /** Tells what earlier workers have left, and from then on what this one hears of. */
@@ -133,7 +130,7 @@ export class OperatorEvents {
     };
   }
 
-  async #doPiece(): Promise<'more' | Millis> {
+  async #doBatch(): Promise<'more' | Millis> {
     const { store, clock } = this.#context;
     const { thresholds, quietMs } = this.options;
     const nowMs = clock.nowMs();

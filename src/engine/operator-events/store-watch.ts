@@ -15,7 +15,7 @@ import { NO_PROJECT } from './model.ts';
 const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 
 export class StoreWatch {
-  readonly #context: EngineDeps;
+  readonly #context: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'delivery' | 'settings'>;
   readonly #events: OperatorEvents;
   readonly #isTurn: () => boolean;
   readonly #alarm: Alarm;
@@ -29,7 +29,11 @@ export class StoreWatch {
   #quietUntilMs: Millis = 0;
 
   /** `isTurn`: whether it is this worker that looks. */
-  constructor(context: EngineDeps, events: OperatorEvents, isTurn: () => boolean) {
+  constructor(
+    context: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'delivery' | 'settings'>,
+    events: OperatorEvents,
+    isTurn: () => boolean,
+  ) {
     this.#context = context;
     this.#events = events;
     this.#isTurn = isTurn;

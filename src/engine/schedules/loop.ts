@@ -41,13 +41,12 @@ interface Step {
   error?: string;
 }
 
-/** The loop must be told the next time of each schedule that is saved (`noteNext`). */
+/** The loop must be notified of the next time of each schedule that is saved (`noteNext`). */
 export function scheduleLoop(context: EngineContext): DueLoop {
   const { clock, log } = context;
   const triggers = new Triggers(context);
-  const doPiece = () => triggers.doPiece();
-  const own = { clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece, timerKind: 'upkeep' } as const;
-  const loop = new DueLoop(own);
+  const byWall = { clock: byTheWall(clock), log };
+  const loop = new DueLoop(byWall, 'schedules_failed', () => triggers.doBatch(), 'upkeep');
   clock.onJump((byMs) => {
     triggers.mayBeStranded ||= byMs < 0;
     loop.noteNext(clock.wallMs());
@@ -64,7 +63,7 @@ class Triggers {
     this.#context = context;
   }
 
-  async doPiece(): Promise<'more' | Millis> {
+  async doBatch(): Promise<'more' | Millis> {
     const { store, clock } = this.#context;
     if (this.mayBeStranded) await this.#recoverStranded();
     const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });

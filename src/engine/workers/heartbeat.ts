@@ -6,13 +6,13 @@
  */
 
 import type { Store } from '../../store/store.ts';
+import type { EngineDeps } from '../deps.ts';
 import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
-import type { Randomness, Timer } from '../ports.ts';
+import type { Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
-import type { ProjectFence } from './project-fence.ts';
-import { Rescue, type RescueDeps, type RescueListeners } from './rescue.ts';
+import { type Heartbeats, Rescue, type RescueContext, type RescueListeners } from './rescue.ts';
 import type { HeartbeatAnswer } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
@@ -29,30 +29,8 @@ const NO_ACCOUNTS = 0;
 /** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
 const LEAVE_WAIT_MS = 1_000;
 
-export interface HeartbeatDeps extends RescueDeps {
-  store: RescueDeps['store'] & { workers: Omit<Store['workers'], 'workersBehind'> };
-  randomness: Randomness;
-  /** Without a heartbeat for so long, the others may expire this worker. */
-  timeoutMs: Millis;
-  /** Absent: another store has them. */
-  accounts?: SharedAccounts;
-  /** Absent: projects stay in this store. */
-  projects?: ProjectFence;
-}
-
-/** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
-export interface SharedAccounts {
-  /** Of what is in memory. */
-  readonly version: number;
-  refresh(): Promise<void>;
-  /**
-   * The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this
-   * one.
-   */
-  noteNewest(version: number, untilMs: Millis): void;
-  /** The store could not be asked, or read. */
-  noteUnknown(error: Error): void;
-}
+type HeartbeatContext = RescueContext &
+  Pick<EngineDeps, 'randomness'> & { store: { workers: Pick<Store['workers'], 'heartbeat' | 'leave'> } };
 
 /** The parts of the worker that must hear of a heartbeat. */
 export interface Listeners extends RescueListeners {
@@ -69,7 +47,8 @@ export interface Listeners extends RescueListeners {
 }
 
 export class Heartbeat {
-  readonly #deps: HeartbeatDeps;
+  readonly #context: HeartbeatContext;
+  readonly #own: Heartbeats;
   readonly #fence: HeartbeatFence;
   readonly #rescue: Rescue;
   #listeners: Listeners | undefined;
@@ -87,12 +66,14 @@ export class Heartbeat {
   /** The next heartbeat must follow at once: it reports which accounts this worker has read. */
   #isSendingDue = false;
 
-  constructor(deps: HeartbeatDeps) {
-    this.#deps = deps;
-    this.#fence = new HeartbeatFence(deps.clock, fenceLimitMs(deps.timeoutMs), deps.projects);
-    this.#rescue = new Rescue(deps);
-    this.#alarm = new Alarm(deps.clock, () => this.#beginSending());
-    this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
+  constructor(context: HeartbeatContext, own: Heartbeats) {
+    const { clock, timeoutMs, projects } = own;
+    this.#context = context;
+    this.#own = own;
+    this.#fence = new HeartbeatFence(clock, fenceLimitMs(timeoutMs), projects);
+    this.#rescue = new Rescue(context, own);
+    this.#alarm = new Alarm(clock, () => this.#beginSending());
+    this.#fenceAlarm = new Alarm(clock, () => this.#lookAtFence());
   }
 
   /** Workers that claim messages, this one included, as the latest heartbeat told. */
@@ -107,7 +88,7 @@ export class Heartbeat {
 
   /** Whether no other worker comes before it: it does what one of all workers does. */
   get isFirst(): boolean {
-    return this.#others.every((other) => other > this.#deps.worker);
+    return this.#others.every((other) => other > this.#context.worker);
   }
 
   get fence(): Fence {
@@ -119,7 +100,7 @@ export class Heartbeat {
     const answer = await this.#sendFirst();
     this.#others = answer.others;
     await this.#rescue.expire();
-    const { accounts } = this.#deps;
+    const { accounts } = this.#own;
     if (!accounts) return;
     // What was read before the heartbeat may be older than its version.
     for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
@@ -138,7 +119,7 @@ export class Heartbeat {
       interrupt: (projectId: ProjectId) => dispatcher.interrupt(projectId),
       askSoon: () => this.#sendSoon(),
     };
-    this.#leaveProjects = this.#deps.projects?.join(attempts) ?? this.#leaveProjects;
+    this.#leaveProjects = this.#own.projects?.join(attempts) ?? this.#leaveProjects;
     this.#setFenceAlarm();
     this.#alarm.setIn(this.#pauseMs());
   }
@@ -169,7 +150,8 @@ export class Heartbeat {
 
   /** No attempt is left. Resolves when the store has noted the end of this worker, or after a moment. */
   async stop(): Promise<void> {
-    const { store, clock, worker } = this.#deps;
+    const { store, worker } = this.#context;
+    const { clock } = this.#own;
     this.#stopped = true;
     this.#rescue.stop();
     this.#leaveProjects();
@@ -189,7 +171,8 @@ export class Heartbeat {
   }
 
   async #send(): Promise<HeartbeatAnswer> {
-    const { store, clock, worker, timeoutMs, accounts, projects } = this.#deps;
+    const { store, worker } = this.#context;
+    const { clock, timeoutMs, accounts, projects } = this.#own;
     const begunAtMs = clock.elapsedMs;
     const asked = projects?.toAskFor(this.#fence) ?? [];
     const known = this.#sent > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
@@ -212,7 +195,7 @@ export class Heartbeat {
 
   /** Sends it again, a few times, while the answer is too slow to tell the time. */
   async #sendFirst(): Promise<HeartbeatAnswer> {
-    const { clock } = this.#deps;
+    const { clock } = this.#own;
     for (let tries = 1; ; tries += 1) {
       const begunAtMs = clock.elapsedMs;
       const answer = await this.#send();
@@ -222,8 +205,8 @@ export class Heartbeat {
 
   /** Random, so that workers that were started together do not send their heartbeats together. */
   #pauseMs(): Millis {
-    const [byte = 0] = this.#deps.randomness.bytes(1);
-    return (this.#deps.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
+    const [byte = 0] = this.#context.randomness.bytes(1);
+    return (this.#own.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
   }
 
   #beginSending(): void {
@@ -240,7 +223,8 @@ export class Heartbeat {
   }
 
   async #sendOnce(): Promise<void> {
-    const { log, timeoutMs, accounts } = this.#deps;
+    const { log } = this.#context;
+    const { timeoutMs, accounts } = this.#own;
     this.#isSendingDue = false;
     const wasClosed = this.#fence.isClosed;
     let pauseMs = timeoutMs * RETRY_SHARE;
@@ -257,7 +241,7 @@ export class Heartbeat {
   }
 
   #hear(answer: HeartbeatAnswer, wasClosed: boolean): void {
-    const { log, worker } = this.#deps;
+    const { log, worker } = this.#context;
     const { dispatcher, noteSchedule, noteDeadline, noteEnding } = this.#listeners as Listeners;
     if (!answer.wasKnown) {
       log.warn('declared_dead', { worker });
@@ -285,13 +269,14 @@ export class Heartbeat {
   /** Ends the attempts in flight before other workers may repeat them. */
   #lookAtFence(): void {
     if (!this.#fence.isClosed) return this.#setFenceAlarm();
-    this.#deps.log.warn('fence_closed', { worker: this.#deps.worker });
+    this.#context.log.warn('fence_closed', { worker: this.#context.worker });
     this.#listeners?.dispatcher.interrupt();
   }
 
   /** Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. */
   async #care(answer: HeartbeatAnswer): Promise<void> {
-    const { accounts, log } = this.#deps;
+    const { log } = this.#context;
+    const { accounts } = this.#own;
     try {
       if (accounts && answer.accountsVersion !== accounts.version) {
         await accounts.refresh();

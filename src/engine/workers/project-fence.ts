@@ -34,27 +34,25 @@ export interface HeardOfProjects {
   wasKnown: boolean;
 }
 
-export interface ProjectFenceOptions {
-  clock: Clock;
-  /** As for the fences of the stores. */
-  limitMs: Millis;
-  log: EventLog;
-  /** Of a project, for the log. */
-  nameOf: (projectId: ProjectId) => string;
-}
-
 /** One for all engines of a worker. */
 export class ProjectFence {
-  readonly #options: ProjectFenceOptions;
+  readonly #clock: Clock;
+  readonly #log: EventLog;
+  readonly #limitMs: Millis;
+  readonly #nameOf: (projectId: ProjectId) => string;
   readonly #engines = new Set<ProjectAttempts>();
   readonly #known = new Map<ProjectId, Known>();
   readonly #alarm: Alarm;
   /** The time of the question for which it is set. */
   #alarmFor: Millis = 0;
 
-  constructor(options: ProjectFenceOptions) {
-    this.#options = options;
-    this.#alarm = new Alarm(options.clock, () => this.#look());
+  /** `limitMs`: as for the fences of the stores. `nameOf`: the name of a project in the log. */
+  constructor(clock: Clock, log: EventLog, limitMs: Millis, nameOf: (projectId: ProjectId) => string) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#limitMs = limitMs;
+    this.#nameOf = nameOf;
+    this.#alarm = new Alarm(clock, () => this.#look());
   }
 
   /** From now on ends the attempts of an engine too, until the answer is called. */
@@ -137,9 +135,8 @@ export class ProjectFence {
   }
 
   #interrupt(projectId: ProjectId): void {
-    const { log, nameOf } = this.#options;
     const count = this.#countOf(projectId);
-    if (count > 0) log.warn('project_cut_off', { project: nameOf(projectId), count });
+    if (count > 0) this.#log.warn('project_cut_off', { project: this.#nameOf(projectId), count });
     for (const engine of this.#engines) engine.interrupt(projectId);
   }
 
@@ -148,7 +145,6 @@ export class ProjectFence {
   }
 
   #leftMs(askedAtMs: Millis): Millis {
-    const { clock, limitMs } = this.#options;
-    return askedAtMs + limitMs - clock.elapsedMs;
+    return askedAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 }

@@ -3,11 +3,10 @@
  * claims that nobody works on, and learns of lines that perhaps nobody serves, after heartbeats that say that there are such.
  */
 import type { Store } from '../../store/store.ts';
+import type { EngineDeps, Recovery } from '../deps.ts';
 import { readLines } from '../lanes/backlogged-lines.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
-import type { ClaimRef, ClaimToken, WorkerId } from '../model.ts';
-import type { EventLog } from '../ports.ts';
-import type { DatabaseClock } from './database-clock.ts';
+import type { ClaimRef, ClaimToken } from '../model.ts';
 import type { HeartbeatAnswer } from './store.ts';
 
 /** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
@@ -17,19 +16,15 @@ const PIECE = 200;
 /** Lines that are read with a heartbeat. When perhaps no worker knows some of them, all are read, in larger pieces. */
 const LINES_PIECE = 500;
 
-export interface RescueDeps {
+/** How this worker recovers by heartbeats. */
+export type Heartbeats = Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'kind'>;
+
+export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'> & {
   store: {
     workers: Pick<Store['workers'], 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
     messages: Pick<Store['messages'], 'release' | 'sendHeldOn' | 'waitingLines'>;
   };
-  clock: DatabaseClock;
-  log: EventLog;
-  worker: WorkerId;
-  /** Whether another engine of this worker has the message of this claim. */
-  isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
-  /** Whether the operator is told of workers that expire without having left. */
-  tellsLost?: boolean;
-}
+};
 
 /** Hear of what it finds. */
 export interface RescueListeners {
@@ -40,7 +35,8 @@ export interface RescueListeners {
 }
 
 export class Rescue {
-  readonly #deps: RescueDeps;
+  readonly #context: RescueContext;
+  readonly #own: Heartbeats;
   #listeners: RescueListeners | undefined;
   #heartbeats = 0;
   #stopped = false;
@@ -53,8 +49,9 @@ export class Rescue {
   /** Claims in this worker's name that it did not know at the last look. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
-  constructor(deps: RescueDeps) {
-    this.#deps = deps;
+  constructor(context: RescueContext, own: Heartbeats) {
+    this.#context = context;
+    this.#own = own;
   }
 
   /** From now on tells `listeners` what it finds. */
@@ -94,8 +91,10 @@ export class Rescue {
    * that is gone: what waits for it goes on.
    */
   async expire(): Promise<void> {
-    const { store, clock, log, tellsLost = false } = this.#deps;
-    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold: tellsLost });
+    const { store, log, operatorEvents } = this.#context;
+    const { clock } = this.#own;
+    const isTold = operatorEvents?.thresholds.worker_lost !== undefined;
+    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold });
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.noteLinesLost();
     await this.#releaseOrphans();
@@ -105,7 +104,7 @@ export class Rescue {
 
   /** There may be many after a worker's death. One may also appear later: it was being saved when its worker died. */
   async #releaseOrphans(): Promise<void> {
-    const { store } = this.#deps;
+    const { store } = this.#context;
     for (let count = PIECE; count === PIECE; ) {
       const claims = await store.workers.orphanedClaims({ limit: PIECE });
       count = claims.length;
@@ -119,7 +118,8 @@ export class Rescue {
    * have ended.
    */
   async #look(): Promise<void> {
-    const { store, worker, isHeldElsewhere = () => false } = this.#deps;
+    const { store, worker } = this.#context;
+    const { isHeldElsewhere = () => false } = this.#own;
     const { dispatcher } = this.#listeners as RescueListeners;
     this.#isCommitUnknown = false;
     await this.#releaseOrphans();
@@ -133,9 +133,9 @@ export class Rescue {
   }
 
   async #release(event: string, claims: ClaimRef[]): Promise<void> {
-    const { store, clock, log } = this.#deps;
+    const { store, log } = this.#context;
     if (claims.length === 0) return;
-    await store.messages.release({ claims, nowMs: clock.nowMs() });
+    await store.messages.release({ claims, nowMs: this.#own.clock.nowMs() });
     log.info(event, { count: claims.length });
   }
 
@@ -146,14 +146,14 @@ export class Rescue {
    */
   async #readSomeLines(): Promise<void> {
     const piece = { after: this.#lastLine, limit: LINES_PIECE };
-    const lines = await this.#deps.store.messages.waitingLines(piece);
+    const lines = await this.#context.store.messages.waitingLines(piece);
     this.#lastLine = lines.length === LINES_PIECE ? lines.at(-1) : undefined;
     this.#noteLines(lines);
   }
 
   async #readAllLines(): Promise<void> {
     this.#linesAreLost = false;
-    for await (const lines of readLines(this.#deps.store.messages)) {
+    for await (const lines of readLines(this.#context.store.messages)) {
       if (this.#stopped) return;
       this.#noteLines(lines);
     }

@@ -7,21 +7,20 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { keepMemory } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { openMetrics } from '../metrics.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
-import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+import type { FromWorker, ThreadStart, ToWorker } from './messages.ts';
 import { OtherThreads } from './other-threads.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-if (parentPort) await run(parentPort, workerData as ThreadOptions);
+if (parentPort) await run(parentPort, workerData as ThreadStart);
 
-async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
-  const { config, credentials, encryptionKey, rank, database } = options;
-  const others = new OtherThreads(options.others);
+async function run(port: MessagePort, start: ThreadStart): Promise<void> {
+  const { config, credentials, encryptionKey, rank, database } = start;
+  const others = new OtherThreads(start.others);
   const tell = (message: FromWorker): void => port.postMessage(message);
   const changes = new PendingCalls();
   const randomness = createSystemRandomness();
@@ -33,7 +32,8 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
     const store = database
       ? joinStore(database, { onFatal, watchBatches })
       : await openStore(config, { onFatal, create: false, log, watchBatches });
-    const worker = await startWorker(config, {
+    const worker = await startWorker({
+      config,
       store,
       sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },
       credentials,
@@ -51,27 +51,27 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
         }
       },
     });
+    const end = async (): Promise<void> => {
+      await store.close();
+      others.close();
+      tell({ kind: 'stopped' });
+      port.close(); // this ends the thread
+    };
     port.on('message', (message: ToWorker) => {
       if (message.kind === 'changeKnown') changes.answer(message.id, message);
-      else void follow(message, { worker, store, others, port, tell, host: config.host });
+      else if (message.kind === 'stop') void worker.stop(message.limitMs).then(end);
+      else void follow(message, worker, config.host, tell);
     });
     keepMemory();
     tell({ kind: 'started', worker: worker.id });
   });
 }
 
-interface Parts {
-  worker: RunningWorker;
-  store: Store;
-  others: OtherThreads;
-  port: MessagePort;
-  tell: (message: FromWorker) => void;
-  host: string;
-}
-
 async function follow(
-  message: Exclude<ToWorker, { kind: 'changeKnown' }>,
-  { worker, store, others, port, tell, host }: Parts,
+  message: Exclude<ToWorker, { kind: 'changeKnown' | 'stop' }>,
+  worker: RunningWorker,
+  host: string,
+  tell: (message: FromWorker) => void,
 ): Promise<void> {
   switch (message.kind) {
     case 'listen':
@@ -95,12 +95,6 @@ async function follow(
         tell({ kind: 'metrics', id: message.id, failure: messageOf(error) });
       }
       return;
-    case 'stop':
-      await worker.stop(message.limitMs);
-      await store.close();
-      others.close();
-      tell({ kind: 'stopped' });
-      port.close(); // this ends the thread
   }
 }
 

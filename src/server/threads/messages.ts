@@ -6,8 +6,8 @@ import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import type { PortsToOthers } from './other-threads.ts';
 
-/** The options that a worker's thread starts with. */
-export interface ThreadOptions {
+/** The first message to a worker's thread, with which it starts. */
+export interface ThreadStart {
   config: Config;
   credentials: Credentials;
   encryptionKey: Uint8Array;

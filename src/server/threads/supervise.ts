@@ -1,23 +1,11 @@
 /** Supervises several workers in one process, each in a thread of its own, all on one port. */
-import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';
-import type { EventLog } from '../../engine/ports.ts';
-import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
+import type { ServerContext } from '../context.ts';
 import { checkIsFree } from '../listen.ts';
 import { connectAll, type PortsToOthers } from './other-threads.ts';
 import { WorkerThread } from './worker-thread.ts';
-
-export interface ThreadsOptions {
-  credentials: Credentials;
-  encryptionKey: Uint8Array;
-  /** Opens ports to the embedded database for one more thread; absent: each worker opens a store of its own. */
-  connect?: () => Promise<DatabasePorts>;
-  log: EventLog;
-  /** Called when a thread has failed: end the process at once, with an exit code that says so. */
-  onFatal: (error: Error) => void;
-}
 
 export class Threads {
   readonly #config: Config;
@@ -29,11 +17,12 @@ export class Threads {
   }
 
   /** Resolves when all workers deliver; none listens yet. Throws `CannotStart`; then no thread is left running. */
-  static async start(config: Config, options: ThreadsOptions): Promise<Threads> {
-    const { credentials, encryptionKey, connect, log, onFatal } = options;
+  static async start(context: ServerContext): Promise<Threads> {
+    const { config, credentials, store, log, onFatal } = context;
+    const { encryptionKey } = context.sealer;
     const threads: WorkerThread[] = [];
     const startOne = async (others: PortsToOthers): Promise<void> => {
-      const database = await connect?.();
+      const database = await store.connect?.();
       const onAccountsChanged = (changing: WorkerThread): Promise<void> =>
         refreshAll(threads.filter((thread) => thread !== changing));
       const rank = others.own === 0 ? ('first' as const) : ('other' as const);

@@ -5,7 +5,7 @@ import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
-import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+import type { FromWorker, ThreadStart, ToWorker } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
 
 /** A thread has ended without being told to. What it was doing is unknown, so the whole process must end. */
@@ -39,14 +39,14 @@ export class WorkerThread {
   #id: WorkerId | undefined;
   #hasEnded = false;
 
-  private constructor(options: ThreadOptions, listeners: WorkerThreadListeners) {
+  private constructor(start: ThreadStart, listeners: WorkerThreadListeners) {
     this.#listeners = listeners;
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    const { writer, lister } = options.database ?? {};
-    const ports = [writer, lister, ...options.others.ports.values()];
+    const { writer, lister } = start.database ?? {};
+    const ports = [writer, lister, ...start.others.ports.values()];
     this.#worker = new Worker(new URL(`./entry.${extension}`, import.meta.url), {
-      workerData: options,
+      workerData: start,
       transferList: ports.filter((port) => port !== undefined),
     });
     this.#worker.on('message', (message: FromWorker) => this.#hear(message));
@@ -55,8 +55,8 @@ export class WorkerThread {
   }
 
   /** Resolves when the worker delivers. Throws `CannotStart` or `ThreadEnded`. */
-  static async start(options: ThreadOptions, listeners: WorkerThreadListeners): Promise<WorkerThread> {
-    const thread = new WorkerThread(options, listeners);
+  static async start(start: ThreadStart, listeners: WorkerThreadListeners): Promise<WorkerThread> {
+    const thread = new WorkerThread(start, listeners);
     try {
       await thread.#next();
       return thread;

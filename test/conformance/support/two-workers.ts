@@ -42,7 +42,8 @@ export async function startTwoWorkers(
     closing.push(() => store.close());
     const others = new OtherThreads(ports);
     const rank = ports.own === 0 ? 'first' : 'other';
-    const needs = {
+    const options = {
+      config,
       store,
       sealer,
       credentials,
@@ -53,7 +54,7 @@ export async function startTwoWorkers(
       isRecovered: true,
       onAccountsChanged,
     } as const;
-    const worker: RunningWorker = await startWorker(config, needs);
+    const worker: RunningWorker = await startWorker(options);
     workers.push(worker);
     closing.push(
       () => worker.stop(0),

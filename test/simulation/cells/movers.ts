@@ -128,7 +128,7 @@ export class Movers {
     /** With the move for itself. */
     const take = async (): Promise<MoveProjectOptions> => {
       const { directory: moves, mover, source, target } = options;
-      held = await HeldMove.take({ moves, projectId, mover, clock: new SteadyClock(clock) });
+      held = await HeldMove.take(moves, new SteadyClock(clock), projectId, mover);
       return { ...options, source: held.guard(source), target: held.guard(target) };
     };
     try {

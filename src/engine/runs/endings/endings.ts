@@ -2,9 +2,9 @@
 import type { Store } from '../../../store/store.ts';
 import type { EndState, Run } from '../../../workflow/model.ts';
 import { invokeResult } from '../../../workflow/results.ts';
+import type { EngineDeps } from '../../deps.ts';
 import { DueLoop } from '../../loops/due-loop.ts';
 import type { FollowUp, Message, Millis, RunEnding } from '../../model.ts';
-import type { Clock, EventLog } from '../../ports.ts';
 import { resultOf } from '../entries.ts';
 
 export interface RunEnd {
@@ -39,11 +39,11 @@ function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp
 }
 
 /**
- * Cancels what remains of ended runs, in pieces: one transaction for twenty thousand messages would block all others.
- * The same happens to a run that a crash has left saved only in part (dead-runs.ts). The first piece finishes what a
+ * Cancels what remains of ended runs, in batches: one transaction for twenty thousand messages would block all others.
+ * The same happens to a run that a crash has left saved only in part (dead-runs.ts). The first batch finishes what a
  * crash interrupted. Every end that leaves more must be noted (`noteNext`).
  */
-export function leftLoop({ store, clock, log }: { store: Pick<Store, 'runs'>; clock: Clock; log: EventLog }): DueLoop {
-  const doPiece = () => store.runs.cancelLeft({ nowMs: clock.nowMs() });
-  return new DueLoop({ clock, log, failure: 'cancel_failed', doPiece });
+export function leftLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
+  const { store, clock } = context;
+  return new DueLoop(context, 'cancel_failed', () => store.runs.cancelLeft({ nowMs: clock.nowMs() }));
 }

@@ -46,13 +46,12 @@ export async function wake(
 
 /** Ends waits whose deadline has come. Every deadline that is registered must be noted (`noteNext`). */
 export function waiterLoop(context: EngineContext): DueLoop {
-  const { store, clock, log } = context;
-  const doPiece = async () => {
+  const { store, clock } = context;
+  return new DueLoop(context, 'waiters_failed', async () => {
     const page = { nowMs: clock.nowMs(), limit: WOKEN_TOGETHER };
     const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters(page);
     if (due.length === 0) return nextAtMs;
     await wake(context, due, 'deadline', timedOutResult);
     return 'more';
-  };
-  return new DueLoop({ clock, log, failure: 'waiters_failed', doPiece });
+  });
 }
