@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { emptyMinute, MINUTE_MS } from '../../src/engine/minutes/minute.ts';
+import { emptyMinute, MINUTE_MS } from '../../src/engine/minutes/counts.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';

@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { MinutesSchema, minuteRoutes } from '../../src/api/project/overview.ts';
 import type { Call, Services } from '../../src/api/route.ts';
-import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import type { Outcome } from '../../src/engine/model.ts';
 import { newHeaderMap } from '../../src/protocol/headers.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

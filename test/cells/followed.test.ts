@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { moveProject } from '../../src/cells/move/move-project.ts';
 import { followed } from '../../src/cells/serve/followed.ts';
-import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { RetentionLoop } from '../../src/engine/loops/retention.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
-import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/minute.ts';
+import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/counts.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
 import type { EndedRun } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { messageFilters } from '../../src/api/messages/filters.ts';
-import { COUNTS_OF_MINUTES } from '../../src/engine/minutes/minute.ts';
+import { COUNTS_OF_MINUTES } from '../../src/engine/minutes/counts.ts';
 import { listMetrics } from '../../src/telemetry/metrics/table.ts';
 import { stepsOf } from './recipe-steps.ts';
 

@@ -1,6 +1,6 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
-import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import { BatchLine } from '../../src/store/batches/batch-line.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/operations/messages/columns.ts';

@@ -2,7 +2,7 @@
 
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Standing, UnfinishedFilter } from '../../src/engine/lists/unfinished.ts';
-import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import type { MessageId } from '../../src/engine/model.ts';
 import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';

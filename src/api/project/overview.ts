@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
-import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/minute.ts';
+import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/counts.ts';
 import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
 import { cutTo } from '../messages/filters.ts';
 import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';

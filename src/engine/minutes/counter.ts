@@ -7,8 +7,7 @@ import { Alarm, type AlarmClock } from '../loops/alarm.ts';
 import { type Claimed, firstDueAtMs, type Millis, type ProjectId } from '../model.ts';
 import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
-import type { Count } from './counts.ts';
-import { addTo, emptyMinute, type Minute, minuteOf } from './minute.ts';
+import { addTo, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
 
 /** From the first count to when it is saved, and what a crash can lose. */
 const SAVE_AFTER_MS = 10_000;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { emptyMinute, type Minute } from '../../../src/engine/minutes/minute.ts';
+import { emptyMinute, type Minute } from '../../../src/engine/minutes/counts.ts';
 import { eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const MINUTE = 60_000;

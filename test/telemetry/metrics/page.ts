@@ -1,7 +1,7 @@
 /** Generates docs/metrics.md from the table, so that every metric has a row. */
 import { PROJECT_METRICS } from '../../../src/api/project/overview.ts';
 import { COUNTED_OF_ALL_MAX } from '../../../src/engine/lists/unfinished.ts';
-import { emptyMinute } from '../../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../../src/engine/minutes/counts.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 
 const UNITS: Readonly<Record<string, string>> = { seconds: 'seconds', bytes: 'bytes' };

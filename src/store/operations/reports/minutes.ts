@@ -1,5 +1,5 @@
 /** What was counted of a project's messages and runs, by the minute. */
-import { COUNTS_OF_MINUTES, emptyMinute, type Minute } from '../../../engine/minutes/minute.ts';
+import { COUNTS_OF_MINUTES, emptyMinute, type Minute } from '../../../engine/minutes/counts.ts';
 import type { InProject, Millis } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import { mapInPieces } from '../lists/read-page.ts';

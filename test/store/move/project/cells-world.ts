@@ -2,7 +2,7 @@
 
 import type { MoveProjectOptions } from '../../../../src/cells/move/move-project.ts';
 import { OTHER_TABLES } from '../../../../src/cells/move/sheets.ts';
-import { emptyMinute } from '../../../../src/engine/minutes/minute.ts';
+import { emptyMinute } from '../../../../src/engine/minutes/counts.ts';
 import type { ProjectId } from '../../../../src/engine/model.ts';
 import { createStore } from '../../../../src/store/create.ts';
 import type { Driver, SqlValue } from '../../../../src/store/driver.ts';
