@@ -12,8 +12,6 @@ import type { SqlStore } from './store.ts';
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
   onFatal?: (error: Error) => void;
-  /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
-  afterBatch?: () => void;
   /** How this worker and the others on the same database tell each other what is due. Closed with the store. */
   notices?: {
     tell(dueAtMs: number): void;
@@ -42,7 +40,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     if (outcome.othersDueAtMs !== null) notices?.tell(outcome.othersDueAtMs);
     if (outcome.cancelledClaims.length > 0) notices?.tellOfCancelled(outcome.cancelledClaims);
     try {
-      options.afterBatch?.();
+      driver.maintain?.();
     } catch (error) {
       for (const each of all) each.fail(error instanceof Error ? error : new Error(String(error)));
     }

@@ -102,6 +102,8 @@ export interface Driver {
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
+  /** Upkeep, after the callers of a batch were answered. When it throws, that is fatal, but what was committed stays so. */
+  maintain?(): void;
   close(): Promise<void>;
 }
 

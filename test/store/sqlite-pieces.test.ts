@@ -1,6 +1,6 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
-import { costOf, costOfMessages } from '../../src/store/batches/weight.ts';
+import { costOf, costOfMessages } from '../../src/store/batches/batch-line.ts';
 import { DatabaseClient } from '../../src/store/drivers/sqlite/client.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';

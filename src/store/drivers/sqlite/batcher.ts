@@ -8,7 +8,7 @@
 import { Fifo } from '../../../engine/admission/fair-queue.ts';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
-import { BATCH_COST_MAX, costOf } from '../../batches/weight.ts';
+import { BATCH_COST_MAX, costOf } from '../../batches/batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { WriteCommand, Writes } from '../../operations/all.ts';
 import type { Reply } from './messages.ts';

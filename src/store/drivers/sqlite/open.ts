@@ -149,7 +149,6 @@ export async function openInlineSqliteStore({
   const driver = path === ':memory:' ? await openInMemory() : await openMigrated(path);
   const store = createStore(driver, {
     onFatal,
-    afterBatch: () => driver.maintain(),
     ...(limits ? { limits } : {}),
     ...(batch ? { batch } : {}),
   });

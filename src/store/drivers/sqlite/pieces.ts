@@ -3,7 +3,7 @@
  * 10,000 messages are sent ahead in pieces, a large body is copied in steps and its copy handed over, and other work
  * gets a turn between them. The batch is still one transaction.
  */
-import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/weight.ts';
+import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-line.ts';
 import type { WriteCommand } from '../../operations/all.ts';
 import type { NewContentRow } from '../../operations/messages/columns.ts';
 import type { StoredNewMessage } from '../../operations/messages/rows.ts';

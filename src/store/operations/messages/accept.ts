@@ -11,8 +11,7 @@ import { Journals } from '../runs/journals.ts';
 import type { Taken } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { DayBudgets } from './message-counts.ts';
-import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
-import { encodeNewMessage, type StoredNewMessage } from './rows.ts';
+import { encodeNewMessage, projectOf, projectsSharedBy, type StoredNewMessage, weightOf } from './rows.ts';
 
 export interface AcceptArgs<M = StoredNewMessage> {
   messages: M[];

@@ -9,8 +9,15 @@ import { merged } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
 import { insertMessages } from './accept.ts';
 import { DayBudgets } from './message-counts.ts';
-import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
-import { encodeNewMessage, encodeSettlement, type StoredNewMessage, type StoredSettlement } from './rows.ts';
+import {
+  encodeNewMessage,
+  encodeSettlement,
+  projectOf,
+  projectsSharedBy,
+  type StoredNewMessage,
+  type StoredSettlement,
+  weightOf,
+} from './rows.ts';
 import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
 
 export interface CheckpointArgs {

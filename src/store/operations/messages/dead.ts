@@ -23,7 +23,6 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, pagedRead, read, write } from '../operation.ts';
 import { dropUnreferencedContents } from '../retention.ts';
 import { insertMessages } from './accept.ts';
-import { weightOf } from './new-messages.ts';
 import {
   type ContentRow,
   type DeadLetterRow,
@@ -31,6 +30,7 @@ import {
   decodeMessage,
   encodeNewMessage,
   type StoredNewMessage,
+  weightOf,
 } from './rows.ts';
 
 type ListDeadArgs = ListArgs<DeadFilter>;

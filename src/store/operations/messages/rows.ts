@@ -11,17 +11,25 @@ import type {
   Message,
   MessageId,
   NewMessage,
+  ProjectId,
   RunLogState,
   Settlement,
 } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import type { FlowControl, HttpMethod } from '../../../protocol/options/settings.ts';
 import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from '../runs/ending-rows.ts';
 import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from '../runs/run-rows.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
-import { CONTENT_COLUMNS, type NewContentRow, type NewMessageRow, type WholeContentRow } from './columns.ts';
+import {
+  CONTENT_COLUMNS,
+  MESSAGE_AT,
+  type NewContentRow,
+  type NewMessageRow,
+  type WholeContentRow,
+} from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 
 /** The numbers are stored: never change one, only add. Those before RUN_STARTED are of messages. */
@@ -267,4 +275,29 @@ export function decodeDeadLetter(row: DeadLetterRow): DeadLetter {
   };
   if (row.response_header !== null) deadLetter.responseHeader = decodeHeader(row.response_header);
   return deadLetter;
+}
+
+export function weightOf(messages: readonly { content: readonly unknown[] }[]): { rows: number; bytes: number } {
+  return { rows: messages.length, bytes: messages.reduce((sum, { content }) => sum + bytesOf(content.at(-1)), 0) };
+}
+
+/** The size of `value` if it is a body, otherwise 0. */
+export function bytesOf(value: unknown): number {
+  return value instanceof Uint8Array ? value.byteLength : 0;
+}
+
+/** Projects whose lanes, runs, deduplication ids or budgets `messages` have part in. */
+export function projectsSharedBy(messages: readonly StoredNewMessage[], limits: StoreLimits): ProjectId[] {
+  const isLimited = limits.parallelismMax > 0 || limits.messagesPerDayMax > 0;
+  return messages.filter((message) => isLimited || sharesSomething(message)).map(projectOf);
+}
+
+function sharesSomething({ deduplication, queueName, flow, message }: StoredNewMessage): boolean {
+  if (deduplication !== undefined || queueName !== undefined || flow !== undefined) return true;
+  // What begins a run, or has an entry in its journal, is a message of it.
+  return message[MESSAGE_AT.run_key] !== null;
+}
+
+export function projectOf({ message }: Pick<StoredNewMessage, 'message'>): ProjectId {
+  return message[MESSAGE_AT.project_id];
 }

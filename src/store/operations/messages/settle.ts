@@ -20,14 +20,16 @@ import { LastSteps } from '../runs/last-steps.ts';
 import { insertMessages } from './accept.ts';
 import { ENDING_FIELDS, type EndingRow } from './cancel.ts';
 import { MESSAGE_AT, type MessageRow, type NewMessageRow } from './columns.ts';
-import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {
+  bytesOf,
   DEAD_LETTER_COLUMNS,
   encodeSettlement,
+  projectsSharedBy,
   type StoredChange,
   type StoredEvent,
   type StoredNewMessage,
   type StoredSettlement,
+  weightOf,
 } from './rows.ts';
 
 export interface SettleArgs<S = StoredSettlement> {

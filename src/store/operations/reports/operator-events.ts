@@ -7,8 +7,7 @@ import { tallied } from '../../../engine/operator-events/tally.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
-import { weightOf } from '../messages/new-messages.ts';
-import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage, weightOf } from '../messages/rows.ts';
 import { write } from '../operation.ts';
 
 const FACT_COLUMNS = ['key', 'kind', 'project_id', 'at_ms', 'example'];

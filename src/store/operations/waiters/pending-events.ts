@@ -5,7 +5,7 @@ import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { encodeBytes } from '../messages/content-rows.ts';
-import { bytesOf } from '../messages/new-messages.ts';
+import { bytesOf } from '../messages/rows.ts';
 import { read, write } from '../operation.ts';
 import { RUN_STATE } from '../runs/run-rows.ts';
 

@@ -7,13 +7,14 @@ import type { Queries } from '../../driver.ts';
 import { exceptMoving } from '../locking/presence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
-import { projectOf, weightOf } from '../messages/new-messages.ts';
 import {
   CONTENT_FIELDS,
   type ContentRow,
   decodeMessage,
   encodeNewMessage,
+  projectOf,
   type StoredNewMessage,
+  weightOf,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 
