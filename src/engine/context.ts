@@ -4,9 +4,7 @@ import type { EngineDeps } from './deps.ts';
 import type { DeliveryContext } from './dispatch/context.ts';
 import type { Dispatcher } from './dispatch/dispatcher.ts';
 import type { DueLoop } from './loops/due-loop.ts';
-import type { AcceptContext } from './messages/accept.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
-import type { ProjectId } from './model.ts';
 import type { OperatorEvents } from './operator-events/events.ts';
 import type { ActiveRuns } from './runs/active-runs.ts';
 
@@ -38,16 +36,4 @@ export function bound<Functions extends Record<string, OfContext>>(
 ): Bound<Functions> {
   const methods = Object.entries(functions).map(([name, run]) => [name, run.bind(undefined, context)]);
   return Object.fromEntries(methods) as Bound<Functions>;
-}
-
-/** For messages that the project publishes now. */
-export function acceptContextOf(context: EngineContext, projectId: ProjectId): AcceptContext {
-  const { clock, randomness, settings, spans } = context;
-  const nowMs = clock.nowMs();
-  return {
-    ...{ projectId, nowMs, leadMs: clock.leadMs, randomness },
-    deduplicationWindowMs: settings.deduplicationWindowMs,
-    lazyAboveBytes: settings.lazyFetchBytes,
-    isTraced: spans !== undefined,
-  };
 }

@@ -1,7 +1,6 @@
 /** How is an engine started, published to, observed and stopped? Its other commands are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import { IntakeHealth } from './admission/intake-health.ts';
-import { type Leave, PublishGate } from './admission/publish-gate.ts';
+import { IntakeHealth, type Leave, PublishGate } from './admission/publish-gate.ts';
 import type { CellAway, Commands, Engine } from './commands.ts';
 import type { EngineContext } from './context.ts';
 import type { LogFilter } from './lists/filters.ts';

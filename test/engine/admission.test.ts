@@ -1,7 +1,7 @@
 /** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Admission } from '../../src/engine/admission/admission.ts';
 import { FairQueue } from '../../src/engine/admission/fair-queue.ts';
+import { Admission } from '../../src/engine/admission/publish-gate.ts';
 
 const TARGET_MS = 500;
 const BUSY = 1;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AttemptEnds } from '../../src/engine/dispatch/attempt-ends.ts';
+import { AttemptEnds } from '../../src/engine/dispatch/attempts.ts';
 
 test('attempts of a project are ended together, and those of others go on', () => {
   const ends = new AttemptEnds();

@@ -1,9 +1,8 @@
 /** P9: the bounded, fair share of attempts in flight. */
 
 import { describe, expect, test } from 'vitest';
-import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
+import { InFlight, type Offer, type Sent } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
-import type { Sent } from '../../src/engine/lanes/sent-attempts.ts';
 import { ClaimRooms } from '../../src/store/operations/claims/claim-rooms.ts';
 import { fc } from '../support/fast-check.ts';
 

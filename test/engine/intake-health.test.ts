@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { IntakeHealth } from '../../src/engine/admission/intake-health.ts';
+import { IntakeHealth } from '../../src/engine/admission/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 
 const clock = { elapsedMs: 0 };

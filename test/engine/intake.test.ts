@@ -1,8 +1,7 @@
 /** New messages, on their way into the store: what is reserved for them, and what becomes of it? */
 import { expect, test } from 'vitest';
-import type { DeliverySlots } from '../../src/engine/dispatch/placement.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
+import { type DeliverySlots, Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';

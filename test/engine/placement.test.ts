@@ -1,8 +1,8 @@
 /** Where a new message stands, and what its being saved sets going. */
 import { describe, expect, it } from 'vitest';
-import { type DeliverySlots, dispatchSaved, place } from '../../src/engine/dispatch/placement.ts';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
+import { type DeliverySlots, dispatchSaved, place } from '../../src/engine/messages/intake.ts';
 import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
 import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { message, NOW_MS } from './fixtures.ts';

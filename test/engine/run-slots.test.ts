@@ -1,6 +1,6 @@
 /** What do messages of runs take of the slots for attempts, whose deliveries are the journal and not their own body? */
 import { describe, expect, test } from 'vitest';
-import { dispatchSaved, place } from '../../src/engine/dispatch/placement.ts';
+import { dispatchSaved, place } from '../../src/engine/messages/intake.ts';
 import type { Message } from '../../src/engine/model.ts';
 import type { RunPart } from '../../src/protocol/options/settings.ts';
 import { type Bench, bench, to } from './dispatcher-bench.ts';

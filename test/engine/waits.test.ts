@@ -2,13 +2,11 @@
 
 import { describe, expect, test } from 'vitest';
 import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
-import type { DeliverySlots } from '../../src/engine/dispatch/placement.ts';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { Intake } from '../../src/engine/messages/intake.ts';
-import type { NewMessage } from '../../src/engine/model.ts';
-import { NUMBERS_OF_CELL } from '../../src/engine/model.ts';
+import { type DeliverySlots, Intake } from '../../src/engine/messages/intake.ts';
+import { type NewMessage, NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type {
   NewWaiter,

@@ -11,7 +11,6 @@ import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
-import { Admission } from './admission.ts';
 import type { Backlog } from './backlog.ts';
 import { Fifo } from './fair-queue.ts';
 
@@ -61,7 +60,7 @@ export class PublishGate {
     this.#admission = new Admission(delayTargetMs);
   }
 
-  /** Throws `Overloaded` when the project publishes more than can be saved (admission.ts). */
+  /** Throws `Overloaded` when the project publishes more than can be saved (`Admission`). */
   check(projectId: ProjectId): void {
     const nowMs = this.#clock.elapsedMs;
     const retryAfterS = this.#admission.refuse(projectId, nowMs);
@@ -180,4 +179,163 @@ function refuseWaiting(line: Line, error: StoreUnavailable): void {
   const waiting: Waiting[] = [];
   line.waiting.takeInto(waiting, Infinity);
   for (const { refuse } of waiting) refuse(error);
+}
+
+/**
+ * After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for
+ * one.
+ */
+const PROOF = 10;
+/**
+ * After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a
+ * failover.
+ */
+const REMEMBERED_MS = 3_000;
+
+/** Is what clients publish saved, or refused? */
+export class IntakeHealth {
+  readonly #clock: Pick<Clock, 'elapsedMs'>;
+  #refused: { atMs: Millis; error: StoreUnavailable } | undefined;
+  #savedSince = PROOF;
+
+  constructor(clock: Pick<Clock, 'elapsedMs'>) {
+    this.#clock = clock;
+  }
+
+  noteSaved(): void {
+    this.#savedSince += 1;
+  }
+
+  /** `error`: why a publish was not saved. It counts only when the store could not save it. */
+  noteFailure(error: unknown): void {
+    if (!(error instanceof StoreUnavailable)) return;
+    this.#refused = { atMs: this.#clock.elapsedMs, error };
+    this.#savedSince = 0;
+  }
+
+  /** Throws `StoreUnavailable` while the store refuses what is published. */
+  check(): void {
+    if (!this.#refused || this.#savedSince >= PROOF || this.#clock.elapsedMs > this.#refused.atMs + REMEMBERED_MS)
+      return;
+    const { reason, detail } = this.#refused.error;
+    throw new StoreUnavailable(`what was published last could not be saved: ${reason}`, { detail });
+  }
+}
+
+/** With fewer under way, of all projects together, nothing is refused: one or two transactions save them all. */
+const FREE_COUNT = 128;
+/** A limited project may always have so many under way, so that we notice when its accepts become faster. */
+const LEAST_COUNT = 4;
+/** The longest time that a client is told to wait: older measurements say nothing. */
+const RETRY_AFTER_MAX_S = 30;
+
+interface Intake {
+  underWay: number;
+  /** Refused publishes that are expected to come back: fewer as time passes, at the measured speed. */
+  toComeBack: number;
+  toComeBackAtMs: Millis;
+  /** When the last accept was done; before that, when the first came. */
+  latestMs: Millis;
+  /** The interval that is being measured: since when, how many were done, and how long the fastest of them took. */
+  sinceMs: Millis;
+  done: number;
+  leastDelayMs: Millis;
+  /** Accepts done per millisecond in the last interval in which any was done. */
+  rate: number;
+  isLimited: boolean;
+}
+
+/**
+ * Rejects publishes when more arrive than can be saved.
+ *
+ * The delay of each project is measured separately. Projects take turns, so only the accepts of a project that sends more than its
+ * share wait. When all accepts of a project waited longer than the target during an interval, the project is limited: it may then
+ * have as many accepts under way as are saved within the target, at the speed of the last interval, and newer publishes are
+ * rejected. The limit ends with an interval in which an accept waited at most half the target. Needs times that only grow, such as
+ * `Clock.elapsedMs`.
+ */
+export class Admission {
+  readonly #targetMs: Millis;
+  readonly #intakes = new Map<ProjectId, Intake>();
+  #underWay = 0;
+
+  /** `targetMs`: how long an accept may wait; also the interval. */
+  constructor(targetMs: Millis) {
+    this.#targetMs = targetMs;
+  }
+
+  /** Seconds after which a publish that comes now may try again; `undefined`: it is not refused, and must `enter`. */
+  refuse(projectId: ProjectId, nowMs: Millis): number | undefined {
+    const intake = this.#intakes.get(projectId);
+    if (!intake || this.#underWay < FREE_COUNT) return undefined;
+    if (!intake.isLimited && !this.#isStalled(intake, nowMs)) return undefined;
+    if (intake.underWay < Math.max(LEAST_COUNT, intake.rate * this.#targetMs)) return undefined;
+    return this.#retryAfterS(intake, nowMs);
+  }
+
+  /** An accept is under way from now on. When it ends, with success or not, call `leave` with this time. */
+  enter(projectId: ProjectId, nowMs: Millis): void {
+    this.#underWay += 1;
+    const intake = this.#intakes.get(projectId);
+    if (intake) {
+      intake.underWay += 1;
+      return;
+    }
+    this.#intakes.set(projectId, {
+      underWay: 1,
+      toComeBack: 0,
+      toComeBackAtMs: nowMs,
+      latestMs: nowMs,
+      sinceMs: nowMs,
+      done: 0,
+      leastDelayMs: Infinity,
+      rate: 0,
+      isLimited: false,
+    });
+  }
+
+  /** An accept that entered at `enteredMs` is done. */
+  leave(projectId: ProjectId, enteredMs: Millis, nowMs: Millis): void {
+    const intake = this.#intakes.get(projectId);
+    if (!intake) return;
+    this.#underWay -= 1;
+    intake.underWay -= 1;
+    // A pause says nothing about the speed.
+    if (this.#isStalled(intake, nowMs)) beginInterval(intake, nowMs);
+    intake.latestMs = nowMs;
+    intake.done += 1;
+    intake.leastDelayMs = Math.min(intake.leastDelayMs, nowMs - enteredMs);
+    this.#measure(intake, nowMs);
+    if (intake.underWay === 0) this.#intakes.delete(projectId);
+  }
+
+  /** Whether nothing was done for so long that what is under way must have waited for too long. */
+  #isStalled({ latestMs }: Intake, nowMs: Millis): boolean {
+    return nowMs - latestMs >= 2 * this.#targetMs;
+  }
+
+  /** Ends the interval, if it is over. */
+  #measure(intake: Intake, nowMs: Millis): void {
+    const lengthMs = nowMs - intake.sinceMs;
+    if (lengthMs < this.#targetMs) return;
+    intake.rate = intake.done / lengthMs;
+    if (intake.leastDelayMs > this.#targetMs) intake.isLimited = true;
+    else if (intake.leastDelayMs <= this.#targetMs / 2) intake.isLimited = false;
+    beginInterval(intake, nowMs);
+  }
+
+  /** Seconds until those under way, and those refused before, are done at the measured speed. */
+  #retryAfterS(intake: Intake, nowMs: Millis): number {
+    const { rate } = intake;
+    intake.toComeBack = 1 + Math.max(0, intake.toComeBack - rate * (nowMs - intake.toComeBackAtMs));
+    intake.toComeBackAtMs = nowMs;
+    const drainedMs = (intake.underWay + intake.toComeBack) / rate; // Infinity, while nothing is done
+    return Math.min(RETRY_AFTER_MAX_S, Math.max(1, Math.ceil(drainedMs / 1_000)));
+  }
+}
+
+function beginInterval(intake: Intake, nowMs: Millis): void {
+  intake.sinceMs = nowMs;
+  intake.done = 0;
+  intake.leastDelayMs = Infinity;
 }

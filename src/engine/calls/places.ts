@@ -5,8 +5,8 @@
 
 import { bytesOf } from '../dispatch/attempts.ts';
 import type { Permits } from '../dispatch/permits.ts';
-import type { DeliverySlots } from '../dispatch/placement.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import type { DeliverySlots } from '../messages/intake.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
 /** The dispatcher's slots, as far as calls need them. */

@@ -1,7 +1,5 @@
 /** The life of an attempt: from a claimed message with a slot, through the request, to the saved outcome. */
-
-import type { Call } from '../calls/calls.ts';
-import { Calls } from '../calls/calls.ts';
+import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
 import type { Lingers } from '../calls/lingers.ts';
@@ -10,10 +8,9 @@ import { lineTo } from '../lanes/origin-line.ts';
 import { Slices } from '../loops/slices.ts';
 import { decide, decideEnd, type Settling } from '../messages/decide.ts';
 import type { Settler } from '../messages/settler.ts';
-import type { Claimed, Message, Millis, Outcome } from '../model.ts';
+import type { Claimed, Message, Millis, Outcome, ProjectId } from '../model.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
 import type { Handoff } from '../stores.ts';
-import type { AttemptEnds } from './attempt-ends.ts';
 import type { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 import type { Permits } from './permits.ts';
@@ -223,4 +220,55 @@ function isInLane({ settings }: Message): boolean {
 /** About how many bytes a message takes in memory during its attempt. */
 export function bytesOf({ message, journal, isHeld }: Claimed): number {
   return isHeld || !journal ? message.body.length : journal.bytes;
+}
+
+/** Attempts of one project that are ended together. */
+export interface AttemptsTogether {
+  readonly projectId: ProjectId;
+  readonly abort: AbortController;
+  count: number;
+}
+
+/** What ends attempts before their endpoints respond: the time limit of the shutdown, and that others may own their messages. */
+export class AttemptEnds {
+  readonly #limit = new AbortController();
+  /** Those that the next attempt of a project joins. It goes with its last attempt, or when it is ended. */
+  readonly #byProject = new Map<ProjectId, AttemptsTogether>();
+
+  /** Aborts when the time limit of the shutdown has passed. */
+  get limit(): AbortSignal {
+    return this.#limit.signal;
+  }
+
+  /** An attempt begins, until `leave` is called with the answer. */
+  enter(projectId: ProjectId): AttemptsTogether {
+    let together = this.#byProject.get(projectId);
+    if (together === undefined) {
+      together = { projectId, abort: this.#limit.signal.aborted ? this.#limit : new AbortController(), count: 0 };
+      this.#byProject.set(projectId, together);
+    }
+    together.count += 1;
+    return together;
+  }
+
+  leave(together: AttemptsTogether): void {
+    together.count -= 1;
+    if (together.count === 0 && this.#byProject.get(together.projectId) === together)
+      this.#byProject.delete(together.projectId);
+  }
+
+  /** Ends the attempts in flight, of all projects or of one. Those that begin later are not ended with them. */
+  interrupt(projectId?: ProjectId): void {
+    for (const each of projectId === undefined ? [...this.#byProject.keys()] : [projectId]) {
+      const together = this.#byProject.get(each);
+      this.#byProject.delete(each);
+      together?.abort.abort();
+    }
+  }
+
+  /** The time limit of the shutdown has passed: ends the attempts in flight, and those that begin later. */
+  passLimit(): void {
+    this.#limit.abort();
+    this.interrupt();
+  }
 }

@@ -1,6 +1,6 @@
 /** How does what is saved in several transactions go out together? */
 import type { OriginLine } from '../lanes/origin-line.ts';
-import type { DeliverySlots } from './placement.ts';
+import type { DeliverySlots } from '../messages/intake.ts';
 
 /**
  * In place of a worker's slots: what is saved waits in the lines of its origins, and the worker does not look there before

@@ -15,11 +15,9 @@ import type { ClaimRequest } from '../dispatch/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { EngineSettings } from '../settings.ts';
 import { Budget, type BudgetOffer, half, type Size } from './budget.ts';
-import { EndpointWindows, type WindowOffer } from './endpoint-windows.ts';
+import { EndpointWindows, type Share, Shares, type WindowOffer } from './endpoint-windows.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { ProvenLines } from './proven-lines.ts';
-import { type Sent, SentAttempts } from './sent-attempts.ts';
-import { type Share, Shares } from './shares.ts';
 
 /** An attempt without an outcome is silent this long after it was sent. */
 export const SILENT_AFTER_MS = 2_000;
@@ -366,4 +364,43 @@ function roomsOf({ roomByProject, defaultRoom }: BudgetOffer): Pick<BudgetOffer,
 /** Whether some project has less room than `slots`. */
 function isLess({ slots: offered, roomByProject, defaultRoom }: BudgetOffer, slots: number): boolean {
   return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < slots;
+}
+
+export interface Sent {
+  readonly line: OriginLine;
+  readonly atMs: Millis;
+  /** When to check whether it is silent, as elapsed time. */
+  checkAtMs: Millis;
+  /** It has given up its slot. */
+  isSilent: boolean;
+  isOver: boolean;
+}
+
+/** Entries that have left the queue are cut off in batches of this many. */
+const CUT = 1_024;
+
+/**
+ * Attempts that have been sent and have no outcome yet, oldest first. One that is over leaves the queue when it is first: a map to
+ * which every attempt adds an entry and from which it deletes the entry again is rehashed all the time.
+ */
+export class SentAttempts {
+  #queue: Sent[] = [];
+  #first = 0;
+
+  get first(): Sent | undefined {
+    while (this.#queue[this.#first]?.isOver) this.shift();
+    return this.#queue[this.#first];
+  }
+
+  push(sent: Sent): void {
+    this.#queue.push(sent);
+  }
+
+  /** Removes the first. */
+  shift(): void {
+    this.#first += 1;
+    if (this.#first < CUT) return;
+    this.#queue = this.#queue.slice(this.#first);
+    this.#first = 0;
+  }
 }

@@ -9,6 +9,7 @@ import {
   explicitHash,
   HASH_PIECE_BYTES,
 } from '../../protocol/options/deduplication.ts';
+import type { EngineDeps } from '../deps.ts';
 import type { Slices } from '../loops/slices.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Randomness } from '../ports.ts';
@@ -27,6 +28,20 @@ export interface AcceptContext {
   runsAfterMs?: Millis;
   /** Whether what begins without a trace begins one. */
   isTraced?: boolean;
+}
+
+/** For messages that the project publishes now. */
+export function acceptContextOf(
+  { clock, randomness, settings, spans }: Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'spans'>,
+  projectId: ProjectId,
+): AcceptContext {
+  const nowMs = clock.nowMs();
+  return {
+    ...{ projectId, nowMs, leadMs: clock.leadMs, randomness },
+    deduplicationWindowMs: settings.deduplicationWindowMs,
+    lazyAboveBytes: settings.lazyFetchBytes,
+    isTraced: spans !== undefined,
+  };
 }
 
 /** A message on its way into the store, before it has a state. */

@@ -35,8 +35,3 @@ export type Accepted =
   | { kind: 'tooManyQueues' }
   /** All messages of its publish are refused: its project has only `remaining` messages left today. */
   | { kind: 'overDayLimit'; limit: number; remaining: number };
-
-/** How each message was saved; `undefined` for those that were not. */
-export function savedOf(accepted: readonly Accepted[]): (Saved | undefined)[] {
-  return accepted.map((each) => (each.kind === 'accepted' ? each : undefined));
-}

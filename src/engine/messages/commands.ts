@@ -1,11 +1,11 @@
 /** The commands and reads about messages, except publishing. */
-import { acceptContextOf, type EngineContext } from '../context.ts';
+import type { EngineContext } from '../context.ts';
 import { lineOf, lineTo } from '../lanes/origin-line.ts';
 import type { AttributeFilter } from '../lists/filters.ts';
 import type { Page, PageRequest } from '../lists/page.ts';
 import type { LiveMessage, UnfinishedFilter } from '../lists/unfinished.ts';
 import type { Message, MessageId, MessageKey, NewMessage, ProjectId } from '../model.ts';
-import { savedOf } from './accepted.ts';
+import { acceptContextOf } from './accept.ts';
 import { type DeadRetryOverride, succeed } from './dead-retry.ts';
 import {
   type ExplainedBacklog,
@@ -17,7 +17,7 @@ import {
   isRetrying,
 } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
-import { OF_CLIENT } from './intake.ts';
+import { OF_CLIENT, savedOf } from './intake.ts';
 
 /** Log events that are read to explain a finished message. Retries beyond them are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;

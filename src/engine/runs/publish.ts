@@ -5,11 +5,17 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/options/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
-import { acceptContextOf, type EngineContext } from '../context.ts';
+import type { EngineContext } from '../context.ts';
 import { changesTooOften, ROUNDS_MAX } from '../loops/until-current.ts';
-import { type AcceptContext, type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
-import { type Accepted, savedOf } from '../messages/accepted.ts';
-import { OF_CLIENT } from '../messages/intake.ts';
+import {
+  type AcceptContext,
+  acceptContextOf,
+  type Draft,
+  draftOf,
+  slowDeduplicationHashOf,
+} from '../messages/accept.ts';
+import type { Accepted } from '../messages/accepted.ts';
+import { OF_CLIENT, savedOf } from '../messages/intake.ts';
 import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';

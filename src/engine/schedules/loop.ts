@@ -5,9 +5,9 @@
  */
 
 import { ApiError } from '../../protocol/errors.ts';
-import { acceptContextOf, type EngineContext } from '../context.ts';
+import type { EngineContext } from '../context.ts';
 import { DueLoop } from '../loops/due-loop.ts';
-import { type Draft, draftOf } from '../messages/accept.ts';
+import { acceptContextOf, type Draft, draftOf } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { UrlGroup } from '../messages/url-groups.ts';

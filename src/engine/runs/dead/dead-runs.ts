@@ -4,12 +4,11 @@
 
 import type { Store } from '../../../store/store.ts';
 import type { RunKey } from '../../../workflow/model.ts';
-import { acceptContextOf, type EngineContext } from '../../context.ts';
+import type { EngineContext } from '../../context.ts';
 import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
-import type { DeliverySlots } from '../../dispatch/placement.ts';
-import type { Draft } from '../../messages/accept.ts';
+import { acceptContextOf, type Draft } from '../../messages/accept.ts';
 import { renewed } from '../../messages/dead-retry.ts';
-import { OF_CLIENT } from '../../messages/intake.ts';
+import { type DeliverySlots, OF_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
 import { begunAgainOf } from './begun-again.ts';

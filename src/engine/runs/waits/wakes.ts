@@ -1,8 +1,8 @@
 /** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
 import type { EngineContext } from '../../context.ts';
-import type { DeliverySlots } from '../../dispatch/placement.ts';
 import { DueLoop } from '../../loops/due-loop.ts';
 import type { Saved } from '../../messages/accepted.ts';
+import type { DeliverySlots } from '../../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../../model.ts';
 import type { Waiter } from '../stores.ts';
 import { timedOutResult } from './wait-records.ts';
