@@ -19,10 +19,6 @@ import { readVersion } from '../system/version.ts';
 import { readConsole } from './console-files.ts';
 import type { WorkerContext } from './context.ts';
 
-/** How long a host name that was resolved is not looked up again at publish. */
-const NAMES_GOOD_MS = 60_000;
-const NAMES_MAX = 10_000;
-
 /** Throws `CannotStart`. */
 export function makeApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
   const { config, store, sealer, credentials, accounts, clock, log, metrics, browsers, others, around } = context;
@@ -71,7 +67,7 @@ function destinationCheckOf({ config, addresses, resolver, clock }: WorkerContex
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
   if (!resolves) return () => (url) => refusalOf(checkDestination(url, guard));
-  const check = new DestinationCheck({ guard, resolver, clock, namesMax: NAMES_MAX, rememberMs: NAMES_GOOD_MS });
+  const check = new DestinationCheck(guard, resolver, clock);
   return (projectId) => (url) => {
     const verdict = check.check(url, projectId, clock.nowMs());
     return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);

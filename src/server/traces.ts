@@ -21,12 +21,11 @@ export async function openTraces(
   // biome-ignore lint/style/noProcessEnv: the variables of OpenTelemetry are no settings of Waypost
   const environment = process.env;
   try {
-    return new SpanRecorder({
-      sender: { version, resource: resourceOf({ instance, version }, environment) },
-      collector: new Collector(collectorOf(endpoint, environment)),
-      machine: systemClock,
-      onDropped: (reason, count) => log.warn('spans_dropped', { reason, count }),
-    });
+    const sender = { version, resource: resourceOf({ instance, version }, environment) };
+    const collector = new Collector(collectorOf(endpoint, environment));
+    return new SpanRecorder(sender, collector, systemClock, (reason, count) =>
+      log.warn('spans_dropped', { reason, count }),
+    );
   } catch (error) {
     throw new CannotStart((error as Error).message, { cause: error });
   }

@@ -11,16 +11,12 @@ function checkWith(
 ) {
   const asked: string[] = [];
   const clock = new SimulatedClock();
-  const check = new DestinationCheck({
-    guard: new AddressGuard(parseAddressPolicy(setting)),
-    resolver: new Resolver(async (hostname) => {
-      asked.push(hostname);
-      return answer(hostname);
-    }, unknownMax),
-    clock,
-    namesMax: 2,
-    rememberMs: 1_000,
-  });
+  const guard = new AddressGuard(parseAddressPolicy(setting));
+  const resolver = new Resolver(async (hostname) => {
+    asked.push(hostname);
+    return answer(hostname);
+  }, unknownMax);
+  const check = new DestinationCheck(guard, resolver, clock, { namesMax: 2, ms: 1_000 });
   return { check, asked, clock };
 }
 

@@ -25,24 +25,19 @@ beforeEach(async () => {
   logged = [];
   isReached = true;
   const note = (event: string) => void logged.push(event);
-  moves = new PausedMoves({
-    moves: cells.first.store.moves,
-    worker: 'worker',
-    nameOf: String,
-    openDriver: (cellId) => {
-      const { driver } = cellId === FIRST ? cells.first : cells.second;
-      return {
-        dialect: driver.dialect,
-        transaction: async (work, options) => {
-          if (!isReached) throw new Error('it cannot be reached');
-          return driver.transaction(work, options);
-        },
-        read: (work) => driver.read(work),
-        close: async () => {},
-      };
-    },
-    clock,
-    log: { debug: note, info: note, warn: note, error: note },
+  const log = { debug: note, info: note, warn: note, error: note };
+  const first = { store: cells.first.store, worker: 'worker', clock, log };
+  moves = new PausedMoves({ first, accounts: { nameOf: String } }, (cellId) => {
+    const { driver } = cellId === FIRST ? cells.first : cells.second;
+    return {
+      dialect: driver.dialect,
+      transaction: async (work, options) => {
+        if (!isReached) throw new Error('it cannot be reached');
+        return driver.transaction(work, options);
+      },
+      read: (work) => driver.read(work),
+      close: async () => {},
+    };
   });
   const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', begunAtMs: clock.wallMs() };
   await cells.first.store.moves.beginMove(move);

@@ -60,12 +60,8 @@ export class Cells {
     this.#createEngine = createEngine;
     this.#projects = projects;
     this.#first = first;
-    const { accounts, openDriver } = context;
-    const { worker, clock, log } = context.first;
-    const nameOf = (projectId: ProjectId) => accounts.nameOf(projectId);
-    if (openDriver)
-      this.#pausedMoves = new PausedMoves({ moves: first.store.moves, worker, openDriver, nameOf, clock, log });
-    this.#alarm = new Alarm(clock, () => this.#look());
+    if (context.openDriver) this.#pausedMoves = new PausedMoves(context, context.openDriver);
+    this.#alarm = new Alarm(context.first.clock, () => this.#look());
   }
 
   /** What is open of the cell of the project; undefined: it is at rest. Throws `StoreUnavailable` while it is away. */

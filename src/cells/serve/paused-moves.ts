@@ -3,27 +3,26 @@
  * that notices takes the move over as another command would, and ends the pause. The rest waits for the next command.
  */
 
+import type { StoredAccounts } from '../../accounts/accounts.ts';
 import { messageOf } from '../../admin/open-store.ts';
 import type { ProjectMove } from '../../engine/accounts/store.ts';
-import type { CellId, Millis, ProjectId, WorkerId } from '../../engine/model.ts';
-import type { Clock, EventLog } from '../../engine/ports.ts';
+import type { EngineDeps } from '../../engine/deps.ts';
+import type { CellId, Millis, ProjectId } from '../../engine/model.ts';
+import type { Clock } from '../../engine/ports.ts';
 import type { Driver } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';
 import { GONE_AFTER_MS, LET_GO_MS } from '../move/held-move.ts';
 import { endPause } from '../move/move-project.ts';
 
-export interface PausedMovesOptions {
-  /** In the directory. */
-  moves: Store['moves'];
-  worker: WorkerId;
-  /** A connection to a cell, for a moment. */
-  openDriver: (cellId: CellId) => Driver;
-  /** Of a project, for the log. */
-  nameOf: (projectId: ProjectId) => string;
-  clock: Pick<Clock, 'wallMs' | 'elapsedMs'>;
-  log: EventLog;
-}
+/** The first cell has the directory. */
+type MovesContext = {
+  first: Pick<EngineDeps, 'worker' | 'log'> & {
+    store: Pick<Store, 'moves'>;
+    clock: Pick<Clock, 'wallMs' | 'elapsedMs'>;
+  };
+  accounts: Pick<StoredAccounts, 'nameOf'>;
+};
 
 interface Seen extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
   /** Since when the command has said no more, as `elapsedMs` counts here: clocks of machines differ. */
@@ -31,19 +30,22 @@ interface Seen extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
 }
 
 export class PausedMoves {
-  readonly #options: PausedMovesOptions;
+  readonly #context: MovesContext;
+  readonly #openDriver: (cellId: CellId) => Driver;
   #seen = new Map<ProjectId, Seen>();
   #looking: Promise<void> | undefined;
   #ended = 0;
 
-  constructor(options: PausedMovesOptions) {
-    this.#options = options;
+  /** `openDriver`: a short connection to a cell. */
+  constructor(context: MovesContext, openDriver: (cellId: CellId) => Driver) {
+    this.#context = context;
+    this.#openDriver = openDriver;
   }
 
   /** Looks at all moves. To be called every few seconds, by one of all workers. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
-      .catch((error: unknown) => this.#options.log.warn('moves_not_read', { reason: messageOf(error) }))
+      .catch((error: unknown) => this.#context.first.log.warn('moves_not_read', { reason: messageOf(error) }))
       .finally(() => {
         this.#looking = undefined;
       });
@@ -51,10 +53,10 @@ export class PausedMoves {
   }
 
   async #look(): Promise<void> {
-    const { moves, clock } = this.#options;
+    const { store, clock } = this.#context.first;
     const before = this.#seen;
     this.#seen = new Map();
-    for (const move of await moves.listMoves()) {
+    for (const move of await store.moves.listMoves()) {
       if (move.seenAtMs === LET_GO_MS) continue;
       const { projectId, mover, seenAtMs } = move;
       const earlier = before.get(projectId);
@@ -67,20 +69,23 @@ export class PausedMoves {
 
   /** Once more at a later look if it fails. */
   async #end({ projectId, fromCell, toCell, seenAtMs }: ProjectMove): Promise<void> {
-    const { moves, worker, openDriver, nameOf, clock, log } = this.#options;
+    const { first, accounts } = this.#context;
+    const { worker, clock, log } = first;
+    const { moves } = first.store;
+    const project = accounts.nameOf(projectId);
     this.#ended += 1;
     const mover = `${worker} ${this.#ended}`; // one that is new, as each command has
     // Whoever has said something meanwhile keeps it.
     const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: seenAtMs + 1 };
     if (!(await moves.keepMove(taken))) return;
-    const [source, target] = [openDriver(fromCell), openDriver(toCell)];
+    const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];
     try {
       await endPause({ projectId, fromCell, toCell, mover, directory: moves, source, target });
       await moves.keepMove({ projectId, mover, nowMs: LET_GO_MS });
-      log.warn('move_stopped', { project: nameOf(projectId) });
+      log.warn('move_stopped', { project });
     } catch (error) {
       if (error instanceof MoveRefused) return;
-      log.warn('move_not_resumed', { project: nameOf(projectId), reason: messageOf(error) });
+      log.warn('move_not_resumed', { project, reason: messageOf(error) });
     } finally {
       await Promise.all([source.close(), target.close()]);
     }

@@ -40,43 +40,47 @@ const BEGUN_IN_MS = 5_000;
 /** Maximum duration of the lookup. */
 const RESOLVED_IN_MS = 5_000;
 
-export interface DestinationCheckOptions {
-  guard: AddressGuard;
-  resolver: Resolver;
-  clock: Pick<Machine, 'startTimer'>;
-  /** Maximum number of names that are remembered as valid. */
-  namesMax: number;
-  /** How long a valid name is not resolved again. */
-  rememberMs: Millis;
-}
+/** Maximum number of names that are remembered as valid, and how long a valid name is not resolved again. */
+const REMEMBERED = { namesMax: 10_000, ms: 60_000 };
 
 /**
  * Checks any host, names by their addresses. Valid names are cached, so that not every publish resolves them. If the lookup
  * does not start in time, the name is `ok` and not cached.
  */
 export class DestinationCheck {
-  readonly #options: DestinationCheckOptions;
+  readonly #guard: AddressGuard;
+  readonly #resolver: Resolver;
+  readonly #clock: Pick<Machine, 'startTimer'>;
+  readonly #remembered: typeof REMEMBERED;
   /** By name: the time at which it was found valid, oldest first. */
   readonly #goodSinceMs = new Map<string, Millis>();
 
-  constructor(options: DestinationCheckOptions) {
-    this.#options = options;
+  constructor(
+    guard: AddressGuard,
+    resolver: Resolver,
+    clock: Pick<Machine, 'startTimer'>,
+    remembered: typeof REMEMBERED = REMEMBERED,
+  ) {
+    this.#guard = guard;
+    this.#resolver = resolver;
+    this.#clock = clock;
+    this.#remembered = remembered;
   }
 
   /** Returns the verdict synchronously for literals and cached names. Never rejects. */
   check(url: URL, projectId: ProjectId, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
-    const { guard, rememberMs } = this.#options;
+    const guard = this.#guard;
     if (guard.policy.kind === 'all') return OK;
     if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
     const goodSinceMs = this.#goodSinceMs.get(url.hostname);
     // A clock that was set back must not extend the validity of a name.
-    if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < rememberMs) return OK;
+    if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < this.#remembered.ms) return OK;
     return this.#resolve(url.hostname, projectId, nowMs);
   }
 
   async #resolve(hostname: string, projectId: ProjectId, nowMs: Millis): Promise<DestinationVerdict> {
-    const { clock, resolver } = this.#options;
-    const asked = resolver.ask(hostname, projectId);
+    const clock = this.#clock;
+    const asked = this.#resolver.ask(hostname, projectId);
     const begun = await within(clock, BEGUN_IN_MS, asked.begun);
     asked.leave();
     if (begun === undefined) return OK; // busy resolver: this says nothing about the name
@@ -91,7 +95,7 @@ export class DestinationCheck {
       return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no answer in time` };
     if (addresses.length === 0) return unresolvable(hostname, undefined);
     for (const { address } of addresses) {
-      const refused = this.#options.guard.refusal(address, hostname);
+      const refused = this.#guard.refusal(address, hostname);
       if (refused !== undefined) return blockedAt(refused, address, hostname);
     }
     this.#remember(hostname, nowMs);
@@ -101,7 +105,7 @@ export class DestinationCheck {
   #remember(hostname: string, nowMs: Millis): void {
     this.#goodSinceMs.delete(hostname);
     this.#goodSinceMs.set(hostname, nowMs);
-    if (this.#goodSinceMs.size <= this.#options.namesMax) return;
+    if (this.#goodSinceMs.size <= this.#remembered.namesMax) return;
     const [oldest] = this.#goodSinceMs.keys();
     if (oldest !== undefined) this.#goodSinceMs.delete(oldest);
   }

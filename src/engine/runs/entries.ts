@@ -35,14 +35,15 @@ export function draftOfFollowUp(
   return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
-/** What a record is made of. `body` is the step that waits. */
-type RecordParts = Pick<Message, 'key' | 'id' | 'url' | 'body' | 'createdAtMs'> & {
-  callerIp: string | undefined;
-  settings: Pick<MessageSettings, 'dialect' | 'maxRetries' | 'run' | 'wait' | 'invoke'>;
-};
-
-/** A wait or an invocation, as the journal of `run` keeps it until it has ended. It is never sent. */
-export function recordOf(run: Run, place: Pick<NewEntry, 'kind' | 'entryKey'>, parts: RecordParts): NewRecord {
+/** A wait or an invocation, as the journal of `run` keeps it until it has ended. It is never sent. `body`: the step that waits. */
+export function recordOf(
+  run: Run,
+  place: Pick<NewEntry, 'kind' | 'entryKey'>,
+  parts: Pick<Message, 'key' | 'id' | 'url' | 'body' | 'createdAtMs'> & {
+    callerIp: string | undefined;
+    settings: Pick<MessageSettings, 'dialect' | 'maxRetries' | 'run' | 'wait' | 'invoke'>;
+  },
+): NewRecord {
   const { callerIp, settings, ...rest } = parts;
   const message: Message = {
     ...rest,

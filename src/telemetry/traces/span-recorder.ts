@@ -17,22 +17,17 @@ const LAST_MS = 2_000;
 /** Dropped spans are told of at most this often. */
 const TELL_MS = 1_000;
 
-interface RecorderOptions {
-  sender: Sender;
-  collector: {
-    /** Resolves to why the collector has not got it; `undefined`: it has. */
-    send(body: Uint8Array): Promise<string | undefined>;
-    /** Lets the request in progress fail at once. */
-    close(): void;
-  };
-  /** Real time: spans go out whatever clock messages go by. */
-  machine: Pick<Machine, 'startTimer'>;
-  /** Some more spans did not reach the collector; `total` since the start. */
-  onDropped: (reason: string, total: number) => void;
+interface Collector {
+  /** Resolves to the reason why the collector did not receive it; `undefined`: it did. */
+  send(body: Uint8Array): Promise<string | undefined>;
+  /** Lets the request in progress fail at once. */
+  close(): void;
 }
 
 export class SpanRecorder implements Observer {
-  readonly #options: RecorderOptions;
+  readonly #collector: Collector;
+  readonly #machine: Pick<Machine, 'startTimer'>;
+  readonly #onDropped: (reason: string, total: number) => void;
   readonly #counts = { exported: 0, dropped: 0 };
   readonly #gathered: SpanRequest;
   /** Requests that are to be sent; the first is under way. */
@@ -44,9 +39,20 @@ export class SpanRecorder implements Observer {
   #telling: Timer | undefined;
   #reason = '';
 
-  constructor(options: RecorderOptions) {
-    this.#options = options;
-    this.#gathered = new SpanRequest(options.sender);
+  /**
+   * `machine`: real time, since spans are sent whichever clock messages follow. `onDropped`: some more spans did not reach the
+   * collector; `total` since the start.
+   */
+  constructor(
+    sender: Sender,
+    collector: Collector,
+    machine: Pick<Machine, 'startTimer'>,
+    onDropped: (reason: string, total: number) => void,
+  ) {
+    this.#collector = collector;
+    this.#machine = machine;
+    this.#onDropped = onDropped;
+    this.#gathered = new SpanRequest(sender);
   }
 
   /** Spans so far, by what became of them. */
@@ -77,10 +83,10 @@ export class SpanRecorder implements Observer {
   /** Sends what is left, and waits a moment for it to arrive. */
   async close(): Promise<void> {
     this.#flush();
-    const limit = this.#options.machine.startTimer(LAST_MS, () => this.#options.collector.close());
+    const limit = this.#machine.startTimer(LAST_MS, () => this.#collector.close());
     await this.#sending;
     limit.cancel();
-    this.#options.collector.close();
+    this.#collector.close();
     if (this.#telling) this.#tellOfDropped();
   }
 
@@ -92,7 +98,7 @@ export class SpanRecorder implements Observer {
     }
     this.#gathered.add(span);
     if (this.#gathered.bytes >= REQUEST_BYTES) this.#flush();
-    else this.#gathering ??= this.#options.machine.startTimer(GATHER_MS, () => this.#flush());
+    else this.#gathering ??= this.#machine.startTimer(GATHER_MS, () => this.#flush());
   }
 
   #flush(): void {
@@ -107,7 +113,7 @@ export class SpanRecorder implements Observer {
 
   async #send(): Promise<void> {
     for (let request = this.#waiting[0]; request; request = this.#waiting[0]) {
-      const failure = await this.#options.collector.send(request.body);
+      const failure = await this.#collector.send(request.body);
       this.#waiting.shift();
       this.#waitingBytes -= request.body.length;
       if (failure === undefined) this.#counts.exported += request.count;
@@ -119,12 +125,12 @@ export class SpanRecorder implements Observer {
   #drop(count: number, reason: string): void {
     this.#counts.dropped += count;
     this.#reason = reason;
-    this.#telling ??= this.#options.machine.startTimer(TELL_MS, () => this.#tellOfDropped());
+    this.#telling ??= this.#machine.startTimer(TELL_MS, () => this.#tellOfDropped());
   }
 
   #tellOfDropped(): void {
     this.#telling?.cancel();
     this.#telling = undefined;
-    this.#options.onDropped(this.#reason, this.#counts.dropped);
+    this.#onDropped(this.#reason, this.#counts.dropped);
   }
 }

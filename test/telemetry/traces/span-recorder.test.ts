@@ -12,24 +12,21 @@ function open() {
   const sent: number[] = [];
   let answer: (failure?: string) => void = () => {};
   let isClosed = false;
-  const recorder = new SpanRecorder({
-    machine: clock,
-    sender: { resource: {}, version: '1' },
-    collector: {
-      send(body) {
-        if (isClosed) return Promise.resolve('closed');
-        sent.push(spansIn(body).length);
-        return new Promise((resolve) => {
-          answer = resolve;
-        });
-      },
-      close() {
-        isClosed = true;
-        answer('closed');
-      },
+  const collector = {
+    send(body: Uint8Array): Promise<string | undefined> {
+      if (isClosed) return Promise.resolve('closed');
+      sent.push(spansIn(body).length);
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
     },
-    onDropped: (reason, total) => warnings.push({ reason, total }),
-  });
+    close() {
+      isClosed = true;
+      answer('closed');
+    },
+  };
+  const sender = { resource: {}, version: '1' };
+  const recorder = new SpanRecorder(sender, collector, clock, (reason, total) => warnings.push({ reason, total }));
   const record = (count: number): void => {
     for (let nth = 0; nth < count; nth += 1) {
       const state = { kind: 'due', dueAtMs: NOW_MS } as const;

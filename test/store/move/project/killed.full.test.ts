@@ -152,7 +152,8 @@ async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promi
     transaction: (work, options) => (cellId === FIRST ? source : target).transaction(work, options),
     read: (work) => (cellId === FIRST ? source : target).read(work),
   });
-  const paused = new PausedMoves({ moves: directory, worker: 'worker', openDriver, nameOf: String, clock, log });
+  const first = { store: { moves: directory }, worker: 'worker', clock, log };
+  const paused = new PausedMoves({ first, accounts: { nameOf: String } }, openDriver);
   await paused.look();
   clock.elapsedMs = 5_001;
   await paused.look();
