@@ -1,6 +1,7 @@
 /**
  * Ensures that the packages of package-lock.json are installed, before any other script runs. With the argument `console` it
- * also builds the console if it is missing or older than its sources.
+ * also builds the console if it is missing or older than its sources. With the argument `docs` it installs only the packages
+ * that build the documentation.
  *
  * This is plain JavaScript, because it is the only file that must run on any Node of the machine: the Node 24 that runs
  * everything else is itself one of the installed packages. It must remain a separate npm script ("pretest", …), so that
@@ -23,9 +24,10 @@ const CONSOLE_SOURCES = [
 /** Stores the hash of the sources from which dist/console was built. */
 const BUILT_FROM = `${root}dist/console.built-from`;
 
-if (!isInstalled()) {
+const folder = process.argv[2] === 'docs' ? 'site/' : '';
+if (!isInstalled(folder)) {
   console.error('Installing dependencies (once)…');
-  install();
+  install(folder);
 }
 if (process.argv[2] === 'console') {
   const sources = hashOf(CONSOLE_SOURCES);
@@ -39,11 +41,13 @@ if (process.argv[2] === 'console') {
 /**
  * Compares versions instead of file times, since an unnecessary `npm ci` would empty node_modules. Optional packages
  * may be missing, as most are for other platforms, but must not have a different version.
+ *
+ * @param {string} folder
  */
-function isInstalled() {
-  const wanted = readPackages('package-lock.json');
-  const present = readPackages('node_modules/.package-lock.json');
-  if (wanted === undefined) throw new Error('package-lock.json is missing or is not JSON');
+function isInstalled(folder) {
+  const wanted = readPackages(`${folder}package-lock.json`);
+  const present = readPackages(`${folder}node_modules/.package-lock.json`);
+  if (wanted === undefined) throw new Error(`${folder}package-lock.json is missing or is not JSON`);
   if (present === undefined) return false;
   return Object.entries(wanted).every(([path, { version, optional }]) => {
     const there = present[path];
@@ -100,12 +104,13 @@ function buildConsole() {
   process.exit(status ?? 1);
 }
 
-function install() {
+/** @param {string} folder */
+function install(folder) {
   // Always includes development packages, even with NODE_ENV=production, since Node 24 is one of them. Some of their programs
   // are optional packages, one per platform.
   const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
-  const options = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
+  const options = { cwd: `${root}${folder}`, stdio: ['ignore', 'ignore', 'inherit'] };
   const { status, error } =
     npm === undefined
       ? spawnSync('npm', args, { ...options, shell: true })

@@ -1,19 +1,28 @@
-/** Do the pages lead somewhere? Links to files and headings of the repository, and commands that name scripts and tests. */
+/**
+ * Do the pages lead somewhere? Links to files and headings of the repository, the order of the site, and commands that name scripts and
+ * tests.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { anchorOf } from '../../site/anchors.ts';
+import { HOME, readSidebar, type SidebarItem } from '../../site/sidebar.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+const DOCS = join(ROOT, 'docs');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const PAGES = ['*.md', 'docs/*.md', 'docs/{quick-starts,recipes}/*.md']
-  .flatMap((pages) => globSync(pages, { cwd: ROOT }))
-  .toSorted();
+const pagesIn = (folder: string, ...patterns: string[]): string[] =>
+  globSync(patterns, { cwd: folder, exclude: (name) => name === 'node_modules' }).map((page) =>
+    page.replaceAll('\\', '/'),
+  );
+const PAGES = pagesIn(ROOT, '*.md', 'docs/**/*.md', 'examples/**/*.md', 'packages/*/*.md').toSorted();
+/** Examples are no prose: a comment in one is no heading. */
+const proseOf = (page: string): string => read(page).replaceAll(/^```.*?^```$/gms, '');
 
 it('every link between pages leads to a page that is there, and to a heading that it has', () => {
   const broken: string[] = [];
   for (const page of PAGES) {
-    const text = read(page).replaceAll(/^```.*?^```$/gms, '');
-    for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const [, target = ''] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue;
       const [path = '', anchor] = target.split('#');
       const file = path === '' ? page : join(dirname(page), path);
@@ -22,6 +31,22 @@ it('every link between pages leads to a page that is there, and to a heading tha
     }
   }
   expect(broken).toEqual([]);
+});
+
+it('the sidebar of the site lists every page of docs once, at most two clicks from the home page', () => {
+  const listed = readSidebar(DOCS).flatMap(({ items }) => items.flatMap((item) => clicksTo(item, 1)));
+  const pages = pagesIn(DOCS, '**/*.md').filter((page) => page !== HOME);
+  expect(
+    listed
+      .map(([page]) => page)
+      .filter((page) => !page.startsWith('../'))
+      .toSorted(),
+  ).toEqual(pages.toSorted());
+  expect(listed.filter(([, clicks]) => clicks > 2)).toEqual([]);
+});
+
+it('the sidebar has the groups that readers look for', () => {
+  expect(readSidebar(DOCS).map(({ text }) => text)).toEqual(['Start', 'Guides', 'Reference', 'Operate', 'Internals']);
 });
 
 it('the commands that repeat a proof name scripts and tests that are there', () => {
@@ -36,14 +61,19 @@ it('the commands that repeat a proof name scripts and tests that are there', () 
   }
 });
 
-/** As GitHub makes them. */
-function anchorsOf(file: string): string[] {
-  return [...read(file).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-    title
-      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .trim()
-      .replaceAll(' ', '-'),
-  );
+/** The groups are open; the pages below an item are shown by a click on it. */
+function clicksTo({ page, items }: SidebarItem, clicks: number): [page: string, clicks: number][] {
+  const below = items.flatMap((item) => clicksTo(item, clicks + 1));
+  return page === undefined ? below : [[page, clicks], ...below];
+}
+
+/** Those of the site and of repository browsers: the second heading with the same text has `-1`. */
+function anchorsOf(page: string): string[] {
+  const times = new Map<string, number>();
+  return [...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => {
+    const anchor = anchorOf(heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
+    const before = times.get(anchor) ?? 0;
+    times.set(anchor, before + 1);
+    return before === 0 ? anchor : `${anchor}-${before}`;
+  });
 }

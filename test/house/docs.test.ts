@@ -1,6 +1,6 @@
-/** Do the documents speak of what is there? Settings, scripts, files. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+/** Do the documents speak of what is there? Settings and scripts; for links see test/docs/pages.test.ts. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { isSecret, variableOf } from '../../src/config/setting.ts';
@@ -33,12 +33,5 @@ describe.each(documents)('%s', (name) => {
     };
     const named = [...text.matchAll(/\bnpm run (?:-s )?([a-z][a-z-]*)/g)].map(([, script = '']) => script);
     expect(named.filter((script) => scripts[script] === undefined)).toEqual([]);
-  });
-
-  it('links only to files that there are', () => {
-    const links = [...text.matchAll(/\]\(([^)\s#]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => link);
-    const own = links.filter((link) => !/^[a-z]+:/.test(link));
-    const missing = own.filter((link) => !existsSync(join(root, dirname(name), link)));
-    expect(missing.map((link) => relative(root, join(root, link)))).toEqual([]);
   });
 });

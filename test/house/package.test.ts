@@ -116,6 +116,13 @@ describe('the repository', () => {
     expect(devDependencies.node).toMatch(new RegExp(`^\\^${read(String(versionFile)).trim()}\\.`));
   });
 
+  it('publishes the documentation that people build', () => {
+    const { jobs } = parse(read('.github/workflows/docs.yml'));
+    const steps: { run?: string; with?: { path?: string } }[] = jobs.publish.steps;
+    expect(steps.flatMap(({ run }) => run ?? [])).toEqual(['npm run docs -- build --base "$BASE_PATH/"']);
+    expect(steps.map((step) => step.with?.path).filter(Boolean)).toEqual(['site/dist']);
+  });
+
   it.each(['bug', 'idea'])('has a form for issues of the kind %s that can be filled in', (name) => {
     const { body } = parse(read(`.github/ISSUE_TEMPLATE/${name}.yml`));
     const fields = (body as { type: string; id?: string }[]).filter(({ type }) => type !== 'markdown');

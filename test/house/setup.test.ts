@@ -2,7 +2,7 @@
  * When does the first script of a fresh clone install and build the console, and when does it leave both alone?
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -85,6 +85,14 @@ describe('scripts/setup.mjs', () => {
     expect(stderr).toContain('The installation failed');
   });
 
+  it('installs only the packages of the site with the argument "docs"', () => {
+    mkdirSync(join(folder, 'site'));
+    writeFileSync(join(folder, 'site/package-lock.json'), JSON.stringify({ packages: locked }));
+    const env = { ...process.env, npm_execpath: join(folder, 'npm.cjs'), NPM_CODE: '0' };
+    const { status } = spawnSync(process.execPath, [join(folder, 'scripts/setup.mjs'), 'docs'], { env });
+    expect([status, readdirSync(join(folder, 'site'))]).toEqual([0, ['asked', 'package-lock.json']]);
+  });
+
   describe('with the argument "console"', () => {
     beforeEach(() => {
       mkdirSync(join(folder, 'node_modules'));
@@ -152,7 +160,7 @@ describe('scripts/setup.mjs', () => {
     it('fails when the build fails, and tries again the next time', () => {
       const { status, said } = build(['console'], { BUILD_CODE: '3' });
       expect(status).toBe(3);
-      expect(said).toContain('The console cannot be built');
+      expect(said).toContain('Building the console failed');
       expect(build()).toMatchObject({ status: 0, builds: 2 });
     });
 

@@ -1,0 +1,113 @@
+/** The documentation as a site (https://vitepress.dev): `npm run docs` serves it, `npm run docs -- build` writes it to `site/dist`. */
+import { fileURLToPath } from 'node:url';
+import { renderMermaidSVG } from 'beautiful-mermaid';
+import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepress';
+import { anchorOf } from '../anchors.ts';
+import { targetOf } from '../links.ts';
+import { readSidebar, type SidebarItem } from '../sidebar.ts';
+
+const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
+const DESCRIPTION = 'A self-hosted message queue and durable workflow service that delivers over HTTP';
+/** Links to sources, such as `https://git.example.com/waypost/blob/main`. Without it they are plain text. */
+const REPOSITORY = process.env['DOCS_REPOSITORY'] || undefined;
+
+const DIAGRAM = /^```mermaid\n.*?^```$/gms;
+
+export default defineConfig({
+  title: 'Waypost',
+  description: DESCRIPTION,
+  lang: 'en',
+  srcDir: DOCS,
+  outDir: fileURLToPath(new URL('../dist', import.meta.url)),
+  cacheDir: fileURLToPath(new URL('../node_modules/.cache/vitepress', import.meta.url)),
+  rewrites: (page) => page.replace(/\bREADME\.md$/, 'index.md'),
+  transformHead: ({ siteData }) => [['link', { rel: 'icon', href: `${siteData.base}icon.svg`, type: 'image/svg+xml' }]],
+  markdown: {
+    // Pages have no HTML of their own: `<address>` in a sentence is text.
+    html: false,
+    // The name of a file, such as contract.md, is no address of a site.
+    linkify: false,
+    anchor: { slugify: anchorOf },
+    config: (markdown) => {
+      leadLinks(markdown);
+      drawDiagrams(markdown);
+      leaveOutComments(markdown);
+    },
+  },
+  themeConfig: {
+    logo: '/icon.svg',
+    sidebar: readSidebar(DOCS).map((group) => ({ text: group.text, items: group.items.flatMap(sidebarItem) })),
+    outline: [2, 3],
+    search: {
+      provider: 'local',
+      options: { _render: (source, env, markdown) => markdown.render(source.replaceAll(DIAGRAM, ''), env) },
+    },
+    externalLinkIcon: true,
+  },
+  vite: {
+    server: { host: '127.0.0.1' },
+    preview: { host: '127.0.0.1' },
+    // Its icon.
+    publicDir: fileURLToPath(new URL('../../console/public', import.meta.url)),
+    build: { chunkSizeWarningLimit: 2000 },
+    plugins: [
+      {
+        name: 'vue of the site',
+        enforce: 'pre',
+        // Pages become components, and their folder has no packages: Node finds Vue from where the server build is written.
+        resolveId: (id, _importer, { ssr }) => (ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : undefined),
+      },
+    ],
+  },
+});
+
+function sidebarItem({ text, page, items }: SidebarItem): DefaultTheme.SidebarItem[] {
+  const target = page === undefined ? undefined : targetOf('README.md', page, REPOSITORY);
+  if (page !== undefined && target === undefined) return [];
+  const link = target?.replace(/(^|\/)index\.md$/, '$1').replace(/^(?!https?:)/, '/');
+  return [
+    {
+      text,
+      ...(link !== undefined && { link }),
+      ...(items.length > 0 && { collapsed: true, items: items.flatMap(sidebarItem) }),
+    },
+  ];
+}
+
+/** A link that leads nowhere on the site becomes plain text. */
+function leadLinks(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.push('links', ({ tokens, env }) => {
+    for (const { children } of tokens) {
+      let leadsNowhere = false;
+      for (const token of children ?? []) {
+        if (token.type === 'link_open') {
+          const target = targetOf(env.relativePath, token.attrGet('href') ?? '', REPOSITORY);
+          leadsNowhere = target === undefined;
+          if (target !== undefined) token.attrSet('href', target);
+        }
+        if (leadsNowhere && token.type.startsWith('link_')) token.type = 'text';
+      }
+    }
+  });
+}
+
+/** As pictures, which need no script in the page. Their colours are those of the theme (style.css). */
+function drawDiagrams({ renderer }: MarkdownRenderer): void {
+  const { fence } = renderer.rules;
+  renderer.rules.fence = (tokens, index, ...others) => {
+    const { info = '', content = '' } = tokens[index] ?? {};
+    if (info.trim() !== 'mermaid') return fence?.(tokens, index, ...others) ?? '';
+    const picture = renderMermaidSVG(content, { transparent: true }).replace(/<style>.*?<\/style>/s, '');
+    return `<figure class="diagram" v-pre>${picture}</figure>\n`;
+  };
+}
+
+/** Without HTML, a comment would be a paragraph. */
+function leaveOutComments(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.after('block', 'comments', (state) => {
+    const { tokens } = state;
+    const isComment = (index: number) => tokens[index]?.type === 'inline' && /^<!--.*-->$/s.test(tokens[index].content);
+    // Its paragraph opens before it and closes after it.
+    state.tokens = tokens.filter((_, index) => ![index - 1, index, index + 1].some(isComment));
+  });
+}
