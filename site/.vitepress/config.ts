@@ -11,6 +11,8 @@ const DESCRIPTION = 'A self-hosted message queue and durable workflow service th
 /** Links to sources, such as `https://git.example.com/waypost/blob/main`. Without it they are plain text. */
 const REPOSITORY = process.env['DOCS_REPOSITORY'] || undefined;
 
+/** Variables of the theme, so that a diagram is dark or light with the page. */
+const COLORS = { bg: 'var(--vp-c-bg)', fg: 'var(--vp-c-text-1)', transparent: true };
 const DIAGRAM = /^```mermaid\n.*?^```$/gms;
 
 export default defineConfig({
@@ -97,7 +99,7 @@ function drawDiagrams({ renderer }: MarkdownRenderer): void {
   renderer.rules.fence = (tokens, index, ...others) => {
     const { info = '', content = '' } = tokens[index] ?? {};
     if (info.trim() !== 'mermaid') return fence?.(tokens, index, ...others) ?? '';
-    const picture = renderMermaidSVG(content, { transparent: true }).replace(/<style>.*?<\/style>/s, '');
+    const picture = renderMermaidSVG(content, COLORS).replace(/<style>.*?<\/style>/s, '');
     return `<figure class="diagram" v-pre>${picture}</figure>\n`;
   };
 }

@@ -126,6 +126,14 @@ export const SERVER_SETTINGS = {
     meaning:
       'Host names by which waypost dev may be called (*.suffix for all subdomains), besides addresses, localhost, names without a dot and host.docker.internal. Others get 403, because web pages could use them (DNS rebinding). Not used by waypost serve.',
   },
+  docsUrl: {
+    type: 'text',
+    default: '', // package.json has no "homepage" yet; a test compares the two
+    pattern: /^https?:\/\/[^\s?#]+$/,
+    rule: 'must be an http or https URL without query and fragment, such as https://waypost.example.com',
+    meaning:
+      'Address of the documentation site, for links in the console and in messages; empty: messages name the file in the folder docs.',
+  },
   drainLimitMs: {
     type: 'duration',
     default: 10 * SECOND, // container platforms wait this long before they kill

@@ -47,6 +47,7 @@ export function makeApi(context: WorkerContext, engine: Engine, isReady: () => b
       browsers,
       console: {
         version: readVersion(),
+        docsUrl: config.docsUrl,
         developmentToken: credentials === 'development' ? DEVELOPMENT_ACCOUNTS[0].token : undefined,
         readFiles: () => readConsole(),
       },

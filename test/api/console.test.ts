@@ -227,6 +227,15 @@ describe('what the console must know before it can call', () => {
     await other.close();
   });
 
+  it('is also where the documentation is, if there is a site', async () => {
+    const docsUrl = 'https://docs.example.com/waypost';
+    const other = await openWorld({ console: { version: '1.2.3', docsUrl, readFiles: async () => undefined } });
+    const { port: at } = await other.listen();
+    const { body } = await get('/console/environment.json', {}, 'GET', at);
+    expect(JSON.parse(body.toString())).toEqual({ mode: 'serve', version: '1.2.3', docsUrl });
+    await other.close();
+  });
+
   it.each([
     ['a page of another origin', 'Host: localhost\r\nOrigin: https://evil.example\r\n'],
     ['a page of another origin that loads it as a script', 'Host: localhost\r\nSec-Fetch-Site: cross-site\r\n'],

@@ -53,9 +53,11 @@ describe('a server process', () => {
     expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
   });
 
-  it('says to people where it keeps what it accepts', async () => {
-    const server = servers.run(['dev', '--port', '0', '--data-dir', dataDir]);
-    await eventually('the place', () => server.stdout.includes(`\nKept in: ${dataDir}\n`));
+  it('says to people where it keeps what it accepts, and where the documentation is', async () => {
+    const docsUrl = 'https://docs.example.com';
+    const server = servers.run(['dev', '--port', '0', '--data-dir', dataDir, '--docs-url', docsUrl]);
+    const lines = `\nDocumentation: ${docsUrl}\nKept in: ${dataDir}\n`;
+    await eventually('the lines', () => server.stdout.includes(lines));
   });
 
   it('prints lines for .env to people, with the address it really has, and leaves nothing behind with --memory', async () => {
@@ -72,7 +74,11 @@ describe('a server process', () => {
   });
 
   it('warns of a variable that is no setting, and of an option that is none, once each', async () => {
-    const server = servers.start(['dev'], { WAYPOST_PROT: '1' });
+    const server = servers.start(['dev'], {
+      WAYPOST_PROT: '1',
+      WAYPOST_TENANT: '1',
+      WAYPOST_DOCS_URL: 'https://docs.example.com',
+    });
     const url = await server.url();
     for (let time = 0; time < 2; time += 1) {
       const headers = { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h', 'upstash-retires': '5' };
@@ -82,6 +88,11 @@ describe('a server process', () => {
     const warnings = server.events().filter(({ level }) => level === 'warn');
     expect(warnings.map(({ event, setting, reason, option }) => [event, setting ?? option, reason])).toEqual([
       ['setting_unknown', 'WAYPOST_PROT', 'did you mean WAYPOST_PORT?'],
+      [
+        'setting_unknown',
+        'WAYPOST_TENANT',
+        'no setting has this name; https://docs.example.com/settings.html lists all',
+      ],
       ['option_ignored', 'Upstash-Retires', undefined],
     ]);
   });

@@ -120,6 +120,17 @@ describe('parseConfig', () => {
     expect(problems.join()).toContain('DATABASE_URL: must be sqlite:<path>');
   });
 
+  it.each([
+    'docs.example.com',
+    'ftp://docs.example.com',
+    'https://docs.example.com/?page=',
+    'https://docs.example.com/#a',
+  ])('refuses %s as the address of the documentation, since names of pages are appended to it', (url) => {
+    expect(problemsOf({ WAYPOST_DOCS_URL: url })).toEqual([
+      `WAYPOST_DOCS_URL: must be an http or https URL without query and fragment, such as https://waypost.example.com, not "${url}"`,
+    ]);
+  });
+
   it('answers something that nobody can change', () => {
     const config = parseConfig({}, ['--allow-destinations', 'loopback']);
     expect(Object.isFrozen(config)).toBe(true);

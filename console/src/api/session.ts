@@ -9,6 +9,8 @@ export interface Environment {
   version: string;
   /** The development server has a well-known token, so there is no login. */
   token?: string;
+  /** The documentation site, if there is one. */
+  docsUrl?: string;
 }
 
 const KEY = 'waypost.token';

@@ -38,12 +38,16 @@ for (const operation of document.querySelectorAll<HTMLDetailsElement>('details.o
   operation.addEventListener('toggle', () => equip(operation), { once: true });
 }
 
-const isTokenKnown = fillToken().catch(() => {}); // without a token, the user types it
+const isTokenKnown = readEnvironment().catch(() => {}); // without a token, the user types it
 
 /** The development server has a well-known token, so the user need not type it. */
-async function fillToken(): Promise<void> {
-  const environment = await fetch('/console/environment.json');
-  if (environment.ok) token.value ||= ((await environment.json()) as { token?: string }).token ?? '';
+async function readEnvironment(): Promise<void> {
+  const response = await fetch('/console/environment.json');
+  if (!response.ok) return;
+  const environment = (await response.json()) as { token?: string; docsUrl?: string };
+  token.value ||= environment.token ?? '';
+  const { docsUrl: href } = environment;
+  if (href !== undefined) document.querySelector('#tools')?.append(element('a', { href }, 'Guides'));
 }
 
 function equip(operation: HTMLDetailsElement): void {

@@ -14,6 +14,8 @@ export interface ConsoleOptions {
   version: string;
   /** The published token, in development only: the console then asks nobody for one. */
   developmentToken?: string | undefined;
+  /** The address of the documentation site; empty: there is none. */
+  docsUrl?: string;
   /** Resolves to `undefined` while the console is not built. */
   readFiles: () => Promise<ConsoleFiles | undefined>;
 }
@@ -65,8 +67,12 @@ export class Console {
 
   /** What the console must know before it can call. Pages of other origins are refused earlier (decision 026). */
   #environment(): Answer {
-    const { version, developmentToken: token } = this.#options;
-    const environment = token === undefined ? { mode: 'serve', version } : { mode: 'dev', token, version };
+    const { version, developmentToken: token, docsUrl } = this.#options;
+    const environment = {
+      ...(token === undefined ? { mode: 'serve' } : { mode: 'dev', token }),
+      version,
+      ...(docsUrl && { docsUrl }),
+    };
     return { ...answer(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 

@@ -39,7 +39,7 @@ What it accepts survives a restart, in the data folder; with --memory nothing do
     return runServer(config, terminal, {
       credentials: 'development',
       signalled,
-      announce: (server) => welcome(server, keptIn(config), isVirtual),
+      announce: (server) => welcome(server, keptIn(config), config.docsUrl, isVirtual),
       ...(virtual && { start: virtual.startVirtual }),
     });
   },
@@ -50,7 +50,12 @@ function isLoopback(host: string): boolean {
 }
 
 /** Lines to paste into the `.env` of the app that publishes and receives. */
-function welcome({ url, development }: RunningServer, place: string | undefined, isVirtual: boolean): string {
+function welcome(
+  { url, development }: RunningServer,
+  place: string | undefined,
+  docsUrl: string,
+  isVirtual: boolean,
+): string {
   if (development === undefined) throw new Error('a development server has development credentials');
   const { token, signingKeys } = development;
   return `
@@ -62,6 +67,6 @@ QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}
 QSTASH_NEXT_SIGNING_KEY=${signingKeys.next}
 
 Console: ${url}/console
-${place === undefined ? '' : `Kept in: ${place}\n`}${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
+${docsUrl === '' ? '' : `Documentation: ${docsUrl}\n`}${place === undefined ? '' : `Kept in: ${place}\n`}${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
 `;
 }

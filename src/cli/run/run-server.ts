@@ -1,5 +1,6 @@
 /** Runs a server in this process from start to end: start, announce, drain at a signal, exit code. */
 import type { Credentials } from '../../accounts/open-accounts.ts';
+import { docsLink } from '../../config/docs-link.ts';
 import type { Config } from '../../config/table.ts';
 import { unknownVariables } from '../../config/unknown-variables.ts';
 import type { EventLog } from '../../engine/ports.ts';
@@ -33,7 +34,9 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   for (const { name, meant } of unknownVariables(terminal.env)) {
     log.warn('setting_unknown', {
       setting: name,
-      reason: meant ? `did you mean ${meant}?` : 'no setting has this name',
+      reason: meant
+        ? `did you mean ${meant}?`
+        : `no setting has this name; ${docsLink(config.docsUrl, 'settings')} lists all`,
     });
   }
   // An uncaught error is a defect: end the process, and let the next start recover from the data on disk.

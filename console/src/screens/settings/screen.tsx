@@ -9,6 +9,7 @@ import { Tokens } from './tokens.tsx';
 
 export function Screen() {
   const session = useCall('getSession', {}, { refreshMs: 0 });
+  const { docsUrl, version } = environmentOf();
   return (
     <Page title="Settings">
       <Answered query={session}>
@@ -20,12 +21,20 @@ export function Screen() {
                   ['Project', project],
                   ['Token', tokenName],
                   ['Token scope', scope],
-                  ['Server', `${location.origin}, Waypost ${environmentOf().version}`],
+                  ['Server', `${location.origin}, Waypost ${version}`],
                   [
                     'API',
                     <a key="docs" className="text-accent underline" href="/docs">
                       API documentation
                     </a>,
+                  ],
+                  [
+                    'Documentation',
+                    docsUrl && (
+                      <a key="site" className="text-accent underline" href={docsUrl} target="_blank" rel="noreferrer">
+                        guides and reference
+                      </a>
+                    ),
                   ],
                 ]}
               />
