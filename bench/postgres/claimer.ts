@@ -36,8 +36,8 @@ async function claim(): Promise<Claimed[]> {
   token += limit;
   const { claimed } = await store.messages.claim({
     request: {
-      ...{ worker, firstToken, limit, bytesMax: 1e9, roomByOrigin: {}, defaultRoom: 256 },
-      ...{ due: true, lanesFirst: false, linesToServe: [] },
+      ...{ worker, firstToken, limit, bytesMax: 1e9, capacityByOrigin: {}, defaultCapacity: 256 },
+      ...{ due: true, lanesFirst: false, backlogsToServe: [] },
     },
     nowMs: systemClock.nowMs(),
   });

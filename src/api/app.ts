@@ -8,7 +8,6 @@ import type { Millis, ProjectId } from '../engine/model.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options/options.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
-import { AnswerTurns } from './edge/answer-turns.ts';
 import { authenticate, authorize, unauthenticated } from './edge/authentication.ts';
 import type { Browsers } from './edge/browsers.ts';
 import { BurstLimit } from './edge/burst-limit.ts';
@@ -22,6 +21,7 @@ import {
   callerIpReader,
   trustedProxies,
 } from './edge/proxies.ts';
+import { ResponseQueue } from './edge/response-queue.ts';
 import { type ApiLimits, HEADER_LINES_MAX, LONG_ANSWER_BYTES, LONG_ANSWERS_BYTES_MAX } from './limits.ts';
 import { Console, type ConsoleOptions } from './pages/console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './publishing/ignored.ts';
@@ -83,7 +83,7 @@ class Edge {
   readonly #console: Console;
   readonly #connections: Connections;
   readonly #budget: MemoryBudget;
-  readonly #turns: AnswerTurns;
+  readonly #turns: ResponseQueue;
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
@@ -104,7 +104,7 @@ class Edge {
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new MemoryBudget(options.limits.requestMemoryBytesMax);
-    this.#turns = new AnswerTurns(LONG_ANSWERS_BYTES_MAX, options.clock);
+    this.#turns = new ResponseQueue(LONG_ANSWERS_BYTES_MAX, options.clock);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
     this.#slices = () => new Slices(options.clock, options.endOfTurn);

@@ -3,7 +3,7 @@ import { COMMANDS, type Engine } from './commands.ts';
 import { bound, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
-import { LINES_READ, readLines } from './lanes/backlogged-lines.ts';
+import { LINES_READ, readBacklogs } from './lanes/backlogs.ts';
 import { DueLoop } from './loops/due-loop.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken } from './model.ts';
@@ -37,11 +37,11 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const delivering = { ...deps, numbers, bodies, minutes, reports, operatorEvents, left, fence, areClaimsApart };
   const dispatcher = new Dispatcher(delivering);
   const context = contextOf({ ...delivering, dispatcher, active: new ActiveRuns(store) });
-  await addLines(dispatcher, deps, heartbeat);
+  await addBacklogs(dispatcher, deps, heartbeat);
   const { events } = store;
   events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
   events.onCancelled = (claimTokens) => dispatcher.endCancelled(claimTokens);
-  events.onWaitingLine = (line) => dispatcher.noteWaitingLine(line);
+  events.onWaitingBacklog = (backlog) => dispatcher.noteWaitingBacklog(backlog);
   dispatcher.wake();
   const engine = new RunningEngine(context, recovered);
   engine.startLoops();
@@ -56,15 +56,15 @@ function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): Engine
   return context;
 }
 
-/** Adds all lines, or the first of them if heartbeats bring the others: the next heartbeat must not wait for a million. */
-async function addLines(
+/** Adds all backlogs, or the first of them if heartbeats bring the others: the next heartbeat must not wait for a million. */
+async function addBacklogs(
   dispatcher: Dispatcher,
   { store }: EngineDeps,
   heartbeat: Heartbeat | undefined,
 ): Promise<void> {
-  for await (const lines of readLines(store.messages)) {
-    dispatcher.addLines(lines);
-    if (heartbeat && lines.length === LINES_READ) return heartbeat.noteLinesLeft();
+  for await (const backlogs of readBacklogs(store.messages)) {
+    dispatcher.addBacklogs(backlogs);
+    if (heartbeat && backlogs.length === LINES_READ) return heartbeat.noteLinesLeft();
   }
 }
 

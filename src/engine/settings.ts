@@ -25,5 +25,5 @@ export interface EngineSettings {
   /** Entries of a revived run in one transaction, and waiters that are read together; only tests set it. */
   togetherMax?: number;
   /** Lines of origins of a project in memory, the proven ones not counted; only tests set it. */
-  linesMax?: number;
+  backlogsMax?: number;
 }

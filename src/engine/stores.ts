@@ -124,7 +124,7 @@ export interface LiveEntry extends LogPosition {
 }
 
 /** What there is to do in a cell that nobody may be serving. */
-export interface CellLook {
+export interface CellPoll {
   /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
   dueInMs: Millis;
   /** The same of what the operator is to be told. */

@@ -1,5 +1,5 @@
 /** What does the store see of a database, in its own thread or in another? */
-import type { OriginLine } from '../engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../engine/lanes/backlog-key.ts';
 import type { ClaimToken, Millis } from '../engine/model.ts';
 import type { BatchOutcome } from './batches/batch.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
@@ -11,8 +11,8 @@ export class StoreEvents {
    * them waiting.
    */
   onDue: (dueAtMs: Millis) => void = () => {};
-  /** Other workers have put messages into the line of an origin. */
-  onWaitingLine: (line: OriginLine) => void = () => {};
+  /** Other workers have put messages into the backlog of an origin. */
+  onWaitingBacklog: (backlog: BacklogKey) => void = () => {};
   /** Other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged: () => void = () => {};
   /** Claims, also of other workers, whose messages were cancelled by any worker. Some may never be reported. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Answer } from '../../src/api/answer.ts';
-import { AnswerTurns, type Turn } from '../../src/api/edge/answer-turns.ts';
+import { ResponseQueue, type Turn } from '../../src/api/edge/response-queue.ts';
 import { CallerGone } from '../../src/api/requests/request-body.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
@@ -11,7 +11,7 @@ const THIRD = 3;
 /** Room for 800 bytes; a project alone may have 700. */
 function open() {
   const clock = new SimulatedClock();
-  const turns = new AnswerTurns(800, clock);
+  const turns = new ResponseQueue(800, clock);
   const begun = new Map<string, Turn | undefined>();
   const hangUps = new Map<string, AbortController>();
   return {
@@ -141,7 +141,7 @@ it('gives all back when there is no answer', async () => {
 });
 
 it('takes no room for a client that has hung up already', async () => {
-  const turns = new AnswerTurns(800, new SimulatedClock());
+  const turns = new ResponseQueue(800, new SimulatedClock());
   await expect(turns.take(SLOW, 5_000, AbortSignal.abort())).rejects.toThrow(CallerGone);
   await turns.take(OTHER, 5_000, new AbortController().signal);
 });

@@ -15,7 +15,7 @@ import type { Driver, Queries, Transaction, TransactionOptions } from '../../src
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { decodeTotals, readTotals } from '../../src/store/operations/reports/totals.ts';
-import { look } from '../../src/store/operations/workers/glance.ts';
+import { pollCell } from '../../src/store/operations/workers/poll.ts';
 import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -166,7 +166,7 @@ class Worker {
           this.looksUnderWay += 1;
           await this.lookAnswers;
           this.looksUnderWay -= 1;
-          return this.#connect(Number(url)).read((queries) => look(queries, clock.wallMs()));
+          return this.#connect(Number(url)).read((queries) => pollCell(queries, clock.wallMs()));
         },
         readTotals: () =>
           this.#connect(Number(url)).read(async (queries) => {

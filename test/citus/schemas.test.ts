@@ -1,6 +1,6 @@
 /** How a store comes to lie on a node of Citus, and how it is known. */
 import { expect, it } from 'vitest';
-import type { CellLook } from '../../src/engine/stores.ts';
+import type { CellPoll } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -66,9 +66,9 @@ it('a worker at a node does not start before the tables are there, and says wher
 it('a look at a cell at rest knows when something is due there, whichever server is asked', async () => {
   await citus().makeSchema('rests');
   const world = await World.open(() => open(citus().url('rests')));
-  const looks = async (): Promise<CellLook[]> => {
+  const looks = async (): Promise<CellPoll[]> => {
     const options = { connectionsMax: 3, timeoutMs: 5_000, clock: systemClock };
-    const found: CellLook[] = [];
+    const found: CellPoll[] = [];
     for (const through of [citus().coordinator, ...citus().nodes]) {
       const url = citus().url('rests', through);
       const watch = watchPostgresStore({ ...options, prepares: true, url }, new Servers(options), '');

@@ -1,26 +1,26 @@
 /** Of which projects this worker has more to deliver than it comes to, as its claims tell. */
 import { beforeEach, expect, test } from 'vitest';
-import { Backlog, CLAIM_MANY } from '../../src/engine/admission/backlog.ts';
-import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { CLAIM_MANY, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
+import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Claimed } from '../../src/engine/model.ts';
 import { claimed, message } from './fixtures.ts';
 
 const PROJECT = 1;
 const OTHER = 2;
-const LINE = lineOf(PROJECT, 'https://a.example');
+const LINE = backlogKey(PROJECT, 'https://a.example');
 
-let backlog: Backlog;
+let backlog: LaggingProjects;
 let caughtUp: number[];
 let elapsedMs: number;
 beforeEach(() => {
   elapsedMs = 0;
   caughtUp = [];
-  backlog = new Backlog();
+  backlog = new LaggingProjects();
   backlog.listen((projectId) => caughtUp.push(projectId));
 });
 
-function noteClaim(lines: OriginLine[], of: Claimed[]): void {
-  backlog.noteClaim(lines, of, elapsedMs);
+function noteClaim(backlogs: BacklogKey[], of: Claimed[]): void {
+  backlog.noteClaim(backlogs, of, elapsedMs);
 }
 
 function has(projectId: number): boolean {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EntryKind } from '../../src/engine/model.ts';
-import { begunAgainOf } from '../../src/engine/runs/dead/begun-again.ts';
 import type { OutlinedEntry } from '../../src/engine/runs/dead/dead-run-store.ts';
+import { entriesToRestart } from '../../src/engine/runs/dead/entries-to-restart.ts';
 
 const KINDS: Record<string, EntryKind> = {
   '0': 'initial',
@@ -50,11 +50,11 @@ describe('what is begun again when a run is resumed (contract W 21.3)', () => {
     ['a group after a group', ['0', 'p1', 'p2', 's1', 's2', 'p3', 'p4', 's4'], ['p3']],
   ])('%s', (_what, slots, expected) => {
     const entries = journal(...slots);
-    const keys = begunAgainOf(entries);
+    const keys = entriesToRestart(entries);
     expect(entries.filter(({ key }) => keys.has(key)).map(({ entryKey }) => entryKey)).toEqual(expected);
   });
 
   it('finds nothing in a journal of which nothing is left', () => {
-    expect(begunAgainOf([]).size).toBe(0);
+    expect(entriesToRestart([]).size).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 /** A dispatcher over a fake store and a simulated network, for tests of what it does when. */
 
 import { Dispatcher } from '../../src/engine/dispatch/dispatcher.ts';
-import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Message } from '../../src/engine/model.ts';
 import type { Clock, Delivery, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
@@ -33,7 +33,7 @@ export interface Bench {
 export function bench(
   options: {
     settings?: Partial<EngineSettings>;
-    waitingLines?: OriginLine[];
+    waitingBacklogs?: BacklogKey[];
     fence?: Fence;
     areClaimsApart?: boolean;
     /** Given, a message takes a millisecond to go out, and this ends a turn of the event loop. */
@@ -78,7 +78,7 @@ export function bench(
     ...(endOfTurn && { ...sendingSlowly(clock, delivery), endOfTurn }),
   };
   const dispatcher = new Dispatcher(deps);
-  dispatcher.addLines(options.waitingLines ?? []);
+  dispatcher.addBacklogs(options.waitingBacklogs ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, details, sent };
 }

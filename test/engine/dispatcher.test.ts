@@ -1,6 +1,6 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
-import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Handoff } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
@@ -53,14 +53,14 @@ describe('when it asks the store', () => {
     expect(sent()).toEqual([1]);
   });
 
-  test('again at once, when a message came into a line while that was being emptied', async () => {
-    const { clock, store, dispatcher, sent } = bench({ waitingLines: ['1 https://a.example'] });
+  test('again at once, when a message came into a backlog while that was being emptied', async () => {
+    const { clock, store, dispatcher, sent } = bench({ waitingBacklogs: ['1 https://a.example'] });
     store.beforeWrite = () => clock.delay(5);
     dispatcher.wake();
     await clock.advanceBy(9);
-    dispatcher.noteWaitingLine('1 https://a.example');
+    dispatcher.noteWaitingBacklog('1 https://a.example');
     await clock.advanceBy(1);
-    store.add(to('a', 1), { isInLine: true }); // too late for the claim that is being answered
+    store.add(to('a', 1), { isInBacklog: true }); // too late for the claim that is being answered
     await clock.advanceBy(20);
     expect(sent()).toEqual([1]);
   });
@@ -117,9 +117,9 @@ describe('P9: the limits', () => {
     expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
   });
 
-  test('a message goes into the line of its origin when others already wait there', async () => {
-    const { clock, store, dispatcher } = bench({ waitingLines: ['1 https://a.example'] });
-    store.add(to('a', 1), { isInLine: true });
+  test('a message goes into the backlog of its origin when others already wait there', async () => {
+    const { clock, store, dispatcher } = bench({ waitingBacklogs: ['1 https://a.example'] });
+    store.add(to('a', 1), { isInBacklog: true });
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('wait');
     dispatcher.wake();
     await clock.advanceBy(100);
@@ -152,11 +152,11 @@ describe('P9: the limits', () => {
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(20);
   });
 
-  test('lines take turns, one slot at a time', async () => {
-    const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
-    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, waitingLines: lines });
+  test('backlogs take turns, one slot at a time', async () => {
+    const backlogs: BacklogKey[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, waitingBacklogs: backlogs });
     for (let key = 1; key <= 9; key += 1)
-      store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { isInLine: true });
+      store.add(to('abc'.charAt(Math.floor((key - 1) / 3)), key), { isInBacklog: true });
     dispatcher.wake();
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1, 4, 7, 2, 5, 8, 3, 6, 9]);
@@ -165,26 +165,26 @@ describe('P9: the limits', () => {
   test('an endpoint that answers at once does not wait for its turn among many slow ones', async () => {
     const slow = Array.from({ length: 60 }, (_, nth) => `https://slow-${nth}.example`);
     const settings = { inFlightMax: 128, inFlightPerOriginMax: 64 };
-    const waitingLines = [...slow, 'https://d.example'].map((origin) => lineOf(1, origin));
-    const { clock, store, network, dispatcher } = bench({ settings, waitingLines });
+    const waitingBacklogs = [...slow, 'https://d.example'].map((origin) => backlogKey(1, origin));
+    const { clock, store, network, dispatcher } = bench({ settings, waitingBacklogs });
     for (const [nth, origin] of slow.entries()) {
       setReply(network, origin, { kind: 'answer', status: 200, afterMs: 1_000 });
-      for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { isInLine: true });
+      for (let key = 0; key < 20; key += 1) store.add(message({ key: nth * 20 + key, origin }), { isInBacklog: true });
     }
-    for (let key = 10_000; key < 10_100; key += 1) store.add(to('d', key), { isInLine: true });
+    for (let key = 10_000; key < 10_100; key += 1) store.add(to('d', key), { isInBacklog: true });
     dispatcher.wake();
     await clock.advanceBy(4_000);
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(100);
   });
 
-  test('lines that are only in the store are served too, also after it refused to name them', async () => {
-    const settings = { inFlightMax: 1, linesMax: 1 };
-    const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
-    const { clock, store, dispatcher, sent, warnings } = bench({ settings, waitingLines: lines });
-    for (const [index, letter] of ['a', 'b', 'c'].entries()) store.add(to(letter, index + 1), { isInLine: true });
-    const { waitingLines } = store;
-    store.waitingLines = () => {
-      store.waitingLines = waitingLines;
+  test('backlogs that are only in the store are served too, also after it refused to name them', async () => {
+    const settings = { inFlightMax: 1, backlogsMax: 1 };
+    const backlogs: BacklogKey[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
+    const { clock, store, dispatcher, sent, warnings } = bench({ settings, waitingBacklogs: backlogs });
+    for (const [index, letter] of ['a', 'b', 'c'].entries()) store.add(to(letter, index + 1), { isInBacklog: true });
+    const { waitingBacklogs } = store;
+    store.waitingBacklogs = () => {
+      store.waitingBacklogs = waitingBacklogs;
       return Promise.reject(new StoreUnavailable('gone'));
     };
     dispatcher.wake();
@@ -194,12 +194,12 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 2, 3]);
   });
 
-  test('what is newly due has its turn, however long the lines are', async () => {
+  test('what is newly due has its turn, however long the backlogs are', async () => {
     const { clock, store, dispatcher, sent } = bench({
       settings: { inFlightMax: 1 },
-      waitingLines: ['1 https://a.example', '1 https://b.example'],
+      waitingBacklogs: ['1 https://a.example', '1 https://b.example'],
     });
-    for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { isInLine: true });
+    for (let key = 1; key <= 20; key += 1) store.add(to('ab'.charAt(key % 2), key), { isInBacklog: true });
     store.add(to('d', 100));
     store.add(to('d', 101));
     dispatcher.wake();
@@ -343,12 +343,12 @@ describe('P9: the limits', () => {
     expect(store.claims.map(({ turns }) => turns?.after)).toEqual([undefined, 0, 7, undefined]);
   });
 
-  test('a claim for lines alone asks for no more slots than these can use', async () => {
-    const line = lineOf(1, 'https://a.example');
+  test('a claim for backlogs alone asks for no more slots than these can use', async () => {
+    const backlog = backlogKey(1, 'https://a.example');
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };
-    const { clock, store, network, dispatcher } = bench({ settings, waitingLines: [line] });
+    const { clock, store, network, dispatcher } = bench({ settings, waitingBacklogs: [backlog] });
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
-    for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { isInLine: true });
+    for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { isInBacklog: true });
     dispatcher.wake();
     await clock.advanceBy(150);
     const [first, ...others] = store.claims;
@@ -403,24 +403,27 @@ describe('P9: the limits', () => {
     expect([isOver, store.released.length]).toEqual([true, 3]);
   });
 
-  test('a line of one project waits for no other project’s line before the same origin', async () => {
-    const lines = [lineOf(1, 'https://a.example'), lineOf(2, 'https://a.example')];
-    const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 2 }, waitingLines: lines });
+  test('a backlog of one project waits for no other project’s backlog before the same origin', async () => {
+    const backlogs = [backlogKey(1, 'https://a.example'), backlogKey(2, 'https://a.example')];
+    const { clock, store, network, dispatcher } = bench({
+      settings: { inFlightPerOriginMax: 2 },
+      waitingBacklogs: backlogs,
+    });
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
-    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { isInLine: true });
-    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { isInLine: true });
+    for (let key = 1; key <= 50; key += 1) store.add(to('a', key), { isInBacklog: true });
+    for (let key = 100; key < 105; key += 1) store.add(to('a', key, { projectId: 2 }), { isInBacklog: true });
     dispatcher.wake();
     await clock.advanceBy(1_000);
     expect(network.attempts.filter(({ claimed }) => claimed.message.projectId === 2)).toHaveLength(5);
   });
 
-  test('a message that finds its origin full waits in line and follows when there is room', async () => {
+  test('a message that finds its origin full waits in backlog and follows when there is room', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 1 } });
     for (let key = 1; key <= 5; key += 1) store.add(to('a', key));
     dispatcher.wake();
     await clock.advanceBy(5);
     expect(network.attempts.length).toBe(1);
-    expect([...store.rows.values()].filter(({ isInLine }) => isInLine).length).toBe(4);
+    expect([...store.rows.values()].filter(({ isInBacklog }) => isInBacklog).length).toBe(4);
     await clock.advanceBy(1_000);
     expect(network.attempts.length).toBe(5);
     expect(store.rows.size).toBe(0);

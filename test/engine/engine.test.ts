@@ -481,10 +481,10 @@ test.each([
       const world = await World.open(async () => store);
       const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
       await store.messages.accept({ messages: origins.map((url) => world.message({ url, state })), nowMs: NOW_MS });
-      const { waitingLines } = store.messages;
-      store.messages.waitingLines = (piece) => {
+      const { waitingBacklogs } = store.messages;
+      store.messages.waitingBacklogs = (piece) => {
         askedFor.push(piece.limit);
-        return waitingLines(piece);
+        return waitingBacklogs(piece);
       };
     },
   });

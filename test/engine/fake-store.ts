@@ -1,22 +1,22 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
 
 import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/dispatch/claims.ts';
-import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Settled } from '../../src/engine/stores.ts';
-import { ClaimRooms } from '../../src/store/operations/claims/claim-rooms.ts';
+import { ClaimRooms } from '../../src/store/operations/claims/claim-capacity.ts';
 import type { Store } from '../../src/store/store.ts';
 
 interface Row {
   message: Message;
   retried: number;
   dueAtMs: Millis;
-  isInLine: boolean;
+  isInBacklog: boolean;
   claimToken?: ClaimToken;
 }
 
-type DispatcherStore = Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'reserveNumbers' | 'waitingLines'> &
+type DispatcherStore = Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'reserveNumbers' | 'waitingBacklogs'> &
   Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
 
 export class FakeStore implements DispatcherStore {
@@ -36,9 +36,9 @@ export class FakeStore implements DispatcherStore {
   refusals = 0;
   #next = 1;
 
-  add(message: Message, state: { dueAtMs?: Millis; isInLine?: boolean; claimToken?: ClaimToken } = {}): void {
-    const { dueAtMs = message.notBeforeMs, isInLine = false } = state;
-    const row: Row = { message, retried: 0, dueAtMs, isInLine };
+  add(message: Message, state: { dueAtMs?: Millis; isInBacklog?: boolean; claimToken?: ClaimToken } = {}): void {
+    const { dueAtMs = message.notBeforeMs, isInBacklog = false } = state;
+    const row: Row = { message, retried: 0, dueAtMs, isInBacklog };
     if (state.claimToken !== undefined) row.claimToken = state.claimToken;
     this.rows.set(message.key, row);
   }
@@ -60,7 +60,7 @@ export class FakeStore implements DispatcherStore {
       if (claimed.length === request.limit || rooms.of(line) === 0) return false;
       rooms.take(line);
       const claimToken = request.firstToken + claimed.length;
-      Object.assign(row, { claimToken, isInLine: false });
+      Object.assign(row, { claimToken, isInBacklog: false });
       claimed.push({
         message: row.message,
         retried: row.retried,
@@ -70,18 +70,18 @@ export class FakeStore implements DispatcherStore {
       });
       return true;
     };
-    for (const line of request.linesToServe) for (const row of this.#messagesIn(line)) take(row);
-    const waitingLines = new Set<OriginLine>();
+    for (const line of request.backlogsToServe) for (const row of this.#messagesIn(line)) take(row);
+    const waitingBacklogs = new Set<BacklogKey>();
     for (const row of request.due ? this.#waiting() : []) {
-      const isPassedOver = request.dueFirst === true && request.linesToServe.includes(lineTo(row));
+      const isPassedOver = request.dueFirst === true && request.backlogsToServe.includes(lineTo(row));
       if (row.dueAtMs > nowMs || (!isPassedOver && take(row))) continue;
-      row.isInLine = true;
-      waitingLines.add(lineTo(row));
+      row.isInBacklog = true;
+      waitingBacklogs.add(lineTo(row));
     }
     return {
       claimed,
-      waitingLines: [...waitingLines],
-      emptied: request.linesToServe.filter((line) => this.#messagesIn(line).length === 0),
+      waitingBacklogs: [...waitingBacklogs],
+      emptied: request.backlogsToServe.filter((line) => this.#messagesIn(line).length === 0),
       nextDueAtMs: this.#waiting()[0]?.dueAtMs,
     };
   }
@@ -95,9 +95,9 @@ export class FakeStore implements DispatcherStore {
     const alternative = this.cancelRequested.has(settlement.key) ? settlement.changeIfCancelRequested : undefined;
     const { next, follows } = alternative ?? settlement.change;
     this.rows.delete(settlement.key);
-    if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, isInLine: false, ...next });
+    if (next.kind === 'waiting') this.rows.set(settlement.key, { message: row.message, isInBacklog: false, ...next });
     for (const { message, state } of follows ?? []) {
-      this.add(message, state.kind === 'origin' ? { dueAtMs: state.dueAtMs, isInLine: true } : state);
+      this.add(message, state.kind === 'origin' ? { dueAtMs: state.dueAtMs, isInBacklog: true } : state);
     }
     const cancelled = alternative && ({ isCancelled: true } as const);
     return {
@@ -118,14 +118,20 @@ export class FakeStore implements DispatcherStore {
     for (const { key, claimToken } of claims) {
       const row = this.rows.get(key);
       if (row?.claimToken !== claimToken) continue;
-      this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, isInLine: false });
+      this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, isInBacklog: false });
       this.released.push(key);
     }
   }
 
-  async waitingLines({ after = '1 ', limit }: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+  async waitingBacklogs({
+    after = '1 ',
+    limit,
+  }: {
+    after: BacklogKey | undefined;
+    limit: number;
+  }): Promise<BacklogKey[]> {
     await this.#write();
-    const lines = [...this.rows.values()].filter(({ isInLine }) => isInLine).map(lineTo);
+    const lines = [...this.rows.values()].filter(({ isInBacklog }) => isInBacklog).map(lineTo);
     return [...new Set(lines)]
       .filter((line) => line > after)
       .toSorted()
@@ -150,15 +156,15 @@ export class FakeStore implements DispatcherStore {
   }
 
   #waiting(): Row[] {
-    const rows = [...this.rows.values()].filter((row) => row.claimToken === undefined && !row.isInLine);
+    const rows = [...this.rows.values()].filter((row) => row.claimToken === undefined && !row.isInBacklog);
     return rows.toSorted((a, b) => a.dueAtMs - b.dueAtMs || a.message.key - b.message.key);
   }
 
-  #messagesIn(line: OriginLine): Row[] {
-    return [...this.rows.values()].filter((row) => row.isInLine && lineTo(row) === line);
+  #messagesIn(backlog: BacklogKey): Row[] {
+    return [...this.rows.values()].filter((row) => row.isInBacklog && lineTo(row) === backlog);
   }
 }
 
-function lineTo({ message }: Row): OriginLine {
-  return lineOf(message.projectId, message.origin);
+function lineTo({ message }: Row): BacklogKey {
+  return backlogKey(message.projectId, message.origin);
 }

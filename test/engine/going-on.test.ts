@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Calls } from '../../src/engine/calls/calls.ts';
 import type { CheckpointCommand } from '../../src/engine/calls/commands.ts';
-import { nextAfter } from '../../src/engine/calls/going-on.ts';
+import { nextAfter } from '../../src/engine/calls/continuation.ts';
 import type { EngineContext } from '../../src/engine/context.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';

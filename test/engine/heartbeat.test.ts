@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import type { SharedAccounts } from '../../src/engine/deps.ts';
-import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
@@ -24,7 +24,7 @@ const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   nextDueAtMs: undefined,
   nextScheduleAtMs: undefined,
   nextWaiterAtMs: undefined,
-  hasLines: false,
+  hasBacklogs: false,
   hasClaims: false,
   hasEnding: false,
   accountsVersion: 1,
@@ -44,14 +44,14 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
   late: WorkerId[] = [];
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
-  lines: OriginLine[] = [];
+  backlogs: BacklogKey[] = [];
   /** Messages that wait for a limit of their project which is gone. */
   held = 0;
   /** How many at a time. */
-  readonly linesAskedFor: number[] = [];
+  readonly backlogsAskedFor: number[] = [];
   /** How long it takes to read some. */
-  lineAnswerMs = 0;
-  /** For claims and lines. */
+  backlogAnswerMs = 0;
+  /** For claims and backlogs. */
   reads = 0;
   readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number; projects: readonly ProjectId[] }[] =
     [];
@@ -69,7 +69,7 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
     const hasClaims = this.own.length > 0 || this.orphans.length > 0;
-    return { ...QUIET, wallMs, hasLines: this.lines.length > 0, hasClaims, ...this.nextAnswer };
+    return { ...QUIET, wallMs, hasBacklogs: this.backlogs.length > 0, hasClaims, ...this.nextAnswer };
   }
 
   async expireWorkers(): Promise<WorkerId[]> {
@@ -104,11 +104,11 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
     return sent;
   }
 
-  async waitingLines({ after, limit }: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+  async waitingBacklogs({ after, limit }: { after: BacklogKey | undefined; limit: number }): Promise<BacklogKey[]> {
     this.reads += 1;
-    this.linesAskedFor.push(limit);
-    if (this.lineAnswerMs > 0) await this.#clock.delay(this.lineAnswerMs);
-    return this.lines.filter((line) => line > (after ?? '')).slice(0, limit);
+    this.backlogsAskedFor.push(limit);
+    if (this.backlogAnswerMs > 0) await this.#clock.delay(this.backlogAnswerMs);
+    return this.backlogs.filter((backlog) => backlog > (after ?? '')).slice(0, limit);
   }
 }
 
@@ -173,7 +173,7 @@ async function bench(
     countOf: () => 1,
     interrupt: (projectId) => note(projectId === undefined ? 'interrupt' : `interrupt of ${projectId}`),
     noteDue: (atMs) => note(`due ${atMs}`),
-    noteWaitingLine: (origin) => note(`waiting ${origin}`),
+    noteWaitingBacklog: (origin) => note(`waiting ${origin}`),
     wake: () => note('wake'),
   };
   await heartbeat.begin();
@@ -187,12 +187,12 @@ async function bench(
   return { accounts, clock, store, heartbeat, heard, held, refreshes: () => accounts.refreshes };
 }
 
-/** `count` lines, in the order of their names. */
-function lines(count: number): OriginLine[] {
-  return Array.from({ length: count }, (_, index) => lineOf(1, `https://${1_000 + index}.example`));
+/** `count` backlogs, in the order of their names. */
+function backlogs(count: number): BacklogKey[] {
+  return Array.from({ length: count }, (_, index) => backlogKey(1, `https://${1_000 + index}.example`));
 }
 
-function linesOf(heard: readonly string[]): string[] {
+function backlogsOf(heard: readonly string[]): string[] {
   return heard.filter((event) => event.startsWith('waiting ')).map((event) => event.slice('waiting '.length));
 }
 
@@ -259,7 +259,7 @@ describe('its heartbeats', () => {
     expect(hasEnded).toBe(true);
   });
 
-  test('say at once that it is draining, for others to read its lines', async () => {
+  test('say at once that it is draining, for others to read its backlogs', async () => {
     const { clock, store, heartbeat } = await bench();
     heartbeat.noteDraining();
     await clock.advanceBy(1);
@@ -355,61 +355,61 @@ describe('what others have left', () => {
     expect(store.held).toBe(0);
   });
 
-  test('is given back when a heartbeat tells of one that is late, and its lines are read', async () => {
+  test('is given back when a heartbeat tells of one that is late, and its backlogs are read', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { hasLate: true };
     store.late = ['dead'];
     store.orphans = [claim(7)];
-    store.lines = ['1 https://a.example'];
+    store.backlogs = ['1 https://a.example'];
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(store.released).toEqual([7]);
     expect(heard).toContain('worker_gone');
     expect(heard).toContain('waiting 1 https://a.example');
   });
 
-  test('is not looked for while no message is claimed and none waits in a line', async () => {
+  test('is not looked for while no message is claimed and none waits in a backlog', async () => {
     const { clock, store } = await bench();
     const { reads } = store;
     await clock.advanceBy(10 * TIMEOUT_MS);
     expect(store.reads).toBe(reads);
   });
 
-  test('has all lines read by everyone that misses one, whoever has expired it', async () => {
+  test('has all backlogs read by everyone that misses one, whoever has expired it', async () => {
     const { clock, store, heard } = await bench((each) => {
       each.nextAnswer = { others: ['other'] };
     });
     store.nextAnswer = { others: [] };
-    store.lines = lines(1_200);
+    store.backlogs = backlogs(1_200);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(linesOf(heard)).toEqual(store.lines);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
-  test('has its lines read in pieces beside the heartbeats, however many they are', async () => {
+  test('has its backlogs read in pieces beside the heartbeats, however many they are', async () => {
     const { clock, store, heartbeat, heard } = await bench((each) => {
       each.nextAnswer = { others: ['other'] };
     });
     store.nextAnswer = { others: [] };
-    store.lines = lines(8_500);
-    store.lineAnswerMs = TIMEOUT_MS / 2;
-    await clock.runUntil(() => store.linesAskedFor.length > 0, TIMEOUT_MS);
+    store.backlogs = backlogs(8_500);
+    store.backlogAnswerMs = TIMEOUT_MS / 2;
+    await clock.runUntil(() => store.backlogsAskedFor.length > 0, TIMEOUT_MS);
     const sent = store.heartbeats.length;
-    await clock.runUntil(() => linesOf(heard).length === 8_500, 4 * TIMEOUT_MS);
-    expect(linesOf(heard)).toEqual(store.lines);
-    expect(Math.max(...store.linesAskedFor)).toBeLessThanOrEqual(2_000);
+    await clock.runUntil(() => backlogsOf(heard).length === 8_500, 4 * TIMEOUT_MS);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
+    expect(Math.max(...store.backlogsAskedFor)).toBeLessThanOrEqual(2_000);
     expect(store.heartbeats.length - sent).toBeGreaterThanOrEqual(7);
     await heartbeat.stop();
   });
 
-  test('keeps no worker from its end by the lines that are left to read', async () => {
+  test('keeps no worker from its end by the backlogs that are left to read', async () => {
     const { clock, store, heartbeat } = await bench();
     heartbeat.noteLinesLeft();
-    store.lines = lines(8_500);
-    store.lineAnswerMs = 100;
-    await clock.runUntil(() => store.linesAskedFor.length > 0, TIMEOUT_MS);
+    store.backlogs = backlogs(8_500);
+    store.backlogAnswerMs = 100;
+    await clock.runUntil(() => store.backlogsAskedFor.length > 0, TIMEOUT_MS);
     const stopping = heartbeat.stop();
     await clock.advanceBy(150);
     await stopping;
-    expect([store.left, store.linesAskedFor.length]).toEqual([['me'], 1]);
+    expect([store.left, store.backlogsAskedFor.length]).toEqual([['me'], 1]);
   });
 
   test('is finished by the one that expires it', async () => {
@@ -430,12 +430,12 @@ describe('what others have left', () => {
   });
 });
 
-describe('lines that others fill', () => {
+describe('backlogs that others fill', () => {
   test('are read with each heartbeat, since whoever filled one may have no room for it', async () => {
     const { clock, store, heard } = await bench();
-    store.lines = lines(2);
+    store.backlogs = backlogs(2);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(linesOf(heard)).toEqual(store.lines);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
   test('are read while a claim that is left over cannot be given back', async () => {
@@ -444,28 +444,28 @@ describe('lines that others fill', () => {
     store.refusesReleases = true;
     heartbeat.noteCommitUnknown();
     await clock.runUntil(() => heard.includes('rescue_failed'), 4 * TIMEOUT_MS);
-    store.lines = lines(2);
-    await clock.runUntil(() => linesOf(heard).length > 0, TIMEOUT_MS);
-    expect(linesOf(heard)).toEqual(store.lines);
+    store.backlogs = backlogs(2);
+    await clock.runUntil(() => backlogsOf(heard).length > 0, TIMEOUT_MS);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
   test('are all read after the next heartbeat when not all were at the start', async () => {
     const { clock, store, heartbeat, heard } = await bench();
     heartbeat.noteLinesLeft();
-    store.lines = lines(2_500);
+    store.backlogs = backlogs(2_500);
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(linesOf(heard)).toEqual(store.lines);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
   test('are read in pieces when they are many, then from the first on again', async () => {
     const { clock, store, heard } = await bench();
-    store.lines = lines(700);
-    await clock.runUntil(() => linesOf(heard).length > 0, TIMEOUT_MS);
-    expect(linesOf(heard)).toEqual(store.lines.slice(0, 500));
-    await clock.runUntil(() => linesOf(heard).length > 500, TIMEOUT_MS);
-    expect(linesOf(heard)).toEqual(store.lines);
-    await clock.runUntil(() => linesOf(heard).length > 700, TIMEOUT_MS);
-    expect(linesOf(heard).slice(700)).toEqual(store.lines.slice(0, 500));
+    store.backlogs = backlogs(700);
+    await clock.runUntil(() => backlogsOf(heard).length > 0, TIMEOUT_MS);
+    expect(backlogsOf(heard)).toEqual(store.backlogs.slice(0, 500));
+    await clock.runUntil(() => backlogsOf(heard).length > 500, TIMEOUT_MS);
+    expect(backlogsOf(heard)).toEqual(store.backlogs);
+    await clock.runUntil(() => backlogsOf(heard).length > 700, TIMEOUT_MS);
+    expect(backlogsOf(heard).slice(700)).toEqual(store.backlogs.slice(0, 500));
   });
 });
 
@@ -498,9 +498,9 @@ describe('claims in its own name', () => {
     expect(store.released).toEqual([]);
   });
 
-  test('come with lines that nobody may know of, when something may have been saved after all', async () => {
+  test('come with backlogs that nobody may know of, when something may have been saved after all', async () => {
     const { clock, store, heard, heartbeat } = await bench();
-    store.lines = ['1 https://a.example'];
+    store.backlogs = ['1 https://a.example'];
     heartbeat.noteCommitUnknown();
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).toContain('waiting 1 https://a.example');

@@ -1,46 +1,46 @@
 /** P9: the bounded, fair share of attempts in flight. */
 
 import { describe, expect, test } from 'vitest';
+import { type BacklogKey, backlogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { InFlight, type Offer, type Sent } from '../../src/engine/lanes/in-flight.ts';
-import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
-import { ClaimRooms } from '../../src/store/operations/claims/claim-rooms.ts';
+import { ClaimRooms } from '../../src/store/operations/claims/claim-capacity.ts';
 import { fc } from '../support/fast-check.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
 
-const A = lineOf(1, 'a');
-const B = lineOf(1, 'b');
+const A = backlogKey(1, 'a');
+const B = backlogKey(1, 'b');
 
-/** The lines of one project to that many origins. */
-function linesOf(projectId: number, count: number): OriginLine[] {
-  return Array.from({ length: count }, (_, nth) => lineOf(projectId, `${projectId}-${nth}`));
+/** The backlogs of one project to that many origins. */
+function backlogsOf(projectId: number, count: number): BacklogKey[] {
+  return Array.from({ length: count }, (_, nth) => backlogKey(projectId, `${projectId}-${nth}`));
 }
 
-/** One that knows that `lines` answer. */
-function proven(limits: typeof LIMITS & { silentMax?: number }, lines: OriginLine[]): InFlight {
+/** One that knows that `backlogs` answer. */
+function proven(limits: typeof LIMITS & { silentMax?: number }, backlogs: BacklogKey[]): InFlight {
   const inFlight = new InFlight(limits);
-  for (const line of lines) answer(inFlight, line, 0);
+  for (const backlog of backlogs) answer(inFlight, backlog, 0);
   return inFlight;
 }
 
-function answer(inFlight: InFlight, line: OriginLine, atMs: number): void {
-  inFlight.noteOver(inFlight.noteSent(line, atMs));
-  inFlight.noteAnswer(line, atMs);
+function answer(inFlight: InFlight, backlog: BacklogKey, atMs: number): void {
+  inFlight.noteOver(inFlight.noteSent(backlog, atMs));
+  inFlight.noteAnswer(backlog, atMs);
 }
 
-function send(inFlight: InFlight, line: OriginLine, atMs: number, bytes = 0): Sent {
-  inFlight.enter(line, bytes);
-  return inFlight.noteSent(line, atMs);
+function send(inFlight: InFlight, backlog: BacklogKey, atMs: number, bytes = 0): Sent {
+  inFlight.enter(backlog, bytes);
+  return inFlight.noteSent(backlog, atMs);
 }
 
 /** Starts what may start, by turns, one attempt at a time; returns how many. */
-function fill(inFlight: InFlight, lines: OriginLine[], bytes = 0): number {
+function fill(inFlight: InFlight, backlogs: BacklogKey[], bytes = 0): number {
   let started = 0;
   for (let before = -1; before !== started; ) {
     before = started;
-    for (const line of lines) {
-      if (!inFlight.hasSpace(bytes) || inFlight.roomOfNew(line) === 0) continue;
-      inFlight.enter(line, bytes);
+    for (const backlog of backlogs) {
+      if (!inFlight.hasSpace(bytes) || inFlight.roomOfNew(backlog) === 0) continue;
+      inFlight.enter(backlog, bytes);
       started += 1;
     }
   }
@@ -79,7 +79,7 @@ describe('the share of one origin', () => {
 
 describe('the share of one project', () => {
   const limits = { inFlightMax: 200, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
-  const [own, theirs] = [linesOf(1, 200), linesOf(2, 200)];
+  const [own, theirs] = [backlogsOf(1, 200), backlogsOf(2, 200)];
 
   test('is seven eighths of all slots while it is alone', () => {
     expect(fill(proven(limits, own), own)).toBe(175);
@@ -95,8 +95,8 @@ describe('the share of one project', () => {
     const inFlight = proven(limits, [...own, ...theirs]);
     fill(inFlight, own);
     fill(inFlight, theirs);
-    for (const line of own.slice(0, 175)) {
-      inFlight.leave(line, 0);
+    for (const backlog of own.slice(0, 175)) {
+      inFlight.leave(backlog, 0);
       fill(inFlight, [...own, ...theirs]);
     }
     const shares = [inFlight.countOfProject(1), inFlight.countOfProject(2)];
@@ -107,18 +107,18 @@ describe('the share of one project', () => {
   test('is seven eighths of all bytes, however few its messages', () => {
     const inFlight = proven(limits, [...own, ...theirs]);
     expect([fill(inFlight, own, 50), inFlight.freeBytes]).toEqual([140, 1_000]);
-    expect(inFlight.roomOfNew(lineOf(2, '2-0'))).toBeGreaterThan(0);
+    expect(inFlight.roomOfNew(backlogKey(2, '2-0'))).toBeGreaterThan(0);
   });
 });
 
-describe('lines that have not answered lately', () => {
+describe('backlogs that have not answered lately', () => {
   const limits = { inFlightMax: 800, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
-  const [hanging, others] = [linesOf(1, 500), linesOf(2, 500)];
+  const [hanging, others] = [backlogsOf(1, 500), backlogsOf(2, 500)];
 
   test('have half of the slots together, and those of one project seven eighths of that', () => {
     const inFlight = new InFlight(limits);
     expect(fill(inFlight, hanging)).toBe(350);
-    expect(fill(inFlight, [...others, ...linesOf(3, 100)])).toBe(50);
+    expect(fill(inFlight, [...others, ...backlogsOf(3, 100)])).toBe(50);
   });
 
   test('leave the other half to those of their project that answer', () => {
@@ -140,20 +140,20 @@ describe('lines that have not answered lately', () => {
   test('are proven by an answer, with all that they have in flight', () => {
     const inFlight = new InFlight(limits);
     fill(inFlight, hanging);
-    expect(inFlight.roomOfNew(lineOf(1, 'another'))).toBe(0);
-    for (const line of hanging.slice(0, 100)) answer(inFlight, line, 0);
-    expect(inFlight.roomOfNew(lineOf(1, 'another'))).toBeGreaterThan(0);
+    expect(inFlight.roomOfNew(backlogKey(1, 'another'))).toBe(0);
+    for (const backlog of hanging.slice(0, 100)) answer(inFlight, backlog, 0);
+    expect(inFlight.roomOfNew(backlogKey(1, 'another'))).toBeGreaterThan(0);
   });
 
   test('count with all that they have in flight from the moment they are not proven any more', () => {
-    const lines = hanging.slice(0, 100);
-    const inFlight = proven(limits, lines);
-    for (const line of lines) inFlight.enter(line, 0);
+    const backlogs = hanging.slice(0, 100);
+    const inFlight = proven(limits, backlogs);
+    for (const backlog of backlogs) inFlight.enter(backlog, 0);
     const unproven = () => inFlight.roomsOfProject(1).unproven;
     expect(unproven()).toBe(350);
-    for (const line of lines) inFlight.noteNoAnswer(line, true);
+    for (const backlog of backlogs) inFlight.noteNoAnswer(backlog, true);
     expect(unproven()).toBe(250);
-    for (const line of lines) inFlight.leave(line, 0);
+    for (const backlog of backlogs) inFlight.leave(backlog, 0);
     expect(unproven()).toBe(350);
   });
 
@@ -190,31 +190,31 @@ describe('lines that have not answered lately', () => {
 
   test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
     const inFlight = proven(limits, [A, B]);
-    for (const sent of [A, B].map((line) => send(inFlight, line, 0))) inFlight.noteOver(sent);
+    for (const sent of [A, B].map((backlog) => send(inFlight, backlog, 0))) inFlight.noteOver(sent);
     inFlight.noteAnswer(B, 10);
     inFlight.findSilent(1e9);
     expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
   });
 
   test('are those whose answer is longest ago, when more than can be remembered have answered', () => {
-    const lines = linesOf(1, 3_000);
-    const inFlight = proven(limits, lines);
-    expect(lines.filter((line) => inFlight.isProven(line))).toEqual(lines.slice(-2_048));
+    const backlogs = backlogsOf(1, 3_000);
+    const inFlight = proven(limits, backlogs);
+    expect(backlogs.filter((backlog) => inFlight.isProven(backlog))).toEqual(backlogs.slice(-2_048));
   });
 });
 
 describe('an attempt without an outcome for two seconds', () => {
   const limits = { inFlightMax: 160, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000, silentMax: 800 };
-  const hanging = linesOf(1, 700);
+  const hanging = backlogsOf(1, 700);
 
   /** Sends what may be sent, two seconds later again, until nothing more may; returns when. */
-  function hang(inFlight: InFlight, lines: OriginLine[]): number {
+  function hang(inFlight: InFlight, backlogs: BacklogKey[]): number {
     let nowMs = 0;
     for (let before = -1; before !== inFlight.count; nowMs += 2_000) {
       before = inFlight.count;
       inFlight.findSilent(nowMs);
-      for (const line of lines)
-        if (inFlight.roomOf(line) > 0 && inFlight.countOf(line) === 0) send(inFlight, line, nowMs);
+      for (const backlog of backlogs)
+        if (inFlight.roomOf(backlog) > 0 && inFlight.countOf(backlog) === 0) send(inFlight, backlog, nowMs);
     }
     inFlight.findSilent(nowMs);
     return nowMs;
@@ -247,25 +247,25 @@ describe('an attempt without an outcome for two seconds', () => {
 
   test('leaves the slots to endpoints that answer, and places to other projects, however many hang', () => {
     const inFlight = proven(limits, [A]);
-    hang(inFlight, linesOf(1, 2_000));
-    expect([inFlight.count, inFlight.roomOfNew(A), inFlight.roomOfNew(lineOf(2, 'b'))]).toEqual([700, 100, 70]);
+    hang(inFlight, backlogsOf(1, 2_000));
+    expect([inFlight.count, inFlight.roomOfNew(A), inFlight.roomOfNew(backlogKey(2, 'b'))]).toEqual([700, 100, 70]);
   });
 
-  test('is one of no more than its project may add, when its line has many that wait', () => {
+  test('is one of no more than its project may add, when its backlog has many that wait', () => {
     const inFlight = new InFlight({ ...limits, inFlightPerOriginMax: 1_000 });
-    const lines = linesOf(1, 6);
+    const backlogs = backlogsOf(1, 6);
     for (let nowMs = 0; nowMs <= 60_000; nowMs += 2_000) {
       inFlight.findSilent(nowMs);
       for (let before = -1; before !== inFlight.count; ) {
         before = inFlight.count;
-        for (const line of lines) if (inFlight.roomOfNew(line) > 0) send(inFlight, line, nowMs);
+        for (const backlog of backlogs) if (inFlight.roomOfNew(backlog) > 0) send(inFlight, backlog, nowMs);
       }
     }
-    expect(lines.map((line) => inFlight.countOf(line))).toEqual([100, 100, 100, 100, 100, 100]);
+    expect(backlogs.map((backlog) => inFlight.countOf(backlog))).toEqual([100, 100, 100, 100, 100, 100]);
     expect([inFlight.freeSlots, inFlight.roomOfNew(A)]).toEqual([160, 70]);
   });
 
-  test('keeps its slot while its line answers others and there is no place among those that are silent', () => {
+  test('keeps its slot while its backlog answers others and there is no place among those that are silent', () => {
     const inFlight = proven({ ...limits, silentMax: 1 }, [A]);
     send(inFlight, A, 0);
     send(inFlight, A, 0);
@@ -298,8 +298,8 @@ describe('an attempt without an outcome for two seconds', () => {
   test('is not named to a claim with others like it: a thousand names would cost more than what they bring', () => {
     const inFlight = new InFlight(limits);
     hang(inFlight, hanging.slice(0, 600));
-    const { roomByOrigin, roomByLine } = inFlight.offer(64);
-    expect([Object.keys(roomByOrigin), roomByLine]).toEqual([[], {}]);
+    const { capacityByOrigin, capacityByBacklog } = inFlight.offer(64);
+    expect([Object.keys(capacityByOrigin), capacityByBacklog]).toEqual([[], {}]);
   });
 });
 
@@ -314,7 +314,7 @@ describe('an origin whose attempts end without an answer', () => {
     });
     expect(rooms).toEqual([32, 16, 8, 4, 4, 4]);
     expect(inFlight.roomOfNew(B)).toBe(64);
-    expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
+    expect(inFlight.offer(10).capacityByOrigin).toEqual({ a: 2 });
   });
 
   test('is said to be held back when it comes to have the fewest attempts, not again with each failure', () => {
@@ -345,40 +345,42 @@ describe('an origin whose attempts end without an answer', () => {
 
   test('is remembered only while there are few of them', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(lineOf(1, `dead-${nth}`));
+    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(backlogKey(1, `dead-${nth}`));
     const offer = inFlight.offer(128);
-    expect(Object.keys(offer.roomByOrigin).length).toBeLessThan(1_000);
+    expect(Object.keys(offer.capacityByOrigin).length).toBeLessThan(1_000);
     inFlight.endOffer(offer);
-    expect([inFlight.roomOfNew(lineOf(1, 'dead-0')), inFlight.roomOfNew(lineOf(1, 'dead-9999'))]).toEqual([64, 32]);
+    expect([inFlight.roomOfNew(backlogKey(1, 'dead-0')), inFlight.roomOfNew(backlogKey(1, 'dead-9999'))]).toEqual([
+      64, 32,
+    ]);
   });
 
   test('drives out of memory the one that is there for longest, once there are 512', () => {
     const inFlight = new InFlight(limits);
-    const lines = linesOf(1, 513);
-    for (const line of lines.slice(0, 512)) inFlight.noteNoAnswer(line);
-    const remembered = () => lines.filter((line) => inFlight.roomOfNew(line) === 32);
-    expect(remembered()).toEqual(lines.slice(0, 512));
-    for (const line of lines.slice(512)) inFlight.noteNoAnswer(line);
-    expect(remembered()).toEqual(lines.slice(1));
+    const backlogs = backlogsOf(1, 513);
+    for (const backlog of backlogs.slice(0, 512)) inFlight.noteNoAnswer(backlog);
+    const remembered = () => backlogs.filter((backlog) => inFlight.roomOfNew(backlog) === 32);
+    expect(remembered()).toEqual(backlogs.slice(0, 512));
+    for (const backlog of backlogs.slice(512)) inFlight.noteNoAnswer(backlog);
+    expect(remembered()).toEqual(backlogs.slice(1));
   });
 });
 
-test('it says whose share holds a line', () => {
+test('it says whose share holds a backlog', () => {
   const limits = { inFlightMax: 160, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
-  const [own, cold] = [linesOf(1, 200), lineOf(1, 'cold')];
+  const [own, cold] = [backlogsOf(1, 200), backlogKey(1, 'cold')];
   const inFlight = proven(limits, [A, B]);
   expect(inFlight.whatHolds(A)).toBeUndefined();
   fill(inFlight, [A]);
   expect(inFlight.whatHolds(A)).toBe('origin');
   fill(inFlight, own);
   expect([inFlight.whatHolds(B), inFlight.whatHolds(cold)]).toEqual([undefined, 'unproven']);
-  for (const line of own) answer(inFlight, line, 0);
+  for (const backlog of own) answer(inFlight, backlog, 0);
   fill(inFlight, own);
-  expect([inFlight.whatHolds(B), inFlight.whatHolds(lineOf(2, 'c'))]).toEqual(['project', undefined]);
+  expect([inFlight.whatHolds(B), inFlight.whatHolds(backlogKey(2, 'c'))]).toEqual(['project', undefined]);
   expect(inFlight.whatHolds(A)).toBe('origin');
 });
 
-test('it says that a line has its part of what its project may have, although its origin has room', () => {
+test('it says that a backlog has its part of what its project may have, although its origin has room', () => {
   const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
   fill(inFlight, [A]);
   expect([inFlight.whatHolds(A), inFlight.whatHolds(B)]).toEqual(['origin', undefined]);
@@ -386,48 +388,48 @@ test('it says that a line has its part of what its project may have, although it
 
 test('it names the projects with the most attempts', () => {
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 100 });
-  for (const line of [...linesOf(1, 2), ...linesOf(2, 5), ...linesOf(3, 3)]) inFlight.enter(line, 0);
+  for (const backlog of [...backlogsOf(1, 2), ...backlogsOf(2, 5), ...backlogsOf(3, 3)]) inFlight.enter(backlog, 0);
   expect(inFlight.busiest(2)).toEqual([
     [2, 5],
     [3, 3],
   ]);
-  for (const line of linesOf(2, 5)) inFlight.leave(line, 0);
+  for (const backlog of backlogsOf(2, 5)) inFlight.leave(backlog, 0);
   expect(inFlight.busiest(5)).toEqual([
     [3, 3],
     [1, 2],
   ]);
 });
 
-test('nobody holds a line while the worker is full', () => {
-  const lines = linesOf(1, 4);
+test('nobody holds a backlog while the worker is full', () => {
+  const backlogs = backlogsOf(1, 4);
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 4 });
-  for (const line of lines.slice(0, 3)) inFlight.enter(line, 0);
+  for (const backlog of backlogs.slice(0, 3)) inFlight.enter(backlog, 0);
   expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([false, 'unproven']);
-  for (const line of lines.slice(3)) inFlight.enter(line, 0);
+  for (const backlog of backlogs.slice(3)) inFlight.enter(backlog, 0);
   expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([true, undefined]);
 });
 
 test('a slot goes on to the next of a lane only while its project may have as many as it has', () => {
   const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
-  const [own, theirs] = [linesOf(1, 100), linesOf(2, 100)];
+  const [own, theirs] = [backlogsOf(1, 100), backlogsOf(2, 100)];
   const inFlight = proven(limits, [...own, ...theirs]);
   fill(inFlight, own);
-  const [line = A] = own;
-  expect(inFlight.mayHandOff(line, 0)).toBe(true);
+  const [backlog = A] = own;
+  expect(inFlight.mayHandOff(backlog, 0)).toBe(true);
   fill(inFlight, theirs);
-  expect(inFlight.mayHandOff(line, 0)).toBe(false);
+  expect(inFlight.mayHandOff(backlog, 0)).toBe(false);
 });
 
 test('a slot goes on where its project has exactly as many as it may, of slots and of bytes', () => {
-  const own = linesOf(1, 100);
-  const [line = A, other = B] = own;
+  const own = backlogsOf(1, 100);
+  const [backlog = A, other = B] = own;
   const slots = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
   for (const each of own.slice(0, 76)) slots.enter(each, 0);
-  expect([slots.roomOfNew(line), slots.mayHandOff(line, 0)]).toEqual([0, true]);
+  expect([slots.roomOfNew(backlog), slots.mayHandOff(backlog, 0)]).toEqual([0, true]);
   const bytes = proven(LIMITS, own);
-  bytes.enter(line, 100);
+  bytes.enter(backlog, 100);
   bytes.enter(other, 860);
-  expect([bytes.roomOfNew(line), bytes.mayHandOff(line, 100)]).toEqual([0, true]);
+  expect([bytes.roomOfNew(backlog), bytes.mayHandOff(backlog, 100)]).toEqual([0, true]);
 });
 
 test('a slot goes on where nothing else is in flight, although a claim has been offered all bytes', () => {
@@ -450,7 +452,7 @@ test('a message larger than all bytes goes out when it is alone, and only then',
 describe('an offer to a claim', () => {
   test('keeps half for those that are accepted meanwhile', () => {
     const inFlight = proven(LIMITS, [A]);
-    expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultRoom: 2 });
+    expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultCapacity: 2 });
     expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([5, 500, 2]);
   });
 
@@ -468,57 +470,63 @@ describe('an offer to a claim', () => {
     const inFlight = proven(LIMITS, [A]);
     inFlight.enter(A, 0);
     inFlight.enter(A, 0);
-    expect({ ...inFlight.offer(128).roomByOrigin }).toEqual({ a: 1 });
+    expect({ ...inFlight.offer(128).capacityByOrigin }).toEqual({ a: 1 });
   });
 
-  test('names neither origins nor lines that have room for all of it, or nothing in flight any more', () => {
+  test('names neither origins nor backlogs that have room for all of it, or nothing in flight any more', () => {
     const roomy = proven({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
     roomy.enter(A, 0);
-    expect(roomy.offer(128)).toMatchObject({ slots: 128, roomByOrigin: {}, roomByLine: {} });
-    const own = linesOf(1, 80);
+    expect(roomy.offer(128)).toMatchObject({ slots: 128, capacityByOrigin: {}, capacityByBacklog: {} });
+    const own = backlogsOf(1, 80);
     const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
     const [first = A] = own;
     inFlight.leave(first, 0);
-    const { roomByOrigin, roomByLine } = inFlight.offer(128);
-    expect([roomByOrigin[readLine(first).origin], roomByLine?.[first]]).toEqual([undefined, undefined]);
+    const { capacityByOrigin, capacityByBacklog } = inFlight.offer(128);
+    expect([capacityByOrigin[parseBacklogKey(first).origin], capacityByBacklog?.[first]]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
-  test('names what a line may have of its project, where that is less than its origin has room for', () => {
+  test('names what a backlog may have of its project, where that is less than its origin has room for', () => {
     const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
     for (let nth = 0; nth < 5; nth += 1) answer(inFlight, A, 0);
     for (let nth = 0; nth < 3; nth += 1) inFlight.enter(A, 0);
-    const { roomByOrigin, roomByLine } = inFlight.offer(128);
-    expect([{ ...roomByOrigin }, roomByLine]).toEqual([{}, { [A]: 2 }]);
+    const { capacityByOrigin, capacityByBacklog } = inFlight.offer(128);
+    expect([{ ...capacityByOrigin }, capacityByBacklog]).toEqual([{}, { [A]: 2 }]);
   });
 
-  test('says nothing of projects and proven lines while there is room for all', () => {
+  test('says nothing of projects and proven backlogs while there is room for all', () => {
     const inFlight = proven({ ...LIMITS, inFlightMax: 1_000 }, [A]);
     const { projects, unproven } = inFlight.offer(128);
     expect([projects, unproven]).toEqual([undefined, undefined]);
   });
 
   test('names what projects may have, where that is less', () => {
-    const own = linesOf(1, 80);
+    const own = backlogsOf(1, 80);
     const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
-    expect(inFlight.offer(128)).toMatchObject({ slots: 5, projects: { roomByProject: { 1: 0 }, defaultRoom: 5 } });
+    expect(inFlight.offer(128)).toMatchObject({
+      slots: 5,
+      projects: { capacityByProject: { 1: 0 }, defaultCapacity: 5 },
+    });
   });
 
   test('names what projects may have, and who has answered, where that is less', () => {
     const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
-    fill(inFlight, linesOf(2, 1_000));
+    fill(inFlight, backlogsOf(2, 1_000));
     const { projects, unproven } = inFlight.offer(128);
     expect(projects).toBeUndefined();
-    expect(unproven).toEqual({ slots: 25, roomByProject: { 2: 0 }, defaultRoom: 22, proven: [A] });
+    expect(unproven).toEqual({ slots: 25, capacityByProject: { 2: 0 }, defaultCapacity: 22, proven: [A] });
   });
 
   test('names no project that has nothing in flight any more', () => {
-    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, linesOf(1, 80));
-    fill(inFlight, linesOf(1, 80));
-    inFlight.enter(lineOf(2, 'c'), 0);
-    inFlight.leave(lineOf(2, 'c'), 0);
-    expect(Object.keys(inFlight.offer(128).projects?.roomByProject ?? {})).toEqual(['1']);
+    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, backlogsOf(1, 80));
+    fill(inFlight, backlogsOf(1, 80));
+    inFlight.enter(backlogKey(2, 'c'), 0);
+    inFlight.leave(backlogKey(2, 'c'), 0);
+    expect(Object.keys(inFlight.offer(128).projects?.capacityByProject ?? {})).toEqual(['1']);
   });
 
   test('counts for its answer as what the claim may take of a project', () => {
@@ -552,14 +560,14 @@ const limits = fc.record({
   inFlightBytesMax: fc.integer({ min: 1, max: 1_000 }),
   silentMax: fc.integer({ min: 1, max: 40 }),
 });
-const lines = fc
+const backlogs = fc
   .tuple(fc.integer({ min: 1, max: 3 }), fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'))
-  .map(([projectId, origin]) => lineOf(projectId, origin));
+  .map(([projectId, origin]) => backlogKey(projectId, origin));
 const bytes = fc.integer({ min: 0, max: 300 });
 const steps = fc.array(
   fc.oneof(
-    fc.record({ do: fc.constant('accept' as const), line: lines, bytes }),
-    fc.record({ do: fc.constant('claim' as const), wanted: fc.array(lines, { maxLength: 40 }) }),
+    fc.record({ do: fc.constant('accept' as const), backlog: backlogs, bytes }),
+    fc.record({ do: fc.constant('claim' as const), wanted: fc.array(backlogs, { maxLength: 40 }) }),
     fc.record({ do: fc.constant('hear' as const), nth: fc.nat(2) }),
     fc.record({ do: fc.constantFrom('answer' as const, 'fail' as const), nth: fc.nat(40) }),
     fc.record({ do: fc.constant('wait' as const) }),
@@ -569,7 +577,7 @@ const steps = fc.array(
 );
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
-function takeFrom({ held: _, slots, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
+function takeFrom({ held: _, slots, ...rest }: Offer, wanted: BacklogKey[]): BacklogKey[] {
   const request = {
     worker: '',
     firstToken: 1,
@@ -577,20 +585,20 @@ function takeFrom({ held: _, slots, ...rest }: Offer, wanted: OriginLine[]): Ori
     bytesMax: 0,
     due: true,
     lanesFirst: false,
-    linesToServe: [],
+    backlogsToServe: [],
   };
   const rooms = new ClaimRooms({ ...request, ...rest });
-  const taken: OriginLine[] = [];
-  for (const line of wanted) {
-    if (taken.length === slots || rooms.of(line) === 0) continue;
-    rooms.take(line);
-    taken.push(line);
+  const taken: BacklogKey[] = [];
+  for (const backlog of wanted) {
+    if (taken.length === slots || rooms.of(backlog) === 0) continue;
+    rooms.take(backlog);
+    taken.push(backlog);
   }
   return taken;
 }
 
 interface Attempt {
-  line: OriginLine;
+  backlog: BacklogKey;
   bytes: number;
   sent?: Sent;
   isOver?: true;
@@ -608,19 +616,19 @@ function play(
   look: (running: Attempt[], started: Attempt | undefined) => void,
 ): Attempt[] {
   const running: Attempt[] = [];
-  const claims: { offer: Offer; taken: OriginLine[] }[] = [];
+  const claims: { offer: Offer; taken: BacklogKey[] }[] = [];
   let nowMs = 0;
   const start = (attempt: Attempt) => {
-    inFlight.enter(attempt.line, attempt.bytes);
-    attempt.sent = inFlight.noteSent(attempt.line, nowMs);
+    inFlight.enter(attempt.backlog, attempt.bytes);
+    attempt.sent = inFlight.noteSent(attempt.backlog, nowMs);
     running.push(attempt);
   };
   for (const step of todo) {
     inFlight.findSilent(nowMs);
     let started: Attempt | undefined;
     if (step.do === 'accept') {
-      if (inFlight.hasSpace(step.bytes) && inFlight.roomOfNew(step.line) > 0) {
-        started = { line: step.line, bytes: step.bytes };
+      if (inFlight.hasSpace(step.bytes) && inFlight.roomOfNew(step.backlog) > 0) {
+        started = { backlog: step.backlog, bytes: step.bytes };
         start(started);
       }
     } else if (step.do === 'claim') {
@@ -630,22 +638,22 @@ function play(
       }
     } else if (step.do === 'hear') {
       const [claim] = claims.splice(step.nth, 1);
-      for (const line of claim?.taken ?? []) start({ line, bytes: 0 });
+      for (const backlog of claim?.taken ?? []) start({ backlog, bytes: 0 });
       if (claim) inFlight.endOffer(claim.offer);
     } else if (step.do === 'wait') nowMs += 1_000;
     else if (step.do === 'save') {
       const ended = running.filter(({ isOver }) => isOver)[step.nth];
       if (ended) {
         running.splice(running.indexOf(ended), 1);
-        inFlight.leave(ended.line, ended.bytes);
+        inFlight.leave(ended.backlog, ended.bytes);
       }
     } else {
       const ended = running.filter(({ isOver }) => !isOver)[step.nth];
       if (ended?.sent) {
         ended.isOver = true;
         inFlight.noteOver(ended.sent);
-        if (step.do === 'answer') inFlight.noteAnswer(ended.line, nowMs);
-        else inFlight.noteNoAnswer(ended.line, step.nth % 2 === 0);
+        if (step.do === 'answer') inFlight.noteAnswer(ended.backlog, nowMs);
+        else inFlight.noteNoAnswer(ended.backlog, step.nth % 2 === 0);
       }
     }
     look(running, started);
@@ -656,7 +664,9 @@ function play(
 
 test('claims under way together are offered no more of an origin that nothing is known of than it may have', () => {
   const inFlight = new InFlight({ inFlightMax: 64, inFlightPerOriginMax: 8, inFlightBytesMax: 1_000 });
-  const offered = [inFlight.offer(16), inFlight.offer(16), inFlight.offer(16)].map(({ defaultRoom }) => defaultRoom);
+  const offered = [inFlight.offer(16), inFlight.offer(16), inFlight.offer(16)].map(
+    ({ defaultCapacity }) => defaultCapacity,
+  );
   expect(offered).toEqual([4, 2, 1]);
 });
 
@@ -670,7 +680,7 @@ test('accepts and claims together never exceed a limit, in whatever order they c
         expect(inFlight.freeSlots).toBeGreaterThanOrEqual(0);
         expect(running.length - withSlots(running).length).toBeLessThanOrEqual(given.silentMax);
         for (const origin of ['a', 'b', 'c', 'd', 'e', 'f']) {
-          const count = running.filter(({ line }) => line.endsWith(origin)).length;
+          const count = running.filter(({ backlog }) => backlog.endsWith(origin)).length;
           expect(count).toBeLessThanOrEqual(given.inFlightPerOriginMax);
         }
       });
@@ -683,8 +693,8 @@ test('what has not answered lately never starts while it has half of the slots',
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
       play(inFlight, todo, (running, started) => {
-        if (!started || inFlight.isProven(started.line)) return;
-        const unproven = withSlots(running).filter(({ line }) => !inFlight.isProven(line)).length;
+        if (!started || inFlight.isProven(started.backlog)) return;
+        const unproven = withSlots(running).filter(({ backlog }) => !inFlight.isProven(backlog)).length;
         expect(unproven).toBeLessThanOrEqual(Math.ceil(given.inFlightMax / 2));
       });
     }),
@@ -697,9 +707,9 @@ test('no project starts another attempt while it has seven times what is free', 
       const inFlight = new InFlight(given);
       play(inFlight, todo, (running, started) => {
         if (!started) return;
-        const [project] = started.line.split(' ');
+        const [project] = started.backlog.split(' ');
         const holding = withSlots(running);
-        const others = holding.filter(({ line }) => line.split(' ')[0] === project).length - 1;
+        const others = holding.filter(({ backlog }) => backlog.split(' ')[0] === project).length - 1;
         expect(others).toBeLessThan(7 * (given.inFlightMax - holding.length + 1));
       });
     }),
@@ -712,25 +722,25 @@ test('whoever wants slots has its guaranteed share once as many attempts have en
     fc.property(counts, fc.boolean(), ({ slots, projects }, answers) => {
       // Those that do not answer share half of the slots by the same rule.
       const inFlightMax = answers ? slots : 2 * slots;
-      const all = Array.from({ length: projects }, (_, index) => linesOf(index + 1, slots));
+      const all = Array.from({ length: projects }, (_, index) => backlogsOf(index + 1, slots));
       const limits = { inFlightMax, inFlightPerOriginMax: 10, inFlightBytesMax: 1_000 };
       const inFlight = answers ? proven(limits, all.flat()) : new InFlight(limits);
-      const running: OriginLine[] = [];
-      const startAll = (lines: OriginLine[]) => {
-        const { projectId } = readLine(lines[0] ?? A);
-        for (const line of lines) {
+      const running: BacklogKey[] = [];
+      const startAll = (backlogs: BacklogKey[]) => {
+        const { projectId } = parseBacklogKey(backlogs[0] ?? A);
+        for (const backlog of backlogs) {
           const rooms = inFlight.roomsOfProject(projectId);
           if (rooms.all === 0 || (rooms.unproven === 0 && !answers)) return;
-          if (inFlight.roomOfNew(line) === 0) continue;
-          inFlight.enter(line, 0);
-          running.push(line);
+          if (inFlight.roomOfNew(backlog) === 0) continue;
+          inFlight.enter(backlog, 0);
+          running.push(backlog);
         }
       };
       startAll(all[0] ?? []);
       for (let ended = 0; ended < slots; ended += 1) {
-        const line = running.shift();
-        if (line) inFlight.leave(line, 0);
-        for (const lines of all) startAll(lines);
+        const backlog = running.shift();
+        if (backlog) inFlight.leave(backlog, 0);
+        for (const backlogs of all) startAll(backlogs);
       }
       const free = slots - running.length;
       expect(free).toBeLessThanOrEqual(Math.ceil(slots / (7 * projects + 1)));
@@ -746,10 +756,10 @@ test('when all have ended, everything is free again', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
-      for (const { line, bytes, sent, isOver } of play(inFlight, todo, () => {})) {
+      for (const { backlog, bytes, sent, isOver } of play(inFlight, todo, () => {})) {
         if (sent && !isOver) inFlight.noteOver(sent);
-        inFlight.noteAnswer(line, 0);
-        inFlight.leave(line, bytes);
+        inFlight.noteAnswer(backlog, 0);
+        inFlight.leave(backlog, bytes);
       }
       expect([inFlight.count, inFlight.freeSlots, inFlight.freeBytes]).toEqual([
         0,
@@ -760,7 +770,7 @@ test('when all have ended, everything is free again', () => {
         expect(inFlight.roomsOfProject(projectId)).toEqual(new InFlight(given).roomsOfProject(projectId));
         expect(inFlight.countOfProject(projectId)).toBe(0);
       }
-      expect(fill(new InFlight(given), [A])).toBe(fill(inFlight, [lineOf(1, 'newcomer')]));
+      expect(fill(new InFlight(given), [A])).toBe(fill(inFlight, [backlogKey(1, 'newcomer')]));
     }),
   );
 });
@@ -779,7 +789,7 @@ test('bytes set aside are nobody else’s until they are put back, and never mor
 describe('messages that wait for an origin', () => {
   const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
-  /** Starts what may start of what waits; returns how many attempts the line has then. */
+  /** Starts what may start of what waits; returns how many attempts the backlog has then. */
   function start(inFlight: InFlight, nowMs = 0): number {
     while (inFlight.roomOf(A) > 0) send(inFlight, A, nowMs);
     return inFlight.countOf(A);
@@ -834,14 +844,14 @@ describe('messages that wait for an origin', () => {
   });
 
   test('are a few to an origin that a claim does not name', () => {
-    expect(new InFlight(limits).offer(64)).toMatchObject({ roomByOrigin: {}, defaultRoom: 4 });
+    expect(new InFlight(limits).offer(64)).toMatchObject({ capacityByOrigin: {}, defaultCapacity: 4 });
   });
 
-  test('are all that it may have to an idle origin whose line a claim serves, however many others have answered', () => {
+  test('are all that it may have to an idle origin whose backlog a claim serves, however many others have answered', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 40; nth += 1) inFlight.noteAnswer(lineOf(2, `https://${nth}.example`), 0);
+    for (let nth = 0; nth < 40; nth += 1) inFlight.noteAnswer(backlogKey(2, `https://${nth}.example`), 0);
     for (let answers = 0; answers < 3; answers += 1) inFlight.noteAnswer(A, 0);
-    const { roomByOrigin } = inFlight.offer(64, [A]);
-    expect({ ...roomByOrigin }).toEqual({ [readLine(A).origin]: 7 });
+    const { capacityByOrigin } = inFlight.offer(64, [A]);
+    expect({ ...capacityByOrigin }).toEqual({ [parseBacklogKey(A).origin]: 7 });
   });
 });

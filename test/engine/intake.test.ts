@@ -22,7 +22,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
     giveBack: (claimToken) => trace.push(`give back ${claimToken}`),
     start: ({ claimToken, isAlone = false }) => trace.push(`start ${claimToken}${isAlone ? ' alone' : ''}`),
     noteDue: () => trace.push('due'),
-    noteWaitingLine: () => trace.push('wait'),
+    noteWaitingBacklog: () => trace.push('wait'),
   };
   const numbers = new Numbers({ messages: { reserveNumbers } });
   const services = { numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };

@@ -1,13 +1,13 @@
 /** Where a new message stands, and what its being saved sets going. */
 import { describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { type DeliverySlots, dispatchSaved, place } from '../../src/engine/messages/intake.ts';
 import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
 import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
-const LINE = lineOf(1, 'https://a.example');
+const LINE = backlogKey(1, 'https://a.example');
 
 /** Says what was asked of it, and answers what it is to. */
 function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
@@ -28,7 +28,7 @@ function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
       started.push(claimed);
     },
     noteDue: note('noteDue'),
-    noteWaitingLine: note('noteWaitingLine'),
+    noteWaitingBacklog: note('noteWaitingBacklog'),
   };
   return { given, asked, started };
 }
@@ -114,7 +114,7 @@ describe('what was saved', () => {
 
   it.each([
     [{ state: 'due' }, [['noteDue', NOW_MS + 5]]],
-    [{ state: 'origin' }, [['noteWaitingLine', LINE]]],
+    [{ state: 'origin' }, [['noteWaitingBacklog', LINE]]],
     [{ state: 'flow' }, []],
     [undefined, []],
   ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {

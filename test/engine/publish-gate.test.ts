@@ -1,6 +1,6 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Backlog, CLAIM_MANY } from '../../src/engine/admission/backlog.ts';
+import { CLAIM_MANY, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
 import { PublishGate } from '../../src/engine/admission/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
@@ -14,7 +14,7 @@ const TARGET_MS = 500;
 let clock: SimulatedClock;
 let logged: string[];
 let gate: PublishGate;
-let backlog: Backlog;
+let backlog: LaggingProjects;
 /** Of those that are being saved, in the order in which they began. */
 let saving: { name: string; end: (error?: Error) => void }[];
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   const note = (event: string, fields = {}): void => {
     logged.push(`${event} ${JSON.stringify(fields)}`);
   };
-  backlog = new Backlog();
+  backlog = new LaggingProjects();
   const log = { debug: note, info: note, warn: note, error: note };
   gate = new PublishGate(clock, log, TARGET_MS, backlog);
 });

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
-import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { type DeliverySlots, Intake } from '../../src/engine/messages/intake.ts';
@@ -204,7 +204,7 @@ class Bench {
   /** DeliverySlots that are used. */
   started = 0;
   /** Lines in which something waits, as the dispatcher is told. */
-  readonly lines = new Set<OriginLine>();
+  readonly lines = new Set<BacklogKey>();
 
   constructor() {
     let next = 1_000;
@@ -228,7 +228,7 @@ class Bench {
         this.started += 1;
       },
       noteDue: () => {},
-      noteWaitingLine: (line) => this.lines.add(line),
+      noteWaitingBacklog: (line) => this.lines.add(line),
     };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
@@ -237,7 +237,7 @@ class Bench {
     const reports = { woken: () => {} };
     const context = {
       ...{ store, clock, log: SILENT, numbers, randomness, reports, settings: {} },
-      dispatcher: { intake, noteWaitingLine: (line: OriginLine) => this.lines.add(line) },
+      dispatcher: { intake, noteWaitingBacklog: (backlog: BacklogKey) => this.lines.add(backlog) },
       active: new ActiveRuns(store),
     } as unknown as EngineContext;
     this.loop = context.waiters = waiterLoop(context);

@@ -37,8 +37,8 @@ it('a filter of every list of messages is a row, a member and a condition, each 
 
 it('a counter of events is named in the table alone, and its count where events add to it', () => {
   const [table = '', counts = ''] = stepsOf('A new metric');
-  expect(SOURCES.filter((file) => read(file).includes('waypost_dead_letters_total'))).toEqual([table]);
-  const naming = SOURCES.filter((file) => read(file).includes("'deadLetters'"));
+  expect(SOURCES.filter((file) => read(file).includes('waypost_runs_started_total'))).toEqual([table]);
+  const naming = SOURCES.filter((file) => read(file).includes("'runsStarted'"));
   expect(naming.toSorted()).toEqual([counts, table].toSorted());
 });
 

@@ -4,7 +4,7 @@ import { PausedMoves } from '../../src/cells/serve/paused-moves.ts';
 import type { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { SqliteDriver as Sqlite } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { setPresence } from '../../src/store/operations/locking/presence.ts';
+import { setPlacement } from '../../src/store/operations/locking/placement.ts';
 import { type Cells, FIRST, SECOND, twoCells, whereabouts } from '../store/move/project/cells-world.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
@@ -42,7 +42,7 @@ beforeEach(async () => {
   const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', begunAtMs: clock.wallMs() };
   await cells.first.store.moves.beginMove(move);
   await cells.first.store.moves.setMovePhase({ projectId: PROJECT, mover: 'command', phase: 'paused' });
-  await drivers[0]?.transaction((tx) => setPresence(tx, PROJECT, 'leaving'));
+  await drivers[0]?.transaction((tx) => setPlacement(tx, PROJECT, 'leaving'));
 });
 afterEach(async () => {
   for (const driver of drivers) await driver.close();

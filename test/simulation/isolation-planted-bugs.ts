@@ -1,7 +1,7 @@
 /** Bugs by which one project takes what is another's: what becomes of promise P9 without each rule that protects it. */
 
 import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
-import { type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
+import { type BacklogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
@@ -12,11 +12,13 @@ import type { Sabotage } from './world.ts';
 export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partial<EngineSettings> }> = {
   'attempts that hang have no more places than slots': () => ({ settings: { silentMax: ISOLATED.inFlightMax / 2 } }),
   'a claim ignores how many attempts may hang': () =>
-    claimingWith(({ unproven: _, roomByLine: __, ...request }) => request),
+    claimingWith(({ unproven: _, capacityByBacklog: __, ...request }) => request),
   'a claim takes every endpoint for one that answers': () =>
     claimingWith((request) => ({
       ...request,
-      ...(request.unproven && { unproven: { ...request.unproven, slots: 1e9, defaultRoom: 1e9, roomByProject: {} } }),
+      ...(request.unproven && {
+        unproven: { ...request.unproven, slots: 1e9, defaultCapacity: 1e9, capacityByProject: {} },
+      }),
     })),
   'the lines of all projects but one are taken for empty': () => altered(servingOne),
 };
@@ -24,9 +26,9 @@ export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partia
 /** The same after an outage. */
 export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
   'a project that has just begun to wait has its turn like the others': () =>
-    claimingWith(({ freshLines = 0, linesToServe, ...request }) => ({
+    claimingWith(({ freshBacklogs = 0, backlogsToServe, ...request }) => ({
       ...request,
-      linesToServe: [...linesToServe.slice(freshLines), ...linesToServe.slice(0, freshLines)],
+      backlogsToServe: [...backlogsToServe.slice(freshBacklogs), ...backlogsToServe.slice(0, freshBacklogs)],
     })),
 };
 
@@ -41,15 +43,15 @@ function servingOne(store: Store): Partial<StoreMethods> {
   return {
     claim: async ({ request, nowMs }) => {
       const [own, others] = [
-        request.linesToServe.filter(isOfFirst),
-        request.linesToServe.filter((line) => !isOfFirst(line)),
+        request.backlogsToServe.filter(isOfFirst),
+        request.backlogsToServe.filter((line) => !isOfFirst(line)),
       ];
-      const answer = await store.messages.claim({ request: { ...request, linesToServe: own }, nowMs });
+      const answer = await store.messages.claim({ request: { ...request, backlogsToServe: own }, nowMs });
       return { ...answer, emptied: [...answer.emptied, ...others] };
     },
   };
 }
 
-function isOfFirst(line: OriginLine): boolean {
-  return readLine(line).projectId === 1;
+function isOfFirst(backlog: BacklogKey): boolean {
+  return parseBacklogKey(backlog).projectId === 1;
 }

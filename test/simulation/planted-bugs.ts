@@ -258,10 +258,10 @@ function reservingApart(): Sabotage {
 /** A message that finds its origin full is put where nobody looks for it. */
 function forgettingLines(store: Store): Partial<StoreMethods> {
   return {
-    waitingLines: async () => [],
+    waitingBacklogs: async () => [],
     claim: async ({ request, nowMs }) => {
-      const answer = await store.messages.claim({ request: { ...request, linesToServe: [] }, nowMs });
-      return { ...answer, waitingLines: [], emptied: request.linesToServe };
+      const answer = await store.messages.claim({ request: { ...request, backlogsToServe: [] }, nowMs });
+      return { ...answer, waitingBacklogs: [], emptied: request.backlogsToServe };
     },
   };
 }
@@ -298,7 +298,7 @@ function withoutRecovery(): Partial<StoreMethods> {
 function ignoringRoom(store: Store): Partial<StoreMethods> {
   return {
     claim: ({ request, nowMs }) =>
-      store.messages.claim({ request: { ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs }),
+      store.messages.claim({ request: { ...request, capacityByOrigin: {}, defaultCapacity: request.limit }, nowMs }),
   };
 }
 

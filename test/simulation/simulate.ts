@@ -88,7 +88,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
   const inFlightMax = random.int(16, 24);
   return {
     inFlightMax,
-    linesMax: linesMaxBeside(inFlightMax),
+    backlogsMax: linesMaxBeside(inFlightMax),
     silentMax: silentMaxBeside(inFlightMax),
     inFlightPerOriginMax: random.int(1, 5),
     inFlightBytesMax: random.chance(0.7) ? random.int(16, 32) * BODY_BYTES_MAX : random.int(1, 4) * BODY_BYTES_MAX,

@@ -1,7 +1,7 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
 import { emptyMinute } from '../../src/engine/minutes/counts.ts';
-import { BatchLine } from '../../src/store/batches/batch-line.ts';
+import { BatchQueue } from '../../src/store/batches/batch-queue.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/operations/messages/columns.ts';
 import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
@@ -36,10 +36,10 @@ function release(rows = 1): WriteCommand {
 }
 
 class Line {
-  readonly #line: BatchLine<Named>;
+  readonly #line: BatchQueue<Named>;
 
   constructor(costMax: number) {
-    this.#line = new BatchLine(costMax);
+    this.#line = new BatchQueue(costMax);
   }
 
   add(name: string, command: WriteCommand, times = 1): void {

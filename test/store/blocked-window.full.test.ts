@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -163,7 +163,7 @@ async function acceptHealthy(world: World): Promise<void> {
 }
 
 async function claimHealthy(world: World): Promise<void> {
-  const { claimed } = await world.claim({ limit: 2 * HEALTHY, defaultRoom: 2 * HEALTHY });
+  const { claimed } = await world.claim({ limit: 2 * HEALTHY, defaultCapacity: 2 * HEALTHY });
   expect(claimed).toHaveLength(HEALTHY);
 }
 
@@ -199,8 +199,8 @@ async function costOfLine(count: number): Promise<Cost> {
   sqlite.pragma(`cache_size = ${CACHED_PAGES}`);
   const [rowsBefore, bytesBefore] = [driver.rows, bytesRead()];
   const { claimed } = await world.claim({
-    ...{ limit: 2 * HEALTHY, defaultRoom: 2 * HEALTHY },
-    linesToServe: [lineOf(OTHER_PROJECT, BUSY)],
+    ...{ limit: 2 * HEALTHY, defaultCapacity: 2 * HEALTHY },
+    backlogsToServe: [backlogKey(OTHER_PROJECT, BUSY)],
   });
   expect(claimed).toHaveLength(HEALTHY);
   const cost = { rows: driver.rows - rowsBefore, pages: Math.ceil((bytesRead() - bytesBefore) / PAGE_BYTES) };

@@ -1,7 +1,7 @@
 /** A look at a store on PostgreSQL that is not open: what does whoever serves it have to do? */
 import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
-import type { CellLook } from '../../src/engine/stores.ts';
+import type { CellPoll } from '../../src/engine/stores.ts';
 import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
 import type { PostgresContext } from '../../src/store/drivers/postgres/context.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -12,7 +12,7 @@ import { freshDatabase } from '../support/postgres/shared.ts';
 import { World } from './conformance/world.ts';
 
 const HOUR_MS = 3_600_000;
-const NOTHING: CellLook = { dueInMs: Infinity, eventInMs: Infinity, isNeglected: false };
+const NOTHING: CellPoll = { dueInMs: Infinity, eventInMs: Infinity, isNeglected: false };
 
 let world: World;
 let watch: CellWatch;

@@ -9,11 +9,11 @@ const REQUEST: ClaimRequest = {
   firstToken: 1,
   limit: 10,
   bytesMax: 1_000,
-  roomByOrigin: {},
-  defaultRoom: 4,
+  capacityByOrigin: {},
+  defaultCapacity: 4,
   due: true,
   lanesFirst: false,
-  linesToServe: [],
+  backlogsToServe: [],
 };
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

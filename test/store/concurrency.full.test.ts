@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Claimed, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
@@ -170,7 +170,7 @@ describe('several workers at once', () => {
         const random = new SeededRandom(seed);
         let rounds = 0;
         let idle = 0;
-        const waitingLines = new Set<OriginLine>();
+        const waitingBacklogs = new Set<BacklogKey>();
         while (idle < 30) {
           rounds += 1;
           const isAccepting = rounds < ROUNDS;
@@ -188,13 +188,18 @@ describe('several workers at once', () => {
               doings.push(store.queues.setQueuePaused({ projectId: PROJECT, name, isPaused: false, nowMs: T0 }));
           if (random.chance(0.1)) doings.push(dropExpired(store));
           const lanesFirst = random.chance(0.5);
-          const answer = await world.claim({ limit: 8, linesToServe: [...waitingLines], lanesFirst, defaultRoom: 3 });
-          for (const line of answer.waitingLines) waitingLines.add(line);
-          for (const line of answer.emptied) waitingLines.delete(line);
+          const answer = await world.claim({
+            limit: 8,
+            backlogsToServe: [...waitingBacklogs],
+            lanesFirst,
+            defaultCapacity: 3,
+          });
+          for (const line of answer.waitingBacklogs) waitingBacklogs.add(line);
+          for (const line of answer.emptied) waitingBacklogs.delete(line);
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const line of await world.lines()) waitingLines.add(line);
+          for (const line of await world.lines()) waitingBacklogs.add(line);
         }
       };
 

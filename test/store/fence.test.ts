@@ -1,7 +1,7 @@
 /** A store that is one of several cells saves nothing of a project that is not here, and works on for all others. */
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { ProjectId } from '../../src/engine/model.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { ProjectAway } from '../../src/engine/store-errors.ts';
@@ -11,8 +11,8 @@ import type { Driver, Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import type { Presence } from '../../src/store/operations/locking/presence.ts';
-import { awaitBatches, setPresence } from '../../src/store/operations/locking/presence.ts';
+import type { Placement } from '../../src/store/operations/locking/placement.ts';
+import { awaitBatches, setPlacement } from '../../src/store/operations/locking/placement.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -56,8 +56,8 @@ async function cellOver(driver: Driver, { limits = NO_LIMITS, isGuarded = true }
   return { driver, store, world: await World.open(async () => store) };
 }
 
-function become({ driver }: Pick<Cell, 'driver'>, presence: Presence, projectId: ProjectId = PROJECT): Promise<void> {
-  return driver.transaction((tx) => setPresence(tx, projectId, presence));
+function become({ driver }: Pick<Cell, 'driver'>, placement: Placement, projectId: ProjectId = PROJECT): Promise<void> {
+  return driver.transaction((tx) => setPlacement(tx, projectId, placement));
 }
 
 const away = (isGone: boolean) =>
@@ -121,16 +121,16 @@ describe.each([
     await world.accept();
     await world.accept(IN_LANE);
     const inLine = await world.accept({ url: 'https://busy.example/' });
-    await world.claim({ roomByOrigin: { 'https://busy.example': 0, 'https://example.com': 0 } });
+    await world.claim({ capacityByOrigin: { 'https://busy.example': 0, 'https://example.com': 0 } });
     const other = await world.accept(OF_OTHER);
     await become(cell, 'leaving');
-    const lines = ['https://example.com', inLine.origin].map((origin) => lineOf(PROJECT, origin));
-    const first = await world.claim({ linesToServe: lines });
+    const lines = ['https://example.com', inLine.origin].map((origin) => backlogKey(PROJECT, origin));
+    const first = await world.claim({ backlogsToServe: lines });
     expect(first.claimed.map(({ message }) => message.key)).toEqual([other.key]);
     expect(first.emptied).toEqual(lines);
     expect(first.nextDueAtMs).toBeUndefined();
     expect((await world.claim({ turns: { after: 0 } })).claimed).toEqual([]);
-    expect(await store.messages.waitingLines({ after: undefined, limit: 1 })).toEqual([]);
+    expect(await store.messages.waitingBacklogs({ after: undefined, limit: 1 })).toEqual([]);
     const beat = await store.workers.heartbeat({
       worker: 'w1',
       timeoutMs: 1_000,
@@ -139,7 +139,7 @@ describe.each([
     });
     expect(beat.nextDueAtMs).toBeUndefined();
     await become(cell, 'here');
-    expect((await world.claim({ linesToServe: lines })).claimed).toHaveLength(3);
+    expect((await world.claim({ backlogsToServe: lines })).claimed).toHaveLength(3);
   });
 
   it('claims nothing of a project that left after the claim had looked', async () => {
@@ -148,7 +148,7 @@ describe.each([
     const cell = await cellOver(late);
     await cell.world.accept();
     const other = await cell.world.accept(OF_OTHER);
-    late.leaveAfterLook = async (tx) => setPresence(tx, PROJECT, 'leaving');
+    late.leaveAfterLook = async (tx) => setPlacement(tx, PROJECT, 'leaving');
     const { claimed } = await cell.world.claim();
     expect(claimed.map(({ message }) => message.key)).toEqual([other.key]);
   });

@@ -32,7 +32,7 @@ beforeEach(() => {
   elapsedMs = 0;
   const flush: Flush = (commands, suspects) =>
     new Promise<BatchOutcome>((resolve) => {
-      const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
+      const none = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
       flushes.push({
         commands,
         suspected: [7, 8].map((id) => suspects.has(id)),
@@ -265,7 +265,7 @@ describe('the callers of a large batch', () => {
       results: commands.map(() => saved),
       dueAtMs: null,
       othersDueAtMs: null,
-      waitingLines: [],
+      waitingBacklogs: [],
       cancelledClaims: [],
     });
     const endOfTurn = () => new Promise<void>((resolve) => turns.push(resolve));

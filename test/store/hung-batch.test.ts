@@ -5,7 +5,7 @@ import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import { StoreEvents } from '../../src/store/connection.ts';
 
-const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
+const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
 const SAVED: WriteResult = { kind: 'answer', answer: undefined };
 

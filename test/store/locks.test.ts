@@ -3,7 +3,7 @@
  * locked is recorded. That PostgreSQL needs these locks is shown in `postgres-locks.test.ts`.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Message, ProjectId } from '../../src/engine/model.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
@@ -249,7 +249,7 @@ describe('a claim', () => {
   it('locks nothing for messages that share nothing', async () => {
     await world.accept();
     await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
-    expect(await claim({ linesToServe: [lineOf(PROJECT, 'https://example.com')] })).toEqual([]);
+    expect(await claim({ backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] })).toEqual([]);
   });
 
   it('locks the projects whose keys have something next, once it is due, unless it takes nothing that is due', async () => {
@@ -262,18 +262,20 @@ describe('a claim', () => {
   it('locks the projects of lines if a message of a key waits in one of the project', async () => {
     await world.accept();
     await world.accept(OF_KEY);
-    await world.claim({ defaultRoom: 0 });
-    const linesToServe = [lineOf(PROJECT, 'https://example.com')];
-    expect(await claim({ due: false, linesToServe: [lineOf(OTHER_PROJECT, 'https://example.com')] })).toEqual([]);
-    expect(await claim({ due: false, linesToServe })).toEqual([PROJECT]);
+    await world.claim({ defaultCapacity: 0 });
+    const backlogsToServe = [backlogKey(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, backlogsToServe: [backlogKey(OTHER_PROJECT, 'https://example.com')] })).toEqual(
+      [],
+    );
+    expect(await claim({ due: false, backlogsToServe })).toEqual([PROJECT]);
   });
 
   it('locks the projects of all that it may take where attempts are limited', async () => {
     await reopen({ parallelismMax: 1 });
     await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
     await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
-    const linesToServe = [lineOf(PROJECT, 'https://example.com')];
-    expect(await claim({ due: false, linesToServe })).toEqual([PROJECT]);
+    const backlogsToServe = [backlogKey(PROJECT, 'https://example.com')];
+    expect(await claim({ due: false, backlogsToServe })).toEqual([PROJECT]);
     expect(await claim()).toEqual([]);
     expect(await claim({}, T0 + 1)).toEqual([OTHER_PROJECT]);
   });
@@ -294,13 +296,16 @@ describe('a claim beside others', () => {
   it('leaves what belongs to projects that it has not locked where it is, and takes what shares nothing', async () => {
     const listed = await world.accept(OF_KEY);
     const inLine = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
-    await world.claim({ defaultRoom: 0 });
+    await world.claim({ defaultCapacity: 0 });
     const plain = await world.accept();
-    const linesToServe = [lineOf(PROJECT, 'https://example.com'), lineOf(OTHER_PROJECT, 'https://example.com')];
+    const backlogsToServe = [
+      backlogKey(PROJECT, 'https://example.com'),
+      backlogKey(OTHER_PROJECT, 'https://example.com'),
+    ];
     driver.comesLater = true;
-    expect(await keysOf({ linesToServe })).toEqual([plain.key]);
+    expect(await keysOf({ backlogsToServe })).toEqual([plain.key]);
     driver.comesLater = false;
-    expect(await keysOf({ linesToServe })).toEqual([listed.key, inLine.key]);
+    expect(await keysOf({ backlogsToServe })).toEqual([listed.key, inLine.key]);
   });
 
   it('takes nothing of a project whose attempts are limited and that it has not locked', async () => {
@@ -451,7 +456,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
   it('claims without those that somebody else has', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
-    const args = { request: { due: true, linesToServe: [], limit: 10 }, nowMs: T0 };
+    const args = { request: { due: true, backlogsToServe: [], limit: 10 }, nowMs: T0 };
     const claim = { method: 'claim', args } as unknown as WriteCommand;
     expect(await take([claim], { parallelismMax: 1 })).toEqual({ locked: [PROJECT], lacking: ['none'] });
   });

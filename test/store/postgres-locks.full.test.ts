@@ -6,7 +6,7 @@
 
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../src/engine/schedules/schedules.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
@@ -156,7 +156,7 @@ const RACES: Record<string, AnyRace> = {
     limits: { parallelismMax: 1 },
     prepare: (world) => accept(world, world.message({ state: { kind: 'origin', dueAtMs: T0 } })),
     first: async (world) =>
-      (await world.claim({ due: false, linesToServe: [lineOf(PROJECT, 'https://example.com')] })).claimed.length,
+      (await world.claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] })).claimed.length,
     second: acceptClaimed({}),
     holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
   }),

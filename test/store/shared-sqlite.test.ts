@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome } from '../../src/store/batches/batch.ts';
 import { Batcher, Client } from '../../src/store/drivers/sqlite/batcher.ts';
@@ -69,19 +69,19 @@ describe('a database with two more threads', () => {
 
   it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
     const heard: string[] = [];
-    other.store.events.onWaitingLine = (line) => heard.push(line);
+    other.store.events.onWaitingBacklog = (line) => heard.push(line);
     const origin = 'https://busy.example';
-    const line = lineOf(PROJECT, origin);
+    const line = backlogKey(PROJECT, origin);
     const inLine = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
     await other.claim();
     await one.accept(inLine);
     await one.accept(inLine);
     await other.store.ping();
     expect(heard).toEqual([line]);
-    const { claimed, emptied } = await other.claim({ linesToServe: [line] });
+    const { claimed, emptied } = await other.claim({ backlogsToServe: [line] });
     expect([claimed.length, emptied]).toEqual([2, [line]]);
     await one.accept({ url: inLine.url });
-    await one.claim({ roomByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
+    await one.claim({ capacityByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
     await other.store.ping();
     expect(heard).toEqual([line, line]);
   });
@@ -130,7 +130,7 @@ describe('the batcher of a database thread', () => {
     runs.length = 0;
     replies.length = 0;
     arriving = [];
-    left = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
+    left = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
     const runAll = async (commands: readonly WriteCommand[]): Promise<BatchOutcome> => {
       runs.push(commands.length);
       return { results: commands.map((_, index) => ({ kind: 'rejected', reason: String(index) })), ...left };
@@ -147,14 +147,14 @@ describe('the batcher of a database thread', () => {
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Client {
     const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    const answer = { claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
+    const answer = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
     client.noteClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'answer', answer }]);
     batcher.join(client);
     return client;
   }
 
   function described(reply: Reply): string {
-    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.waitingLines]}`;
+    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.waitingBacklogs]}`;
     if (reply.kind !== 'outcome') return reply.kind;
     const { results, dueAtMs } = reply.outcome;
     const reasons = results.map((result) => (result.kind === 'rejected' ? result.reason : result.kind));
@@ -189,7 +189,7 @@ describe('the batcher of a database thread', () => {
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
-    left = { ...left, dueAtMs: 30, othersDueAtMs: 20, waitingLines: ['1 https://x.example'] };
+    left = { ...left, dueAtMs: 30, othersDueAtMs: 20, waitingBacklogs: ['1 https://x.example'] };
     await batcher.take({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
@@ -198,7 +198,7 @@ describe('the batcher of a database thread', () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     const line = '1 https://x.example';
     const tellAgain = async () => {
-      left = { ...left, waitingLines: [line] };
+      left = { ...left, waitingBacklogs: [line] };
       await batcher.take({ client: a, id: 1, commands: small(1) });
       return replies.splice(0).filter((reply) => reply.startsWith('b'));
     };

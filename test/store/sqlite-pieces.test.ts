@@ -1,10 +1,10 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
-import { costOf, costOfMessages } from '../../src/store/batches/batch-line.ts';
+import { costOf, costOfMessages } from '../../src/store/batches/batch-queue.ts';
+import { joinChunks, type MessageChunk, PIECE_COST_MAX } from '../../src/store/drivers/sqlite/batch-chunks.ts';
 import { DatabaseClient } from '../../src/store/drivers/sqlite/client.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { joinPieces, PIECE_COST_MAX, type Piece } from '../../src/store/drivers/sqlite/pieces.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
 import { endOfTurn } from '../../src/system/system.ts';
@@ -52,7 +52,7 @@ describe('a batch on its way to the thread', () => {
       turns.shift()?.();
       await Promise.resolve();
     }
-    const pieces = sent.filter((request): request is Piece => request.kind === 'piece');
+    const pieces = sent.filter((request): request is MessageChunk => request.kind === 'piece');
     const batch = sent.at(-1);
     if (batch?.kind !== 'batch') throw new Error('the last to go is the batch');
     for (const { messages } of pieces) {
@@ -62,11 +62,11 @@ describe('a batch on its way to the thread', () => {
       commands.length * PIECE_COST_MAX,
     );
     expect(pieces.length).toBeGreaterThan(1);
-    expect(shapeOf(joinPieces(batch.commands, pieces))).toEqual(shapeOf(commands));
+    expect(shapeOf(joinChunks(batch.commands, pieces))).toEqual(shapeOf(commands));
     requests.receive({
       kind: 'outcome',
       id: batch.id,
-      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] },
+      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] },
     });
     await done;
   });

@@ -1,6 +1,6 @@
 /** Calls everything that a store can do with messages and runs at least once, so that what it sends to its database can be looked at. */
 
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Standing, UnfinishedFilter } from '../../src/engine/lists/unfinished.ts';
 import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import type { MessageId } from '../../src/engine/model.ts';
@@ -17,10 +17,10 @@ export async function useEverything(world: World): Promise<void> {
   const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
   await store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
   const waiting = await world.accept();
-  await world.claim({ linesToServe: [lineOf(PROJECT, waiting.origin)] });
+  await world.claim({ backlogsToServe: [backlogKey(PROJECT, waiting.origin)] });
   await world.accept();
-  await world.claim({ turns: { after: PROJECT }, hasLines: true });
-  await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
+  await world.claim({ turns: { after: PROJECT }, hasBacklogs: true });
+  await world.claim({ capacityByOrigin: {}, defaultCapacity: 0 });
   await store.messages.releaseAll({ nowMs: T0 });
   await store.messages.sendHeldOn({ nowMs: T0 });
   await store.messages.lastClaim();

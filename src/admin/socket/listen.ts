@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import type { EventLog } from '../../engine/ports.ts';
 import { type Administration, Refused } from './commands.ts';
 import { unusablePath } from './socket-path.ts';
-import { type AnswerLine, LINE_BYTES_MAX, readCommand, runCommand } from './wire.ts';
+import { LINE_BYTES_MAX, readCommand, runCommand, type SocketResponse } from './wire.ts';
 
 export interface OperatorSocket {
   close(): Promise<void>;
@@ -107,7 +107,7 @@ class OperatorListener {
   }
 
   /** Never rejects. */
-  async #answer(line: string): Promise<AnswerLine> {
+  async #answer(line: string): Promise<SocketResponse> {
     try {
       const command = readCommand(line);
       const answer = await runCommand(this.#administration, command);

@@ -31,7 +31,7 @@ const Answer = Type.Union([
   Type.Object({ failed: Type.String() }),
 ]);
 
-export type AnswerLine = Static<typeof Answer>;
+export type SocketResponse = Static<typeof Answer>;
 
 export interface CommandLine {
   command: CommandName;
@@ -57,7 +57,7 @@ export function runCommand(administration: Administration, { command, request }:
 }
 
 /** `undefined`: not an answer of a Waypost. */
-export function readAnswer(line: string): AnswerLine | undefined {
+export function readAnswer(line: string): SocketResponse | undefined {
   const given = parse(line);
   return Value.Check(Answer, given) ? given : undefined;
 }

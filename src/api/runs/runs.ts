@@ -2,8 +2,8 @@
 import { ApiError } from '../../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from '../answer.ts';
-import { AnswerTurns } from '../edge/answer-turns.ts';
 import { authorizeFully, unauthenticated } from '../edge/authentication.ts';
+import { ResponseQueue } from '../edge/response-queue.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
 import { RUN_END_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
@@ -21,7 +21,7 @@ const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
 
 export function runRoutes({ engine, limits, clock }: Services): Route[] {
-  const turns = new AnswerTurns(JOURNALS_BYTES_MAX, clock);
+  const turns = new ResponseQueue(JOURNALS_BYTES_MAX, clock);
 
   /**
    * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at

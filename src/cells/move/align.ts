@@ -5,27 +5,27 @@
  * differs, and once more when nothing changes any more.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
+import { PIECE_LIMITS, type PieceLimits, type RowKey } from '../../store/move/chunks.ts';
 import type { CopiedTable } from '../../store/move/copy.ts';
-import { PIECE_LIMITS, type PieceLimits, type RowKey } from '../../store/move/pieces.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { RowSum } from '../../store/move/row-sum.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import { ownersOf, removePart, removeStretch } from './remove.ts';
 import {
+  type DependentRows,
   type Digest,
   digestOf,
   digestsOf,
   keysOf,
-  type Part,
   type Row,
-  type Sheet,
-  type Stretch,
+  type RowGroup,
+  type RowRange,
   type TimeRange,
   tableOf,
   timesOf,
   valuesOf,
   within,
-} from './sheets.ts';
+} from './row-groups.ts';
 
 interface Ends {
   source: Pick<Driver, 'read'>;
@@ -59,7 +59,7 @@ export class Aligner {
   }
 
   /** Of a sheet with a digest: answers how many rows were written. `sinceMs`: what is earlier is not looked at. */
-  async alignHistory(sheet: Sheet, sinceMs = 0): Promise<number> {
+  async alignHistory(sheet: RowGroup, sinceMs = 0): Promise<number> {
     const times = await this.#timesOf(sheet);
     if (times === undefined) return 0;
     const range = { ...times, fromMs: Math.max(times.fromMs, sinceMs) };
@@ -69,20 +69,20 @@ export class Aligner {
   }
 
   /** Whether both sides have the same rows, by their digests. */
-  async compareHistory(sheet: Sheet): Promise<CopiedTable & { isEqual: boolean }> {
+  async compareHistory(sheet: RowGroup): Promise<CopiedTable & { isEqual: boolean }> {
     const [ours, theirs] = await this.#both((queries) => digestOf(queries, sheet, this.#projectId, undefined));
     return { table: sheet.table.name, rows: ours.rows, checksum: String(ours.sum), isEqual: isSame(ours, theirs) };
   }
 
   /** Of a sheet without a digest: reads all rows on both sides. */
-  async alignPresent(sheet: Sheet): Promise<CopiedTable> {
+  async alignPresent(sheet: RowGroup): Promise<CopiedTable> {
     const sum = new RowSum();
     await this.#copy(sheet, undefined, { sum });
     return { table: sheet.table.name, rows: sum.rows, checksum: sum.checksum };
   }
 
   /** From the first to the last time that either side has. */
-  async #timesOf(sheet: Sheet): Promise<TimeRange | undefined> {
+  async #timesOf(sheet: RowGroup): Promise<TimeRange | undefined> {
     const found = await this.#both((queries) => timesOf(queries, sheet, this.#projectId));
     const ranges = found.filter((range) => range !== undefined);
     if (ranges.length === 0) return undefined;
@@ -93,7 +93,7 @@ export class Aligner {
   }
 
   /** Of a range whose digests are known. */
-  async #alignPart(sheet: Sheet, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
+  async #alignPart(sheet: RowGroup, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
     if (isSame(ours, theirs)) return 0;
     const spanMs = range.toMs - range.fromMs;
     const isSmall = ours.rows === 0 || ours.rows + theirs.rows <= FEW_ROWS || spanMs === 1;
@@ -113,7 +113,7 @@ export class Aligner {
 
   /** Goes through the rows of both sides; answers how many were written. `isEmpty`: the target has none. */
   async #copy(
-    sheet: Sheet,
+    sheet: RowGroup,
     range: TimeRange | undefined,
     { isEmpty = false, sum }: { isEmpty?: boolean; sum?: RowSum },
   ): Promise<number> {
@@ -133,7 +133,7 @@ export class Aligner {
   }
 
   /** The next rows of the source: as many as may be held in memory together with what belongs to them, and at least one. */
-  #readPiece(sheet: Sheet, stretch: Stretch): Promise<{ rows: Row[]; isLast: boolean }> {
+  #readPiece(sheet: RowGroup, stretch: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
     const { rowsMax, bytesMax } = this.#limits;
     return this.#source.read(async (queries) => {
       const weighed = await this.#weigh(queries, sheet, stretch, rowsMax);
@@ -154,8 +154,8 @@ export class Aligner {
   /** The keys of rows, with the bytes that come with each. */
   async #weigh(
     queries: Queries,
-    sheet: Sheet,
-    stretch: Stretch,
+    sheet: RowGroup,
+    stretch: RowRange,
     rowsMax: number,
   ): Promise<(Row & { weight: number })[]> {
     const { table, order, parts, content, bytes = '0' } = sheet;
@@ -186,7 +186,7 @@ export class Aligner {
     return rows;
   }
 
-  #rowsIn(queries: Queries, sheet: Sheet, stretch: Stretch): Promise<Row[]> {
+  #rowsIn(queries: Queries, sheet: RowGroup, stretch: RowRange): Promise<Row[]> {
     const { condition, params } = within(sheet, this.#projectId, stretch);
     return queries.query<Row>(
       `select ${sheet.table.columns.join(', ')} from ${sheet.table.name} where ${condition} order by ${sheet.order.join(', ')}`,
@@ -196,8 +196,8 @@ export class Aligner {
 
   /** Makes what the target has of the stretch the same as `rows`, and what belongs to them; answers how many were written. */
   async #replace(
-    sheet: Sheet,
-    stretch: Stretch,
+    sheet: RowGroup,
+    stretch: RowRange,
     rows: readonly Row[],
     { isEmpty, sum }: { isEmpty: boolean; sum: RowSum | undefined },
   ): Promise<number> {
@@ -226,7 +226,7 @@ export class Aligner {
   }
 
   /** Removes the stretch, and those of `rows` that lie elsewhere; answers the keys of the contents that were told of. */
-  async #removeFrom(tx: Transaction, sheet: Sheet, stretch: Stretch, rows: readonly Row[]): Promise<number[]> {
+  async #removeFrom(tx: Transaction, sheet: RowGroup, stretch: RowRange, rows: readonly Row[]): Promise<number[]> {
     const { condition, params } = within(sheet, this.#projectId, stretch);
     const { name, key } = sheet.table;
     const former = await tx.query<Row>(`select ${ownersOf(sheet).join(', ')} from ${name} where ${condition}`, params);
@@ -253,7 +253,7 @@ export class Aligner {
   }
 
   /** Throws `MoveRefused` when the target has something else than what was written. */
-  async #check(sheet: Sheet, stretch: Stretch, written: Written): Promise<void> {
+  async #check(sheet: RowGroup, stretch: RowRange, written: Written): Promise<void> {
     const keys = written.contents.map(([key]) => key as number);
     const [wanted, found] = await this.#target.read(async (queries) => {
       const rows = await this.#rowsIn(queries, sheet, stretch);
@@ -274,7 +274,7 @@ export class Aligner {
 const NOTHING: Digest = { rows: 0, sum: 0 };
 
 interface PartRows {
-  part: Part;
+  part: DependentRows;
   rows: Row[];
 }
 
@@ -295,7 +295,7 @@ function lengths(columns: readonly string[]): string {
 /** The parts of rows, and the keys of all contents that these and the rows tell of. */
 async function belongingsOf(
   queries: Queries,
-  sheet: Sheet,
+  sheet: RowGroup,
   rows: readonly Row[],
 ): Promise<{ parts: PartRows[]; contentKeys: number[] }> {
   const parts = await partsOf(queries, sheet, rows);
@@ -306,7 +306,7 @@ async function belongingsOf(
   return { parts, contentKeys: [...new Set(told)] };
 }
 
-async function partsOf(queries: Queries, { parts }: Sheet, rows: readonly Row[]): Promise<PartRows[]> {
+async function partsOf(queries: Queries, { parts }: RowGroup, rows: readonly Row[]): Promise<PartRows[]> {
   const found: PartRows[] = [];
   for (const part of parts) {
     const { table, column, owner } = part;
@@ -339,7 +339,7 @@ function insert(tx: Transaction, table: string, columns: readonly string[], rows
 }
 
 function sumOf(
-  sheet: Sheet,
+  sheet: RowGroup,
   rows: readonly Row[],
   parts: readonly PartRows[],
   contents: readonly SqlValue[][] = [],
@@ -350,7 +350,7 @@ function sumOf(
   return sum;
 }
 
-function addTo(sum: RowSum, { table }: Sheet, rows: readonly Row[], parts: readonly PartRows[]): void {
+function addTo(sum: RowSum, { table }: RowGroup, rows: readonly Row[], parts: readonly PartRows[]): void {
   for (const row of rows) sum.add(valuesOf(row, table.columns));
   for (const { part, rows: more } of parts) {
     for (const row of more) sum.add([part.table.name, ...valuesOf(row, part.table.columns)]);

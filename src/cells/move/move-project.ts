@@ -1,7 +1,7 @@
 /**
  * Moves a project from one cell to another while both are in use.
  *
- * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/locking/presence.ts), what has
+ * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/locking/placement.ts), what has
  * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
  * on that one serves it, and its rows in the former one are deleted.
  *
@@ -13,21 +13,21 @@ import type { ProjectMove } from '../../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
+import type { PieceLimits } from '../../store/move/chunks.ts';
 import type { CopiedTable } from '../../store/move/copy.ts';
-import type { PieceLimits } from '../../store/move/pieces.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import {
   awaitBatches,
-  PRESENCE,
-  type Presence,
-  presenceOf,
-  setPresence,
-} from '../../store/operations/locking/presence.ts';
+  PLACEMENT,
+  type Placement,
+  placementOf,
+  setPlacement,
+} from '../../store/operations/locking/placement.ts';
 import type { Store } from '../../store/store.ts';
 import { Aligner } from './align.ts';
 import { letGo, takeCell, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';
-import { HISTORY, PRESENT, timesOf } from './sheets.ts';
+import { HISTORY, PRESENT, timesOf } from './row-groups.ts';
 import { announceWorkers } from './workers.ts';
 
 export interface MoveProjectOptions {
@@ -241,15 +241,15 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
   );
   if (!project) throw new MoveRefused('the cell does not know the project');
   await target.transaction(async (tx) => {
-    const presence = await presenceOf(tx, projectId);
+    const presence = await placementOf(tx, projectId);
     if (presence === 'arriving') return;
     if (presence === undefined) {
       await tx.insertMany(
         'projects',
         ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms', 'cell', 'presence'],
-        [[projectId, project.name, '', '', project.created_at_ms, toCell, PRESENCE.arriving]],
+        [[projectId, project.name, '', '', project.created_at_ms, toCell, PLACEMENT.arriving]],
       );
-    } else if (presence === 'elsewhere') await setPresence(tx, projectId, 'arriving');
+    } else if (presence === 'elsewhere') await setPlacement(tx, projectId, 'arriving');
     else throw new MoveRefused(`the project is ${presence} in the cell to which it is moved`);
   });
   const [logs] = HISTORY;
@@ -287,6 +287,6 @@ async function hand({ source, target, projectId }: Pick<MoveEnds, 'source' | 'ta
   await become(target, projectId, 'here');
 }
 
-function become(driver: Driver, projectId: ProjectId, presence: Presence): Promise<void> {
-  return driver.transaction((tx) => setPresence(tx, projectId, presence));
+function become(driver: Driver, projectId: ProjectId, placement: Placement): Promise<void> {
+  return driver.transaction((tx) => setPlacement(tx, projectId, placement));
 }

@@ -1,7 +1,17 @@
 /** How do the rows of a project leave a database that has them no longer, a bounded piece at a time? */
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
-import { HISTORY, keysOf, type Part, PRESENT, type Row, type Sheet, type Stretch, valuesOf, within } from './sheets.ts';
+import {
+  type DependentRows,
+  HISTORY,
+  keysOf,
+  PRESENT,
+  type Row,
+  type RowGroup,
+  type RowRange,
+  valuesOf,
+  within,
+} from './row-groups.ts';
 
 const ROWS_MAX = 1_000;
 
@@ -18,9 +28,9 @@ export async function removeProject(driver: Driver, projectId: number, afterPiec
 /** Removes the rows of a stretch, with their parts. */
 export async function removeStretch(
   driver: Driver,
-  sheet: Sheet,
+  sheet: RowGroup,
   projectId: number,
-  stretch: Stretch,
+  stretch: RowRange,
   contents: Contents,
   afterPiece = () => {},
 ): Promise<number> {
@@ -53,9 +63,9 @@ export async function removeStretch(
 /** Removes `rows`, which are those of the stretch. */
 async function removeRows(
   tx: Transaction,
-  sheet: Sheet,
+  sheet: RowGroup,
   projectId: number,
-  stretch: Stretch,
+  stretch: RowRange,
   rows: readonly Row[],
   contents: Contents,
 ): Promise<void> {
@@ -71,7 +81,7 @@ async function removeRows(
 /** Removes the rows of a part; answers the keys of the contents that they told of. */
 export async function removePart(
   tx: Transaction,
-  { table, column, content }: Part,
+  { table, column, content }: DependentRows,
   keys: readonly number[],
 ): Promise<number[]> {
   if (keys.length === 0) return [];
@@ -84,6 +94,6 @@ export async function removePart(
 }
 
 /** The columns by which a row is found, and what belongs to it. */
-export function ownersOf({ order, parts, content }: Sheet): string[] {
+export function ownersOf({ order, parts, content }: RowGroup): string[] {
   return [...new Set([...order, ...parts.map(({ owner }) => owner), ...(content === undefined ? [] : [content])])];
 }

@@ -12,7 +12,7 @@ import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
 import { isExpiring } from '../../store/drivers/postgres/log-days.ts';
-import { PRESENCE } from '../../store/operations/locking/presence.ts';
+import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { Finding } from '../../store/operations/reports/invariants.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/held-move.ts';
@@ -174,9 +174,9 @@ async function misplaced(queries: Queries, cellId: CellId, { projects, moves, ce
   const isMoving = new Set(moves.map(({ projectId }) => projectId));
   const wrong = rows.flatMap(({ id, presence }) => {
     const project = projects.get(id);
-    const wanted = project?.cellId === cellId ? PRESENCE.here : PRESENCE.elsewhere;
+    const wanted = project?.cellId === cellId ? PLACEMENT.here : PLACEMENT.elsewhere;
     if (isMoving.has(id) || presence === wanted) return [];
-    const [name] = Object.entries(PRESENCE).find(([, value]) => value === presence) ?? [presence];
+    const [name] = Object.entries(PLACEMENT).find(([, value]) => value === presence) ?? [presence];
     const home = cells.find((cell) => cell.cellId === project?.cellId)?.name ?? 'no cell';
     return [`project ${project?.name ?? id}: ${name} here, and in ${home} by the directory`];
   });

@@ -9,7 +9,7 @@ import type { Cell, Project } from '../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, NUMBERS_OF_CELL } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../../store/driver.ts';
 import { noteChange } from '../../store/operations/accounts/version.ts';
-import { PRESENCE } from '../../store/operations/locking/presence.ts';
+import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
 
@@ -86,7 +86,7 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
 /** Where a new project lives, and how its row in the directory stands. Default: in the cell with the fewest projects. */
 export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; presence: number }> {
   const cellId = wanted ?? (await emptiestCell(queries));
-  return { cellId, presence: cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.elsewhere };
+  return { cellId, presence: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
 }
 
 /** The cell with the fewest projects, of those that take new ones. */

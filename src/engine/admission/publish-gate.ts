@@ -11,8 +11,8 @@ import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
-import type { Backlog } from './backlog.ts';
 import { Fifo } from './fair-queue.ts';
+import type { LaggingProjects } from './lagging-projects.ts';
 
 /**
  * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a
@@ -44,7 +44,7 @@ interface Line {
 
 export class PublishGate {
   readonly #clock: Clock;
-  readonly #backlog: Backlog;
+  readonly #backlog: LaggingProjects;
   readonly #log: EventLog;
   readonly #admission: Admission;
   /** Of projects that have something being saved. */
@@ -52,7 +52,7 @@ export class PublishGate {
   #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
-  constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, backlog: Backlog) {
+  constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, backlog: LaggingProjects) {
     this.#clock = clock;
     this.#log = log;
     this.#backlog = backlog;

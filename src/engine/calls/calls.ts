@@ -11,7 +11,7 @@ import type { UnderWay } from '../ports.ts';
 import type { CheckpointAnswer } from './commands.ts';
 import type { StepParts } from './drafts.ts';
 import { type CallEnd, endsOf } from './ends.ts';
-import type { Linger } from './lingers.ts';
+import type { IdleCall } from './idle-calls.ts';
 
 /** A message that a call holds. */
 export interface Held {
@@ -76,7 +76,7 @@ export class Call {
   /** Whose slot it has, once it holds nothing any more. */
   rest: Claimed | undefined;
   /** It stays for what comes of its run. */
-  #linger: Linger | undefined;
+  #idle: IdleCall | undefined;
   /** Its endpoint has the entries of the journal up to this position. */
   #hasUpTo: number;
   #attempt: UnderWay | undefined;
@@ -138,18 +138,18 @@ export class Call {
   }
 
   /** Keeps the request open until `linger` is over, with its time limit paused. Returns the message that has come. */
-  async stay(linger: Linger): Promise<Claimed | undefined> {
-    this.#linger = linger;
+  async stay(linger: IdleCall): Promise<Claimed | undefined> {
+    this.#idle = linger;
     this.#attempt?.pause();
     const next = await linger.over;
-    this.#linger = undefined;
+    this.#idle = undefined;
     this.#attempt?.extend();
     return next;
   }
 
   /** Nothing more is to come to it. */
   endLinger(): void {
-    this.#linger?.end();
+    this.#idle?.end();
   }
 
   /** Its endpoint is told of the entries up to `position`. Answers up to where it had them before. */

@@ -9,7 +9,7 @@ import { dailyLimitReached } from '../../protocol/rate-limits.ts';
 import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
-import { lineOf } from '../lanes/origin-line.ts';
+import { backlogKey } from '../lanes/backlog-key.ts';
 import { STALE, untilCurrent } from '../loops/until-current.ts';
 import { acceptContextOf, type Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
@@ -20,8 +20,8 @@ import { wait } from '../runs/waits/waits.ts';
 import type { Checkpointed } from '../stores.ts';
 import type { Around, Call, Given } from './calls.ts';
 import type { Appended, CheckpointAnswer, CheckpointCommand } from './commands.ts';
+import { nextAfter } from './continuation.ts';
 import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
-import { nextAfter } from './going-on.ts';
 import { CheckpointSlots, heldOf } from './places.ts';
 
 /** Whether this worker makes the call that holds the message with the claim, or held it lately. */
@@ -45,7 +45,7 @@ export async function checkpoint(
   // The call is under way on another worker, or has ended. It is given nothing then, and reports its end by itself.
   if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
   const { message } = call.first;
-  dispatcher.noteHeard(lineOf(message.projectId, message.origin));
+  dispatcher.noteHeard(backlogKey(message.projectId, message.origin));
   const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
   return call.checkpoint(named, command.hash, (given) =>
     carryOut(context, projectId, command, { call, arrivals: [], ...given }),

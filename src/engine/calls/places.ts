@@ -3,24 +3,24 @@
  * with, so that calls continue even on a full worker. All other slots are reserved like those of any new message.
  */
 
+import type { ActiveClaims } from '../dispatch/active-claims.ts';
 import { bytesOf } from '../dispatch/attempts.ts';
-import type { Permits } from '../dispatch/permits.ts';
-import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
 /** The dispatcher's slots, as far as calls need them. */
 export interface CallSlots extends DeliverySlots {
-  readonly permits: Pick<Permits, 'takeBack' | 'rest' | 'resize'>;
+  readonly activeClaims: Pick<ActiveClaims, 'takeBack' | 'rest' | 'resize'>;
   /**
-   * Passes the slot of `done` to a message of `bytes`. False, with nothing changed: its line must have fewer attempts than it has, or
+   * Passes the slot of `done` to a message of `bytes`. False, with nothing changed: its backlog must have fewer attempts than it has, or
    * this worker delivers nothing now.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
   /** Takes a slot for no bytes for the call of `first`, until `giveBack`; false: there is none. */
   tryRest(first: Claimed): boolean;
   /** The endpoint shows activity. */
-  noteHeard(line: OriginLine): void;
+  noteHeard(backlog: BacklogKey): void;
 }
 
 /** The slots for what one checkpoint appends. Unless nothing was saved, `end` must be called. */
@@ -41,14 +41,14 @@ export class CheckpointSlots implements DeliverySlots {
     this.#take = take;
   }
 
-  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
-    const passing = this.#unpassed.find(({ message }) => lineTo(message) === line);
+  tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
+    const passing = this.#unpassed.find(({ message }) => backlogKeyOf(message) === backlog);
     if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
       this.#passed.set(claimToken, passing);
       this.#unpassed = this.#unpassed.filter((each) => each !== passing);
       return 'reserved';
     }
-    return this.#slots.tryReserve(line, bytes, claimToken);
+    return this.#slots.tryReserve(backlog, bytes, claimToken);
   }
 
   giveBack(claimToken: ClaimToken): void {
@@ -56,7 +56,7 @@ export class CheckpointSlots implements DeliverySlots {
     if (!passing) return this.#slots.giveBack(claimToken);
     this.#passed.delete(claimToken);
     this.#unpassed = [...this.#unpassed, passing];
-    this.#slots.permits.takeBack(passing.claimToken, claimToken);
+    this.#slots.activeClaims.takeBack(passing.claimToken, claimToken);
   }
 
   /** A call to another endpoint is sent; the call continues with everything else. */
@@ -69,8 +69,8 @@ export class CheckpointSlots implements DeliverySlots {
     this.#slots.noteDue(dueAtMs);
   }
 
-  noteWaitingLine(line: OriginLine): void {
-    this.#slots.noteWaitingLine(line);
+  noteWaitingBacklog(backlog: BacklogKey): void {
+    this.#slots.noteWaitingBacklog(backlog);
   }
 
   /**
@@ -81,15 +81,15 @@ export class CheckpointSlots implements DeliverySlots {
     const [last, ...others] = this.#unpassed;
     for (const each of [...this.#passed.values(), ...others]) this.#slots.giveBack(each.claimToken);
     if (!last) return undefined;
-    if (isEmpty) this.#slots.permits.rest(last.claimToken);
+    if (isEmpty) this.#slots.activeClaims.rest(last.claimToken);
     else this.#slots.giveBack(last.claimToken);
     return isEmpty ? last : undefined;
   }
 }
 
 /** A message as a call holds it: its journal is not sent, and does not count for the bytes of its slot. */
-export function heldOf(claimed: Claimed, { permits }: Pick<CallSlots, 'permits'>): Claimed {
+export function heldOf(claimed: Claimed, { activeClaims }: Pick<CallSlots, 'activeClaims'>): Claimed {
   const held: Claimed = { ...claimed, isHeld: true };
-  permits.resize(held.claimToken, bytesOf(held));
+  activeClaims.resize(held.claimToken, bytesOf(held));
   return held;
 }

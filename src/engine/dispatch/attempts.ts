@@ -2,18 +2,18 @@
 import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
-import type { Lingers } from '../calls/lingers.ts';
+import type { IdleCalls } from '../calls/idle-calls.ts';
+import { backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { InFlight } from '../lanes/in-flight.ts';
-import { lineTo } from '../lanes/origin-line.ts';
 import { Slices } from '../loops/slices.ts';
 import { decide, decideEnd, type Settling } from '../messages/decide.ts';
 import type { Settler } from '../messages/settler.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../model.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
 import type { Handoff } from '../stores.ts';
+import type { ActiveClaims } from './active-claims.ts';
 import type { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
-import type { Permits } from './permits.ts';
 
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
@@ -26,10 +26,10 @@ const SEND_SLICE_MS = 1;
 /** The worker's parts that an attempt uses. */
 interface Worker {
   inFlight: InFlight;
-  permits: Permits;
+  activeClaims: ActiveClaims;
   claims: ClaimLoop;
   settler: Settler;
-  lingers: Lingers;
+  idleCalls: IdleCalls;
   ends: AttemptEnds;
 }
 
@@ -50,9 +50,9 @@ export class Attempts {
    */
   begin(claimed: readonly Claimed[], askedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#context;
-    const { permits, claims, ends } = this.#worker;
+    const { activeClaims, claims, ends } = this.#worker;
     const begun = claimed.map((each) => {
-      permits.take(each.claimToken, lineTo(each.message), bytesOf(each), askedAtMs);
+      activeClaims.take(each.claimToken, backlogKeyOf(each.message), bytesOf(each), askedAtMs);
       return { claimed: each, together: ends.enter(each.message.projectId) };
     });
     const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
@@ -67,7 +67,7 @@ export class Attempts {
    * knew the size of a journal. If there is no room for it, the message is released, to be claimed later (P10).
    */
   start(claimed: Claimed): void {
-    const fits = this.#worker.permits.resize(claimed.claimToken, bytesOf(claimed));
+    const fits = this.#worker.activeClaims.resize(claimed.claimToken, bytesOf(claimed));
     void (fits ? this.#attempt(claimed) : this.#release(claimed));
   }
 
@@ -93,11 +93,11 @@ export class Attempts {
   /** A call that lingers for the message takes it over; otherwise a request delivers it, and perhaps messages that follow it. */
   async #attempt(claimed: Claimed, together = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#context;
-    const { lingers, ends, permits } = this.#worker;
-    const linger = lingers.find(claimed);
-    if (linger) {
+    const { idleCalls, ends, activeClaims } = this.#worker;
+    const idle = idleCalls.find(claimed);
+    if (idle) {
       ends.leave(together);
-      return linger.hand(claimed);
+      return idle.hand(claimed);
     }
     const call = this.calls.begin(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call, together.abort.signal);
@@ -105,7 +105,7 @@ export class Attempts {
     if (call) {
       const callEnds = await call.end(outcome, clock.elapsedMs);
       await Promise.all(callEnds.map((end) => this.#conclude(end, call)));
-      if (call.rest) permits.giveBack(call.rest.claimToken);
+      if (call.rest) activeClaims.giveBack(call.rest.claimToken);
     } else {
       await this.#conclude({ claimed, outcome });
     }
@@ -135,22 +135,22 @@ export class Attempts {
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
-    const { inFlight, claims, permits } = this.#worker;
-    const line = lineTo(claimed.message);
+    const { inFlight, claims, activeClaims } = this.#worker;
+    const backlog = backlogKeyOf(claimed.message);
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
-    const permit = permits.find(claimed.claimToken);
-    const askedAtMs = permit?.askedAtMs ?? clock.elapsedMs;
-    const mayBegin = !end.aborted && !permit?.isCancelled && fence.mayBegin(claimed.message.projectId, askedAtMs);
+    const active = activeClaims.find(claimed.claimToken);
+    const askedAtMs = active?.askedAtMs ?? clock.elapsedMs;
+    const mayBegin = !end.aborted && !active?.isCancelled && fence.mayBegin(claimed.message.projectId, askedAtMs);
     if (!mayBegin) return { kind: 'interrupted' };
     const sentAtMs = clock.elapsedMs;
-    const sent = inFlight.noteSent(line, sentAtMs);
+    const sent = inFlight.noteSent(backlog, sentAtMs);
     claims.awaitSilence();
     if (spans) {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
     }
     const outcome = await delivery.attempt(claimed, end, (attempt) => {
-      if (permit) permit.attempt = attempt;
+      if (active) active.attempt = attempt;
       call?.begun(attempt);
     });
     call?.endLinger();
@@ -158,9 +158,9 @@ export class Attempts {
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
     inFlight.noteOver(sent);
-    if (outcome.kind === 'answered') inFlight.noteAnswer(line, endedAtMs, outcome.status);
+    if (outcome.kind === 'answered') inFlight.noteAnswer(backlog, endedAtMs, outcome.status);
     else if (outcome.kind === 'unreachable') {
-      const isNowHeldBack = inFlight.noteNoAnswer(line, outcome.reason === 'timeout');
+      const isNowHeldBack = inFlight.noteNoAnswer(backlog, outcome.reason === 'timeout');
       if (isNowHeldBack) reports.heldBack(claimed.message.origin);
     }
     return outcome;
@@ -168,7 +168,7 @@ export class Attempts {
 
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
-    const { inFlight, permits, claims, settler } = this.#worker;
+    const { inFlight, activeClaims, claims, settler } = this.#worker;
     const { message, claimToken } = claimed;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     claims.pace.noteSettling();
@@ -178,10 +178,10 @@ export class Attempts {
     if (handoff) inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
     const next = settled?.kind === 'saved' ? settled.next : undefined;
     if (next) {
-      permits.take(next.claimToken, lineTo(next.message), bytesOf(next));
+      activeClaims.take(next.claimToken, backlogKeyOf(next.message), bytesOf(next));
       void this.#attempt(next);
-    } else if (handoff) permits.giveBack(handoff.claimToken);
-    permits.giveBack(claimToken);
+    } else if (handoff) activeClaims.giveBack(handoff.claimToken);
+    activeClaims.giveBack(claimToken);
   }
 
   /**
@@ -191,20 +191,20 @@ export class Attempts {
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { numbers, worker } = this.#context;
-    const { inFlight, permits, claims } = this.#worker;
-    const line = lineTo(claimed.message);
+    const { inFlight, activeClaims, claims } = this.#worker;
+    const backlog = backlogKeyOf(claimed.message);
     const bytes = bytesOf(claimed);
-    const isWaitedFor = claims.lines.has(line) || !inFlight.hasSpace(bytes);
-    if (isWaitedFor || !claims.isOpen || !inFlight.mayHandOff(line, bytes)) return undefined;
+    const isWaitedFor = claims.backlogs.has(backlog) || !inFlight.hasSpace(bytes);
+    if (isWaitedFor || !claims.isOpen || !inFlight.mayHandOff(backlog, bytes)) return undefined;
     const claimToken = await numbers.take(1);
-    permits.expect(claimToken, line);
+    activeClaims.expect(claimToken, backlog);
     return { worker, claimToken, bytesMax: bytes + inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes) };
   }
 
   /** Gives the claim back as if it had never been made, and its slot. */
   async #release(claimed: Claimed): Promise<void> {
     await this.#worker.settler.release(claimed);
-    this.#worker.permits.giveBack(claimed.claimToken);
+    this.#worker.activeClaims.giveBack(claimed.claimToken);
   }
 }
 

@@ -1,21 +1,21 @@
 /**
- * When does a worker claim, and for what? While it has free slots, and something is due or a line with a backlog may start.
+ * When does a worker claim, and for what? While it has free slots, and something is due or a backlog with a backlog may start.
  *
  * The loop sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It wakes when a message becomes
  * due earlier, or when a slot becomes free while messages wait for one.
  */
 
-import { Backlog, CLAIM_MANY } from '../admission/backlog.ts';
-import type { Lingers } from '../calls/lingers.ts';
-import { BackloggedLines, type LinesToRead, type NextLines, NO_LINES } from '../lanes/backlogged-lines.ts';
+import { CLAIM_MANY, LaggingProjects } from '../admission/lagging-projects.ts';
+import type { IdleCalls } from '../calls/idle-calls.ts';
+import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
+import { Backlogs, type BacklogsToRead, type NextBacklogs, NO_LINES } from '../lanes/backlogs.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
-import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import { Alarm } from '../loops/alarm.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { ClaimPace } from './claim-pace.ts';
-import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
+import type { ClaimAnswer, ClaimRequest, RotationState } from './claims.ts';
 import type { DeliveryContext } from './context.ts';
 
 /** Messages that one claim may take: keeps its transaction, and the turn of the event loop in which they are sent, short. */
@@ -24,7 +24,7 @@ const CLAIM_MAX = 64;
 const CLAIM_MAX_APART = 128;
 /** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
-/** Lines asked for in one claim; the other lines have their turn in the next. */
+/** Lines asked for in one claim; the other backlogs have their turn in the next. */
 const LINES_MAX = 64;
 /** Attempts that become silent within this time are found together. */
 const SILENCE_LOOK_MS = 100;
@@ -39,11 +39,11 @@ interface Listeners {
 }
 
 /** What a claim looks for. */
-type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe' | 'freshLines'>>;
+type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'backlogsToServe' | 'freshBacklogs'>>;
 
 /** A claim that is not answered yet. */
 interface ClaimUnderWay {
-  linesToServe: OriginLine[];
+  backlogsToServe: BacklogKey[];
   offer: Offer;
   /** As `elapsedMs` counts. */
   askedAtMs: Millis;
@@ -52,46 +52,46 @@ interface ClaimUnderWay {
   /** The claim tokens that it may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
   /** What was noted since the claim was sent: it may be newer than the answer. */
-  heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
+  heard: { dueAtMs: Millis; waitingBacklogs: Set<BacklogKey> };
 }
 
 export class ClaimLoop {
-  readonly backlog = new Backlog();
+  readonly backlog = new LaggingProjects();
   readonly pace: ClaimPace;
-  readonly lines: BackloggedLines;
+  readonly backlogs: Backlogs;
   readonly #context: DeliveryContext;
   readonly #inFlight: InFlight;
-  readonly #lingers: Lingers;
+  readonly #idleCalls: IdleCalls;
   readonly #listeners: Listeners;
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
   /** Wakes the loop when attempts become silent and give up their slots. */
   readonly #silenceAlarm: Alarm;
-  /** Wakes the loop after lines that are only in the store could not be read. */
-  readonly #linesAlarm: Alarm;
+  /** Wakes the loop after backlogs that are only in the store could not be read. */
+  readonly #backlogsAlarm: Alarm;
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
   #claimsMax = 1;
   #turnOfDue = true;
   /** Set while more is due than a claim takes. */
-  #turns: Turns | undefined;
+  #turns: RotationState | undefined;
   #lanesFirst = false;
-  #isReadingLines = false;
+  #isReadingBacklogs = false;
   #stopped = false;
 
-  constructor(context: DeliveryContext, inFlight: InFlight, lingers: Lingers, listeners: Listeners) {
+  constructor(context: DeliveryContext, inFlight: InFlight, idleCalls: IdleCalls, listeners: Listeners) {
     const { clock, settings } = context;
     this.#context = context;
     this.#inFlight = inFlight;
-    this.#lingers = lingers;
+    this.#idleCalls = idleCalls;
     this.#listeners = listeners;
-    this.lines = new BackloggedLines(inFlight, settings.linesMax);
+    this.backlogs = new Backlogs(inFlight, settings.backlogsMax);
     const wake = () => this.wake();
     this.pace = new ClaimPace(clock, wake);
     this.#alarm = new Alarm(clock, wake);
     this.#silenceAlarm = new Alarm(clock, wake);
-    this.#linesAlarm = new Alarm(clock, wake);
+    this.#backlogsAlarm = new Alarm(clock, wake);
   }
 
   /** Whether this worker takes messages now: it is not shutting down, and no other worker may own its claims. */
@@ -120,7 +120,7 @@ export class ClaimLoop {
     this.#stopped = true;
     this.#alarm.cancel();
     this.#silenceAlarm.cancel();
-    this.#linesAlarm.cancel();
+    this.#backlogsAlarm.cancel();
     this.pace.stop();
   }
 
@@ -132,52 +132,52 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** A message was saved into `line`. */
-  noteWaitingLine(line: OriginLine): void {
-    this.#noteLine(line);
+  /** A message was saved into `backlog`. */
+  noteWaitingBacklog(backlog: BacklogKey): void {
+    this.#noteBacklog(backlog);
     this.wake();
   }
 
-  #noteLine(line: OriginLine): void {
-    for (const { heard } of this.#claims) heard.waitingLines.add(line);
-    this.lines.add(line);
+  #noteBacklog(backlog: BacklogKey): void {
+    for (const { heard } of this.#claims) heard.waitingBacklogs.add(backlog);
+    this.backlogs.add(backlog);
   }
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
-    this.#readLines();
+    this.#readBacklogs();
     this.makeRoom();
     let next: 'claimed' | 'held' | 'none' = 'claimed';
     while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
     if (this.isIdle && next === 'none') this.backlog.noteIdle();
   }
 
-  /** Reads lines that are only in the store, one piece at a time. */
-  #readLines(): void {
-    if (this.#isReadingLines || this.#stopped || this.#linesAlarm.isSet) return;
-    const piece = this.lines.toRead();
+  /** Reads backlogs that are only in the store, one piece at a time. */
+  #readBacklogs(): void {
+    if (this.#isReadingBacklogs || this.#stopped || this.#backlogsAlarm.isSet) return;
+    const piece = this.backlogs.toRead();
     if (piece) void this.#readPiece(piece);
   }
 
-  async #readPiece(piece: LinesToRead): Promise<void> {
+  async #readPiece(piece: BacklogsToRead): Promise<void> {
     const { store, log } = this.#context;
-    this.#isReadingLines = true;
+    this.#isReadingBacklogs = true;
     try {
-      this.lines.noteRead(piece, await store.messages.waitingLines(piece));
+      this.backlogs.noteRead(piece, await store.messages.waitingBacklogs(piece));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('claim_failed', { reason: error.message });
-      if (!this.#stopped) this.#linesAlarm.setIn(STORE_RETRY_MS);
+      if (!this.#stopped) this.#backlogsAlarm.setIn(STORE_RETRY_MS);
     } finally {
-      this.#isReadingLines = false;
+      this.#isReadingBacklogs = false;
     }
     this.wake();
   }
 
   /** Ends lingering calls whose slots would let other messages start. */
   makeRoom(): void {
-    this.#lingers.makeRoom(
-      () => this.lines.some(LINES_MAX),
+    this.#idleCalls.makeRoom(
+      () => this.backlogs.some(LINES_MAX),
       () => this.#nextDueAtMs <= this.#context.clock.nowMs(),
     );
   }
@@ -190,17 +190,17 @@ export class ClaimLoop {
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
-    if (!full && (due || !this.lines.isEmpty) && this.pace.isHeld) return 'held';
-    const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
-    if (full || (!due && linesToServe.length === 0)) {
+    if (!full && (due || !this.backlogs.isEmpty) && this.pace.isHeld) return 'held';
+    const { backlogs: backlogsToServe, fresh: freshBacklogs } = full ? NO_LINES : this.#backlogsToServe();
+    if (full || (!due && backlogsToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       this.awaitSilence();
       return 'none'; // a full worker is woken by the next free slot
     }
     this.pace.noteClaim();
-    // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
-    if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe, freshLines });
+    // Lines and newly due messages take turns: otherwise a single free slot would go to the backlogs each time.
+    if (due && backlogsToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, backlogsToServe, freshBacklogs });
     return 'claimed';
   }
 
@@ -208,31 +208,31 @@ export class ClaimLoop {
   awaitSilence(): void {
     const { clock } = this.#context;
     if (this.#stopped || this.#silenceAlarm.isSet) return;
-    if (this.lines.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
-    const atMs = this.lines.isCut ? 0 : this.#inFlight.silentAtMs;
+    if (this.backlogs.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
+    const atMs = this.backlogs.isCut ? 0 : this.#inFlight.silentAtMs;
     if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_LOOK_MS, atMs - clock.elapsedMs));
   }
 
   /** Lines that no claim under way serves; if there are none, those that are served already. */
-  #linesToServe(): NextLines {
-    if (this.lines.isEmpty) return NO_LINES;
-    const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
-    const others = this.lines.next(LINES_MAX, served);
-    return others.lines.length > 0 || served.size === 0 ? others : this.lines.next(LINES_MAX, new Set());
+  #backlogsToServe(): NextBacklogs {
+    if (this.backlogs.isEmpty) return NO_LINES;
+    const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));
+    const others = this.backlogs.next(LINES_MAX, served);
+    return others.backlogs.length > 0 || served.size === 0 ? others : this.backlogs.next(LINES_MAX, new Set());
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
     const { clock, log, areClaimsApart } = this.#context;
     const inFlight = this.#inFlight;
-    const { due, linesToServe } = targets;
-    const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + inFlight.roomOf(line), 0);
-    const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), linesToServe);
+    const { due, backlogsToServe } = targets;
+    const usable = due ? Infinity : backlogsToServe.reduce((sum, backlog) => sum + inFlight.roomOf(backlog), 0);
+    const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), backlogsToServe);
     const claim: ClaimUnderWay = {
-      linesToServe,
+      backlogsToServe: backlogsToServe,
       offer,
       askedAtMs: clock.elapsedMs,
       isStrict: this.#claims.size > 0,
-      heard: { dueAtMs: Infinity, waitingLines: new Set() },
+      heard: { dueAtMs: Infinity, waitingBacklogs: new Set() },
     };
     this.#claims.add(claim);
     let pauseMs = 0;
@@ -264,30 +264,30 @@ export class ClaimLoop {
     claim.tokens = { first: firstToken, end: firstToken + slots };
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasLines: !this.lines.isEmpty };
+    const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasBacklogs: !this.backlogs.isEmpty };
     const request = { worker, firstToken, ...limits, due, ...targets, ...turns };
     return store.messages.claim({ request, nowMs: clock.nowMs() });
   }
 
-  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
+  #take(answer: ClaimAnswer, { backlogsToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
     const { clock } = this.#context;
-    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
+    const { claimed, waitingBacklogs, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
     const nowMs = clock.nowMs();
     this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
     if (answer.isLocked && heard.dueAtMs > nowMs) this.pace.noteLocked();
-    const served = new Set(claimed.map(({ message }) => lineTo(message)));
-    for (const line of emptied) this.lines.delete(line);
-    for (const line of linesToServe) {
-      if (emptied.includes(line)) continue;
-      this.#noteLine(line); // another claim may have found it empty, because this claim took its messages
-      if (served.has(line)) this.lines.moveToEnd(line); // otherwise it keeps its turn
+    const served = new Set(claimed.map(({ message }) => backlogKeyOf(message)));
+    for (const backlog of emptied) this.backlogs.delete(backlog);
+    for (const backlog of backlogsToServe) {
+      if (emptied.includes(backlog)) continue;
+      this.#noteBacklog(backlog); // another claim may have found it empty, because this claim took its messages
+      if (served.has(backlog)) this.backlogs.moveToEnd(backlog); // otherwise it keeps its turn
     }
-    for (const line of waitingLines) this.#noteLine(line);
-    for (const line of heard.waitingLines) this.lines.add(line);
+    for (const backlog of waitingBacklogs) this.#noteBacklog(backlog);
+    for (const backlog of heard.waitingBacklogs) this.backlogs.add(backlog);
     const inOrder = leastBehindFirst(claimed);
-    for (const { message, dueAtMs } of inOrder) this.lines.noteLag(message.projectId, nowMs - dueAtMs);
-    this.backlog.noteClaim(linesToServe, claimed, clock.elapsedMs);
+    for (const { message, dueAtMs } of inOrder) this.backlogs.noteLag(message.projectId, nowMs - dueAtMs);
+    this.backlog.noteClaim(backlogsToServe, claimed, clock.elapsedMs);
     this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
     return this.#listeners.begin(inOrder, askedAtMs);
   }

@@ -1,15 +1,15 @@
 /** The request of a worker for messages, and the answer. */
-import type { OriginLine } from '../lanes/origin-line.ts';
+import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, ClaimToken, MessageKey, Millis, ProjectId, WorkerId } from '../model.ts';
 
-/** How many more attempts each project may start; `defaultRoom` for a project that is not named. */
-export interface ProjectRooms {
-  roomByProject: Record<ProjectId, number>;
-  defaultRoom: number;
+/** How many more attempts each project may start; `defaultCapacity` for a project that is not named. */
+export interface ProjectCapacities {
+  capacityByProject: Record<ProjectId, number>;
+  defaultCapacity: number;
 }
 
 /** Which project has the next turn at the due index. */
-export interface Turns {
+export interface RotationState {
   /** The project that had the last turn. */
   after: ProjectId;
   /** All projects with messages in the due index, by id, as an earlier claim found them; absent: this claim reads them. */
@@ -27,36 +27,36 @@ export interface ClaimRequest {
   worker: WorkerId;
   /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
   firstToken: ClaimToken;
-  /** No more than this many messages, those in lines included. */
+  /** No more than this many messages, those in backlogs included. */
   limit: number;
   /** No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may have exceeded its own. */
   bytesMax: number;
   isStrict?: boolean;
-  /** How many more attempts each busy origin may start; `defaultRoom` for an origin that is not named. */
-  roomByOrigin: Record<string, number>;
-  defaultRoom: number;
+  /** How many more attempts each busy origin may start; `defaultCapacity` for an origin that is not named. */
+  capacityByOrigin: Record<string, number>;
+  defaultCapacity: number;
   /** Lines that have less room than their origin. */
-  roomByLine?: Record<OriginLine, number>;
+  capacityByBacklog?: Record<BacklogKey, number>;
   /** Absent: any number for each project. */
-  projects?: ProjectRooms;
-  /** How many more attempts lines that are not in `proven` may start: `slots` in all, and by project; absent: any number. */
-  unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
-  /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
+  projects?: ProjectCapacities;
+  /** How many more attempts backlogs that are not in `proven` may start: `slots` in all, and by project; absent: any number. */
+  unproven?: ProjectCapacities & { slots: number; proven: BacklogKey[] };
+  /** Whether to look at the due index and the keys' wait lists at all; false when only messages in backlogs are asked for. */
   due: boolean;
   /**
    * Projects take turns at the due index; absent: messages are taken in due order, which costs less and makes no difference while a
    * claim takes all that is due.
    */
-  turns?: Turns | undefined;
+  turns?: RotationState | undefined;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
-  /** Whether any line may have a backlog: then a due message joins the backlog of its line. */
-  hasLines?: boolean;
+  /** Whether any backlog may have a backlog: then a due message joins the backlog of its backlog. */
+  hasBacklogs?: boolean;
   /** Lines whose messages may start now, each up to its room. */
-  linesToServe: OriginLine[];
-  /** The number of lines, the first ones, whose projects are not far behind: these may take all slots. */
-  freshLines?: number;
-  /** Whether the due index is served before `linesToServe`, not after. */
+  backlogsToServe: BacklogKey[];
+  /** The number of backlogs, the first ones, whose projects are not far behind: these may take all slots. */
+  freshBacklogs?: number;
+  /** Whether the due index is served before `backlogsToServe`, not after. */
   dueFirst?: boolean;
 }
 
@@ -69,13 +69,13 @@ export interface ClaimAnswer {
   /** Sorted by due time, then key. */
   claimed: ClaimedDue[];
   /** Lines that messages have joined because they had no room. */
-  waitingLines: OriginLine[];
-  /** Lines of `linesToServe` without a backlog by now. */
-  emptied: OriginLine[];
+  waitingBacklogs: BacklogKey[];
+  /** Lines of `backlogsToServe` without a backlog by now. */
+  emptied: BacklogKey[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
   /** Other transactions have locked what is due. To ask again at once would only slow them. */
   isLocked?: boolean;
   /** For the next claim, if projects took turns. */
-  turns?: Turns | undefined;
+  turns?: RotationState | undefined;
 }

@@ -14,7 +14,7 @@ export interface DeliveryContext
     'worker' | 'delivery' | 'clock' | 'randomness' | 'log' | 'spans' | 'settings' | 'endOfTurn'
   > {
   store: {
-    messages: Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'waitingLines'>;
+    messages: Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'waitingBacklogs'>;
     runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
   };
   /** Whether the store commits claims in transactions of their own. */

@@ -1,18 +1,18 @@
 /** How does what is saved in several transactions go out together? */
-import type { OriginLine } from '../lanes/origin-line.ts';
+import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 
 /**
- * In place of a worker's slots: what is saved waits in the lines of its origins, and the worker does not look there before
+ * In place of a worker's slots: what is saved waits in the backlogs of its origins, and the worker does not look there before
  * `open`. On a shared database other workers may.
  */
 export class DeferredSlots implements DeliverySlots {
   readonly worker = '';
-  readonly #noteForWorker: (line: OriginLine) => void;
-  readonly #lines = new Set<OriginLine>();
+  readonly #noteForWorker: (backlog: BacklogKey) => void;
+  readonly #backlogs = new Set<BacklogKey>();
   #isOpen = false;
 
-  constructor(noteForWorker: (line: OriginLine) => void) {
+  constructor(noteForWorker: (backlog: BacklogKey) => void) {
     this.#noteForWorker = noteForWorker;
   }
 
@@ -20,16 +20,16 @@ export class DeferredSlots implements DeliverySlots {
   open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
-    for (const line of this.#lines) this.#noteForWorker(line);
+    for (const backlog of this.#backlogs) this.#noteForWorker(backlog);
   }
 
   tryReserve(): 'wait' {
     return 'wait';
   }
 
-  noteWaitingLine(line: OriginLine): void {
-    if (this.#isOpen) this.#noteForWorker(line);
-    else this.#lines.add(line);
+  noteWaitingBacklog(backlog: BacklogKey): void {
+    if (this.#isOpen) this.#noteForWorker(backlog);
+    else this.#backlogs.add(backlog);
   }
 
   giveBack(): void {}

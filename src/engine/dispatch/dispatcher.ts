@@ -3,28 +3,28 @@
  * order in which all of these end.
  */
 import type { RunKey } from '../../workflow/model.ts';
-import type { Backlog } from '../admission/backlog.ts';
+import type { LaggingProjects } from '../admission/lagging-projects.ts';
 import type { Call } from '../calls/calls.ts';
-import { Lingers } from '../calls/lingers.ts';
+import { IdleCalls } from '../calls/idle-calls.ts';
 import type { CallSlots } from '../calls/places.ts';
+import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import { InFlight } from '../lanes/in-flight.ts';
-import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import { Intake } from '../messages/intake.ts';
 import { Settler } from '../messages/settler.ts';
 import type { Claimed, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
+import { ActiveClaims } from './active-claims.ts';
 import { AttemptEnds, Attempts } from './attempts.ts';
 import { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
-import { Permits } from './permits.ts';
 
 export class Dispatcher implements CallSlots {
   /** For all new messages that take slots of this dispatcher. */
   readonly intake: Intake;
   readonly inFlight: InFlight;
-  readonly permits: Permits;
+  readonly activeClaims: ActiveClaims;
   readonly attempts: Attempts;
   readonly #context: DeliveryContext;
-  readonly #lingers: Lingers;
+  readonly #idleCalls: IdleCalls;
   readonly #claims: ClaimLoop;
   readonly #ends = new AttemptEnds();
   #whenIdle: (() => void)[] = [];
@@ -32,18 +32,18 @@ export class Dispatcher implements CallSlots {
   constructor(context: DeliveryContext) {
     this.#context = context;
     this.intake = new Intake(context, this);
-    const inFlight = new InFlight(context.settings, (line) => this.#claims.lines.reclassify(line));
-    const permits = new Permits(inFlight, context.clock, () => this.#slotBecameFree());
-    const lingers = new Lingers(context.clock, inFlight);
+    const inFlight = new InFlight(context.settings, (backlog) => this.#claims.backlogs.reclassify(backlog));
+    const activeClaims = new ActiveClaims(inFlight, context.clock, () => this.#slotBecameFree());
+    const idleCalls = new IdleCalls(context.clock, inFlight);
     const settler = new Settler(context, this, this.#ends.limit);
-    const claims = new ClaimLoop(context, inFlight, lingers, {
+    const claims = new ClaimLoop(context, inFlight, idleCalls, {
       begin: (claimed, askedAtMs) => this.attempts.begin(claimed, askedAtMs),
       onStopped: () => this.#tellIfIdle(),
     });
-    this.attempts = new Attempts(context, { inFlight, permits, claims, settler, lingers, ends: this.#ends });
+    this.attempts = new Attempts(context, { inFlight, activeClaims, claims, settler, idleCalls, ends: this.#ends });
     this.inFlight = inFlight;
-    this.permits = permits;
-    this.#lingers = lingers;
+    this.activeClaims = activeClaims;
+    this.#idleCalls = idleCalls;
     this.#claims = claims;
   }
 
@@ -52,24 +52,24 @@ export class Dispatcher implements CallSlots {
   }
 
   /** The projects with a larger backlog than this worker keeps up with. */
-  get backlog(): Backlog {
+  get backlog(): LaggingProjects {
     return this.#claims.backlog;
   }
 
   /**
    * Reserves a slot for a message that is about to be accepted and is due at once. `'reserved'`: now call `start` or
-   * `giveBack`. `'wait'`: the worker is full, the origin or project has its share, or other messages wait in the line. `'none'`:
+   * `giveBack`. `'wait'`: the worker is full, the origin or project has its share, or other messages wait in the backlog. `'none'`:
    * this worker delivers nothing now, or never again; in the due index any worker can claim the message.
    */
-  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
+  tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (!this.#claims.isOpen) return 'none';
     this.inFlight.findSilent(this.#context.clock.elapsedMs);
-    if (this.#claims.lines.has(line)) return 'wait';
-    return this.permits.tryTake(claimToken, line, bytes) ? 'reserved' : 'wait';
+    if (this.#claims.backlogs.has(backlog)) return 'wait';
+    return this.activeClaims.tryTake(claimToken, backlog, bytes) ? 'reserved' : 'wait';
   }
 
   giveBack(claimToken: ClaimToken): void {
-    this.permits.giveBack(claimToken);
+    this.activeClaims.giveBack(claimToken);
   }
 
   start(claimed: Claimed): void {
@@ -77,11 +77,11 @@ export class Dispatcher implements CallSlots {
   }
 
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean {
-    return this.#claims.isOpen && this.permits.tryPass(done.claimToken, claimToken, bytes);
+    return this.#claims.isOpen && this.activeClaims.tryPass(done.claimToken, claimToken, bytes);
   }
 
   tryRest({ message, claimToken }: Claimed): boolean {
-    return this.#claims.isOpen && this.permits.tryTake(claimToken, lineTo(message), 0);
+    return this.#claims.isOpen && this.activeClaims.tryTake(claimToken, backlogKeyOf(message), 0);
   }
 
   /**
@@ -90,25 +90,25 @@ export class Dispatcher implements CallSlots {
    */
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
-    const linger = this.#lingers.begin(call.first.message, ms, hangUp);
+    const idle = this.#idleCalls.begin(call.first.message, ms, hangUp);
     this.#claims.makeRoom();
-    return call.stay(linger);
+    return call.stay(idle);
   }
 
-  noteHeard(line: OriginLine): void {
-    this.inFlight.noteHeard(line, this.#context.clock.elapsedMs);
+  noteHeard(backlog: BacklogKey): void {
+    this.inFlight.noteHeard(backlog, this.#context.clock.elapsedMs);
   }
 
   /** A run was ended by this worker. `isMoreLeft`: as in `EndedAs`. */
   noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
     this.#context.bodies.forget(runKey);
-    this.#lingers.endOf(runKey);
+    this.#idleCalls.endOf(runKey);
     if (isMoreLeft) this.#context.left.noteNext(0);
   }
 
   /** Whether this worker works on the claim, or waits for an answer that may bring it. */
   holds(claimToken: ClaimToken): boolean {
-    return this.permits.find(claimToken) !== undefined || this.#claims.mayBring(claimToken);
+    return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayBring(claimToken);
   }
 
   /** How many attempts of the project are under way. */
@@ -127,10 +127,10 @@ export class Dispatcher implements CallSlots {
    */
   endCancelled(claimTokens: readonly ClaimToken[]): void {
     for (const token of claimTokens) {
-      const permit = this.permits.find(token);
-      if (!permit) continue;
-      permit.isCancelled = true;
-      permit.attempt?.interrupt();
+      const active = this.activeClaims.find(token);
+      if (!active) continue;
+      active.isCancelled = true;
+      active.attempt?.interrupt();
     }
   }
 
@@ -140,13 +140,13 @@ export class Dispatcher implements CallSlots {
   }
 
   /** Lines with a backlog when the worker starts. */
-  addLines(lines: readonly OriginLine[]): void {
-    for (const line of lines) this.#claims.lines.add(line);
+  addBacklogs(backlogs: readonly BacklogKey[]): void {
+    for (const backlog of backlogs) this.#claims.backlogs.add(backlog);
   }
 
-  /** A message was saved into `line`. */
-  noteWaitingLine(line: OriginLine): void {
-    this.#claims.noteWaitingLine(line);
+  /** A message was saved into `backlog`. */
+  noteWaitingBacklog(backlog: BacklogKey): void {
+    this.#claims.noteWaitingBacklog(backlog);
   }
 
   /** Claims if there is something to claim and room for it. */
@@ -157,7 +157,7 @@ export class Dispatcher implements CallSlots {
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
   async drain(limitMs: Millis): Promise<void> {
     this.#claims.stop();
-    this.#lingers.endAll();
+    this.#idleCalls.endAll();
     const limit = this.#context.clock.startTimer(limitMs, () => this.#ends.passLimit());
     while (this.inFlight.count > 0 || !this.#claims.isIdle) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));

@@ -3,7 +3,7 @@
  * take more while it has fewer than seven times what is free. So a project alone gets seven eighths. A second one finds an
  * eighth free and gets more as attempts end, until both have seven fifteenths.
  */
-import type { ProjectRooms } from '../dispatch/claims.ts';
+import type { ProjectCapacities } from '../dispatch/claims.ts';
 import type { ProjectId } from '../model.ts';
 
 const TIMES_FREE = 7;
@@ -16,7 +16,7 @@ export interface Size {
 const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
 /** The part of a budget that is set aside for one claim until the claim is answered. */
-export interface BudgetOffer extends ProjectRooms {
+export interface BudgetOffer extends ProjectCapacities {
   slots: number;
   bytes: number;
 }
@@ -102,11 +102,12 @@ export class Budget {
 
   /** Sets half of what is free aside, for a claim of up to `slotsMax` messages. `endOffer` gives it back. */
   offer(slotsMax: number): BudgetOffer {
-    const roomByProject: Record<ProjectId, number> = {};
-    for (const projectId of this.#usedByProject.keys()) roomByProject[projectId] = half(this.roomOf(projectId).count);
+    const capacityByProject: Record<ProjectId, number> = {};
+    for (const projectId of this.#usedByProject.keys())
+      capacityByProject[projectId] = half(this.roomOf(projectId).count);
     const slots = Math.min(slotsMax, half(this.freeSlots));
-    const defaultRoom = half(untilThreshold(this.freeSlots, 0));
-    const offer = { slots, bytes: half(this.freeBytes), roomByProject, defaultRoom };
+    const defaultCapacity = half(untilThreshold(this.freeSlots, 0));
+    const offer = { slots, bytes: half(this.freeBytes), capacityByProject, defaultCapacity };
     this.#offers.add(offer);
     return offer;
   }
@@ -117,8 +118,8 @@ export class Budget {
 
   #offeredTo(projectId: ProjectId): number {
     let offered = 0;
-    for (const { slots, roomByProject, defaultRoom } of this.#offers) {
-      offered += Math.min(slots, roomByProject[projectId] ?? defaultRoom);
+    for (const { slots, capacityByProject, defaultCapacity } of this.#offers) {
+      offered += Math.min(slots, capacityByProject[projectId] ?? defaultCapacity);
     }
     return offered;
   }

@@ -19,7 +19,7 @@ const REDUCED_MAX = 512;
 const IDLE_NAMED_MAX = 32;
 
 /** The rooms that are set aside for one claim until the claim is answered. */
-export interface WindowOffer extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom'> {
+export interface WindowOffer extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity'> {
   slots: number;
 }
 
@@ -65,19 +65,19 @@ export class EndpointWindows {
 
   /**
    * Sets half of each origin's room aside for a claim of up to `slots` backlogged messages, while the worker has `freeSlots`. The
-   * claim gets the rooms of origins where these differ from the default. `served`: origins whose lines the claim serves.
+   * claim gets the rooms of origins where these differ from the default. `served`: origins whose backlogs the claim serves.
    */
   offer(slots: number, freeSlots: number, served: ReadonlySet<string>): WindowOffer {
     const most = half(Math.min(this.#countMax - this.#offeredToEach(), freeSlots));
-    const defaultRoom = Math.min(most, FEW);
-    const roomByOrigin: Record<string, number> = Object.create(null);
-    for (const origin of this.#knownOrigins(served, defaultRoom)) {
+    const defaultCapacity = Math.min(most, FEW);
+    const capacityByOrigin: Record<string, number> = Object.create(null);
+    for (const origin of this.#knownOrigins(served, defaultCapacity)) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.roomOf(origin)));
       const isBusy = (this.#inFlight.find(origin)?.count ?? FEW) >= FEW;
-      const isMore = room > defaultRoom && (isBusy || served.has(origin));
-      if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
+      const isMore = room > defaultCapacity && (isBusy || served.has(origin));
+      if (isMore || room < Math.min(slots, defaultCapacity)) capacityByOrigin[origin] = room;
     }
-    const offer = { slots, roomByOrigin, defaultRoom };
+    const offer = { slots, capacityByOrigin, defaultCapacity };
     this.#offers.add(offer);
     return offer;
   }
@@ -135,9 +135,9 @@ export class EndpointWindows {
    * while such origins are few: a thousand names would cost more than they gain. Unnamed, it gets a few attempts, and is named
    * once it is busy with these. Origins whose few attempts are all silent are left out where each may have the default as well.
    */
-  #knownOrigins(served: ReadonlySet<string>, defaultRoom: number): ReadonlySet<string> {
-    const known = new Set([...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin)));
-    const isAmple = half(this.#countMax - this.#offeredToEach() - FEW) >= defaultRoom;
+  #knownOrigins(served: ReadonlySet<string>, defaultCapacity: number): ReadonlySet<string> {
+    const known = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
+    const isAmple = half(this.#countMax - this.#offeredToEach() - FEW) >= defaultCapacity;
     const started = this.#started.size > IDLE_NAMED_MAX ? [] : this.#started.keys();
     const quiet = isAmple ? [] : this.#inFlight.quiet.keys();
     for (const origins of [this.#inFlight.busy.keys(), quiet, this.#reduced.keys(), started, served])
@@ -148,14 +148,14 @@ export class EndpointWindows {
   /** Slots that the claims under way offer to each origin that they do not name. */
   #offeredToEach(): number {
     let offered = 0;
-    for (const { slots, defaultRoom } of this.#offers) offered += Math.min(slots, defaultRoom);
+    for (const { slots, defaultCapacity } of this.#offers) offered += Math.min(slots, defaultCapacity);
     return offered;
   }
 
   #offeredTo(origin: string): number {
     let offered = 0;
-    for (const { slots, roomByOrigin, defaultRoom } of this.#offers) {
-      offered += Math.min(slots, roomByOrigin[origin] ?? defaultRoom);
+    for (const { slots, capacityByOrigin, defaultCapacity } of this.#offers) {
+      offered += Math.min(slots, capacityByOrigin[origin] ?? defaultCapacity);
     }
     return offered;
   }
@@ -171,7 +171,7 @@ function forgetFirst(map: Map<string, number>, sizeMax: number): void {
 }
 
 /** The smallest window of an endpoint. */
-export const FEW = 4;
+const FEW = 4;
 
 /** The attempts in flight of one backlog, or of one origin. */
 export interface Share {

@@ -1,5 +1,5 @@
 /**
- * Lanes: lines in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
+ * Lanes: backlogs in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
  * Here are their types and the rules that need no store.
  */
 import type { MessageId, Millis } from '../model.ts';

@@ -58,20 +58,20 @@ export interface Counted {
 }
 
 /** Where messages wait in line. */
-export interface Line {
+export interface WaitList {
   waiting: Counted;
   /** When the first of the line became due, or becomes so. */
   firstDueAtMs: Millis;
 }
 
-export interface QueueLine extends Line {
+export interface QueueWaitList extends WaitList {
   queueName: string;
   isPaused: boolean;
   parallelism: number;
 }
 
 /** `waiting` are those that are due. */
-export interface KeyLine extends Line {
+export interface KeyWaitList extends WaitList {
   key: FlowKeyState;
 }
 
@@ -83,11 +83,11 @@ export interface Backlog {
   /** Of the messages that are due and not in flight, as far as it was looked. Absent: none is. */
   oldestDueAtMs?: Millis;
   /** The messages held because of all attempts of the project in flight; absent: none are. */
-  project?: Line;
+  project?: WaitList;
   /** Each is a part of all lines. */
-  origins: (Line & { origin: string })[];
-  queues: QueueLine[];
-  keys: KeyLine[];
+  origins: (WaitList & { origin: string })[];
+  queues: QueueWaitList[];
+  keys: KeyWaitList[];
   /** Whether there are more lines than these. */
   isPartial: boolean;
 }

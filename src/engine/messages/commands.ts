@@ -1,6 +1,6 @@
 /** The commands and reads about messages, except publishing. */
 import type { EngineContext } from '../context.ts';
-import { lineOf, lineTo } from '../lanes/origin-line.ts';
+import { backlogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { AttributeFilter } from '../lists/filters.ts';
 import type { Page, PageRequest } from '../lists/page.ts';
 import type { LiveMessage, UnfinishedFilter } from '../lists/unfinished.ts';
@@ -74,7 +74,7 @@ async function failureOf(
 }
 
 function explained({ clock, dispatcher }: EngineContext, live: LiveMessage, failure?: string): Explanation {
-  const held = live.state.kind === 'origin' ? dispatcher.inFlight.whatHolds(lineTo(live.message)) : undefined;
+  const held = live.state.kind === 'origin' ? dispatcher.inFlight.whatHolds(backlogKeyOf(live.message)) : undefined;
   return explain(live, clock.nowMs(), { held, failure });
 }
 
@@ -99,7 +99,7 @@ export async function readBacklog(
   return {
     ...backlog,
     origins: origins.map((line) => {
-      const { reason } = explainLine(line.origin, dispatcher.inFlight.whatHolds(lineOf(projectId, line.origin)));
+      const { reason } = explainLine(line.origin, dispatcher.inFlight.whatHolds(backlogKey(projectId, line.origin)));
       return { ...line, reason, isHeldBack: dispatcher.inFlight.isHeldBack(line.origin) };
     }),
     queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),

@@ -2,7 +2,14 @@
 import type { Held } from '../lanes/in-flight.ts';
 import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
-import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../lists/unfinished.ts';
+import type {
+  Backlog,
+  KeyWaitList,
+  LiveMessage,
+  QueueWaitList,
+  UnfinishedMessage,
+  WaitList,
+} from '../lists/unfinished.ts';
 import type { Millis } from '../model.ts';
 
 /** Why a message is not finished. docs/errors.md is generated from these comments. */
@@ -240,9 +247,9 @@ export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | '
     /** Its attempts ended without an answer so often that it may have only the fewest at a time. */
     isHeldBack: boolean;
   })[];
-  queues: Explained<QueueLine>[];
+  queues: Explained<QueueWaitList>[];
   /** Without those whose messages go out at their turn. */
-  keys: Explained<KeyLine>[];
+  keys: Explained<KeyWaitList>[];
 }
 
-type Explained<L extends Line> = L & Pick<Explanation, 'reason'>;
+type Explained<L extends WaitList> = L & Pick<Explanation, 'reason'>;

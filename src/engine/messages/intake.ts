@@ -6,7 +6,7 @@
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { EngineDeps } from '../deps.ts';
-import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import { Slices } from '../loops/slices.ts';
 import {
   type Claimed,
@@ -110,12 +110,12 @@ export interface DeliverySlots {
   /** The worker that messages are claimed for. */
   readonly worker: WorkerId;
   /** For a claim under `claimToken`. */
-  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
+  tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
   giveBack(claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a slot was reserved. */
   start(claimed: Claimed): void;
   noteDue(dueAtMs: Millis): void;
-  noteWaitingLine(line: OriginLine): void;
+  noteWaitingBacklog(backlog: BacklogKey): void;
 }
 
 /**
@@ -127,7 +127,7 @@ export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots
   const { message } = draft;
   const dueAtMs = firstDueAtMs(message);
   if (dueAtMs > message.createdAtMs) return { ...draft, state: { kind: 'due', dueAtMs } };
-  switch (slots.tryReserve(lineTo(message), message.body.length, claimToken)) {
+  switch (slots.tryReserve(backlogKeyOf(message), message.body.length, claimToken)) {
     case 'reserved':
       return { ...draft, state: { kind: 'claimed', claimToken, worker: slots.worker } };
     case 'wait':
@@ -164,7 +164,7 @@ export function dispatchSaved(
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return slots.start(claimed);
   }
-  if (saved?.state === 'origin') slots.noteWaitingLine(lineTo(message));
+  if (saved?.state === 'origin') slots.noteWaitingBacklog(backlogKeyOf(message));
   else if (saved?.state === 'due') slots.noteDue(proposed.dueAtMs);
 }
 

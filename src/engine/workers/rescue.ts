@@ -4,8 +4,8 @@
  */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps, Recovery } from '../deps.ts';
-import { readLines } from '../lanes/backlogged-lines.ts';
-import type { OriginLine } from '../lanes/origin-line.ts';
+import type { BacklogKey } from '../lanes/backlog-key.ts';
+import { readBacklogs } from '../lanes/backlogs.ts';
 import type { ClaimRef, ClaimToken } from '../model.ts';
 import type { HeartbeatAnswer } from './store.ts';
 
@@ -22,14 +22,14 @@ export type Heartbeats = Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'kind'>;
 export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'> & {
   store: {
     workers: Pick<Store['workers'], 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
-    messages: Pick<Store['messages'], 'release' | 'sendHeldOn' | 'waitingLines'>;
+    messages: Pick<Store['messages'], 'release' | 'sendHeldOn' | 'waitingBacklogs'>;
   };
 };
 
 /** Hear of what it finds. */
 export interface RescueListeners {
   /** Has the slots for attempts. */
-  dispatcher: { holds(claimToken: ClaimToken): boolean; noteWaitingLine(line: OriginLine): void };
+  dispatcher: { holds(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
   /** A worker has expired that may have been doing something in pieces, such as the deletion of a queue. */
   noteDeath(): void;
 }
@@ -43,7 +43,7 @@ export class Rescue {
   /** Perhaps no worker knows some of the lines. */
   #linesAreLost = false;
   /** Where the last piece of lines ended, if there are more. */
-  #lastLine: OriginLine | undefined;
+  #lastLine: BacklogKey | undefined;
   /** Something may have been saved although the store reported a failure. */
   #isCommitUnknown = false;
   /** Claims in this worker's name that it did not know at the last look. */
@@ -78,11 +78,11 @@ export class Rescue {
    * Does what a heartbeat asks for. Left-over claims come last: those of a project that moves cannot be given back before it
    * has. Throws `StoreUnavailable`.
    */
-  async after(answer: Pick<HeartbeatAnswer, 'hasLate' | 'hasLines' | 'hasClaims'>): Promise<void> {
+  async after(answer: Pick<HeartbeatAnswer, 'hasLate' | 'hasBacklogs' | 'hasClaims'>): Promise<void> {
     this.#heartbeats += 1;
     if (answer.hasLate) await this.expire();
     if (this.#linesAreLost) await this.#readAllLines();
-    else if (answer.hasLines) await this.#readSomeLines();
+    else if (answer.hasBacklogs) await this.#readSomeLines();
     if ((answer.hasClaims && this.#heartbeats % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
   }
 
@@ -146,20 +146,20 @@ export class Rescue {
    */
   async #readSomeLines(): Promise<void> {
     const piece = { after: this.#lastLine, limit: LINES_PIECE };
-    const lines = await this.#context.store.messages.waitingLines(piece);
+    const lines = await this.#context.store.messages.waitingBacklogs(piece);
     this.#lastLine = lines.length === LINES_PIECE ? lines.at(-1) : undefined;
     this.#noteLines(lines);
   }
 
   async #readAllLines(): Promise<void> {
     this.#linesAreLost = false;
-    for await (const lines of readLines(this.#context.store.messages)) {
+    for await (const lines of readBacklogs(this.#context.store.messages)) {
       if (this.#stopped) return;
       this.#noteLines(lines);
     }
   }
 
-  #noteLines(lines: readonly OriginLine[]): void {
-    for (const line of lines) this.#listeners?.dispatcher.noteWaitingLine(line);
+  #noteLines(backlogs: readonly BacklogKey[]): void {
+    for (const line of backlogs) this.#listeners?.dispatcher.noteWaitingBacklog(line);
   }
 }

@@ -20,7 +20,7 @@ export interface HeartbeatAnswer {
   nextScheduleAtMs: Millis | undefined;
   nextWaiterAtMs: Millis | undefined;
   /** Whether any message waits in a line of a busy origin. */
-  hasLines: boolean;
+  hasBacklogs: boolean;
   /** Whether any message is claimed. */
   hasClaims: boolean;
   /** Whether any run that is over has messages left: it may have come with a project from another cell. */

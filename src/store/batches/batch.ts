@@ -1,5 +1,5 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
-import type { OriginLine } from '../../engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../engine/lanes/backlog-key.ts';
 import type { ClaimToken, ProjectId } from '../../engine/model.ts';
 import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
@@ -16,7 +16,13 @@ import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
 import { EVERYTHING } from '../operations/locking/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locking/locks.ts';
-import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/locking/presence.ts';
+import {
+  ALL_HERE,
+  type Away,
+  BatchPlacementCheck,
+  NotHere,
+  type PlacementCheck,
+} from '../operations/locking/placement.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
 
 const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
@@ -53,7 +59,7 @@ export interface BatchOutcome {
   /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
   /** The lines into which this batch has put messages. */
-  waitingLines: OriginLine[];
+  waitingBacklogs: BacklogKey[];
   /** Claims whose messages this batch cancelled: their attempts are to end. */
   cancelledClaims: ClaimToken[];
 }
@@ -97,7 +103,7 @@ export class BatchRunner {
     return this.#isGuarded;
   }
 
-  /** From now on nothing is saved of projects that are not here (operations/presence.ts). */
+  /** From now on nothing is saved of projects that are not here (operations/locking/placement.ts). */
   guardProjects(): void {
     this.#isGuarded = true;
   }
@@ -119,8 +125,8 @@ export class BatchRunner {
       const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
       const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, care);
       const results = await this.#withNumbers(work, options);
-      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingLines, cancelledClaims } = due;
-      return { results, dueAtMs, othersDueAtMs, waitingLines, cancelledClaims };
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingBacklogs, cancelledClaims } = due;
+      return { results, dueAtMs, othersDueAtMs, waitingBacklogs, cancelledClaims };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -155,12 +161,21 @@ export class BatchRunner {
     const { looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(tx, commands);
     const { suspects, avoid, isFencedFirst } = care;
-    const fence = this.#isGuarded ? new PresenceFence(tx, { avoid, isPatient: suspects === NOBODY }) : undefined;
-    const { locked, blocked } = await this.#lock(tx, commands, care, fence);
-    if (isFencedFirst) await fence?.check();
-    const context = { ...parts, limits: this.#limits, logs: this.#logs, locked, looseLogs, fence: fence ?? OPEN };
+    const placements = this.#isGuarded
+      ? new BatchPlacementCheck(tx, { avoid, isPatient: suspects === NOBODY })
+      : undefined;
+    const { locked, blocked } = await this.#lock(tx, commands, care, placements);
+    if (isFencedFirst) await placements?.check();
+    const context = {
+      ...parts,
+      limits: this.#limits,
+      logs: this.#logs,
+      locked,
+      looseLogs,
+      fence: placements ?? ALL_HERE,
+    };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
-    await fence?.check();
+    await placements?.check();
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;
   }
@@ -169,7 +184,7 @@ export class BatchRunner {
     tx: Transaction,
     commands: readonly WriteCommand[],
     { suspects }: Care,
-    fence: Fence | undefined,
+    fence: PlacementCheck | undefined,
   ): Promise<Locked> {
     const { manyWriters } = this.#driver.dialect;
     if (!manyWriters && fence === undefined) return ALONE;
@@ -240,7 +255,7 @@ export class BatchRunner {
       whole.results.push(...part.results);
       whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
-      whole.waitingLines.push(...part.waitingLines);
+      whole.waitingBacklogs.push(...part.waitingBacklogs);
       whole.cancelledClaims.push(...part.cancelledClaims);
     }
     return whole;
@@ -297,5 +312,5 @@ function unavailableFor(error: StoreUnavailable): WriteResult {
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
+  return { results, dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
 }

@@ -1,11 +1,11 @@
 /**
  * Group commit: commands that wait at the same time are saved in one transaction, and share its fsync.
  *
- * A writer takes batch after batch from the line (batch-line.ts) until the line is empty, and a command that finds no writer
+ * A writer takes batch after batch from the line (batch-queue.ts) until the line is empty, and a command that finds no writer
  * starts one. So an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
  *
  * Two cases exist only where a database has several writers. A batch that is late may hang: a second writer then starts
- * beside it. Commands whose project another worker has locked wait aside (aside.ts).
+ * beside it. Commands whose project another worker has locked wait aside (blocked-commands.ts).
  */
 import type { Millis } from '../../engine/model.ts';
 import {
@@ -19,9 +19,9 @@ import {
 import type { StoreEvents } from '../connection.ts';
 import { classOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locking/locks.ts';
-import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
-import { BatchLine } from './batch-line.ts';
+import { BatchQueue } from './batch-queue.ts';
+import { BlockedCommands } from './blocked-commands.ts';
 
 /** Callers of a large batch that continue in one turn of the event loop, except those with new messages. */
 const CALLERS_TOGETHER_MAX = 16;
@@ -78,8 +78,8 @@ export class GroupCommit {
   readonly #batching: Batching;
   readonly #events: StoreEvents;
   readonly #onFatal: (error: Error) => void;
-  readonly #line: BatchLine<Waiting>;
-  readonly #aside: Aside<Waiting>;
+  readonly #line: BatchQueue<Waiting>;
+  readonly #aside: BlockedCommands<Waiting>;
   readonly #writers = new Set<Writer>();
   readonly #counts = { batches: 0, commands: 0 };
   #isAwaitingLate = false;
@@ -96,8 +96,8 @@ export class GroupCommit {
     this.#events = events;
     this.#onFatal = onFatal;
     this.#batching = { ...DEFAULTS, ...batching };
-    this.#line = new BatchLine(batching.costMax);
-    this.#aside = new Aside(this.#batching.aside.looksMax);
+    this.#line = new BatchQueue(batching.costMax);
+    this.#aside = new BlockedCommands(this.#batching.aside.looksMax);
   }
 
   /** Batches committed, commands in them, commands that wait. */

@@ -4,7 +4,7 @@
  */
 import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
-import { PIECE_LIMITS, type PieceLimits, readPiece } from './pieces.ts';
+import { PIECE_LIMITS, type PieceLimits, readPiece } from './chunks.ts';
 import {
   beginMove,
   checkVersion,

@@ -4,7 +4,7 @@
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../driver.ts';
 import { appliedMigrations, MIGRATIONS, migrate, UNFINISHED_MOVE } from '../migrations/index.ts';
-import type { RowKey } from './pieces.ts';
+import type { RowKey } from './chunks.ts';
 import { RowSum } from './row-sum.ts';
 import { MOVED_TABLES, type MovedTable } from './tables.ts';
 

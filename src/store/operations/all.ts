@@ -8,16 +8,16 @@ import type { Driver, Queries } from '../driver.ts';
 
 import * as allProjects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
+import * as waitingBacklogs from './claims/backlogs.ts';
 import * as claim from './claims/claim.ts';
 import * as release from './claims/release.ts';
-import * as waitingLines from './claims/waiting-lines.ts';
 import * as failedRuns from './dead-runs/dead-runs.ts';
 import * as failureCallbacks from './dead-runs/failure-callbacks.ts';
 import * as runRetry from './dead-runs/retry.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
-import { isReadHere } from './locking/presence.ts';
+import { isReadHere } from './locking/placement.ts';
 import * as liveLogs from './logs/live-logs.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import * as messageLogs from './logs/logs.ts';
@@ -62,7 +62,7 @@ const messages = {
   ...numbers,
   ...release,
   ...unfinished,
-  ...waitingLines,
+  ...waitingBacklogs,
 };
 const runs = { ...endings, ...parked, ...anyRuns };
 const backlog = { ...unfinishedWork, ...storage, ...totals };

@@ -1,11 +1,11 @@
 /** What must workers learn of a batch that they did not ask for: messages that wait, and claims that were cancelled? */
-import type { OriginLine } from '../../engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../engine/lanes/backlog-key.ts';
 import type { ClaimToken } from '../../engine/model.ts';
 
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
-  readonly #waitingLines = new Set<OriginLine>();
+  readonly #waitingBacklogs = new Set<BacklogKey>();
   readonly #cancelledClaims = new Set<ClaimToken>();
 
   /** A lane releases something that no command of the batch asked for: no worker knows of it yet. */
@@ -19,9 +19,9 @@ export class DueTimes {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
-  /** Something waits in `line`. Here too, only the other workers do not know of it. */
-  noteWaitingLine(line: OriginLine): void {
-    this.#waitingLines.add(line);
+  /** Something waits in `backlog`. Here too, only the other workers do not know of it. */
+  noteWaitingBacklog(backlog: BacklogKey): void {
+    this.#waitingBacklogs.add(backlog);
   }
 
   /** The message of this claim was cancelled: whichever worker has the claim ends its attempt. */
@@ -39,8 +39,8 @@ export class DueTimes {
     return this.#earliestForOthersMs;
   }
 
-  get waitingLines(): OriginLine[] {
-    return [...this.#waitingLines];
+  get waitingBacklogs(): BacklogKey[] {
+    return [...this.#waitingBacklogs];
   }
 
   get cancelledClaims(): ClaimToken[] {

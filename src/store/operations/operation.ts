@@ -1,6 +1,6 @@
 /**
  * What is known of one operation of the store? It is stated once, beside the SQL that does it. Each use of that is
- * written once too: which commands go together (batch-line.ts), in which order locks are taken (operations/locks.ts),
+ * written once too: which commands go together (batch-queue.ts), in which order locks are taken (operations/locks.ts),
  * which thread reads (drivers/sqlite).
  */
 import type { MessageKey, ProjectId } from '../../engine/model.ts';
@@ -15,7 +15,7 @@ export interface Weight {
 }
 
 /**
- * Which commands go first (batch-line.ts). Urgent commands may not be late: others would expire this worker, or all its
+ * Which commands go first (batch-queue.ts). Urgent commands may not be late: others would expire this worker, or all its
  * publishes would wait for a number.
  */
 export type CommandClass = 'urgent' | 'onward' | 'accept';

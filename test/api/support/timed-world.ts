@@ -69,11 +69,6 @@ export function to(name: string, seconds = 1, status = 200): string {
   return `${ORIGINS[0]}/${status}/${seconds * 1000}/${name}`;
 }
 
-/** The same on another host. */
-export function toOther(name: string, seconds = 1, status = 200): string {
-  return to(name, seconds, status).replace(ORIGINS[0] ?? '', ORIGINS[1] ?? '');
-}
-
 const answerByPath: Endpoint = ({ url }) => {
   const [, status, afterMs] = new URL(url).pathname.split('/');
   return { kind: 'answer', status: Number(status), afterMs: Number(afterMs) };

@@ -1,7 +1,7 @@
 /** Is each project in exactly one cell, and was no other one kept waiting? Asked once the world has come to rest. */
 import type { CellId, Millis } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
-import { PRESENCE } from '../../../src/store/operations/locking/presence.ts';
+import { PLACEMENT } from '../../../src/store/operations/locking/placement.ts';
 import { examine } from '../../../src/store/operations/reports/invariants.ts';
 import { isNothing, rowsOf } from '../../store/move/project/cells-world.ts';
 import type { World } from '../world.ts';
@@ -24,11 +24,11 @@ export async function checkCells(world: World, movers: Movers): Promise<void> {
     );
     const presences = new Map(rows.map(({ id, presence }) => [id, presence]));
     for (const [projectId, cell] of cells) {
-      const presence = presences.get(projectId) ?? PRESENCE.elsewhere;
-      const expected = cell === index + 1 ? PRESENCE.here : PRESENCE.elsewhere;
+      const presence = presences.get(projectId) ?? PLACEMENT.elsewhere;
+      const expected = cell === index + 1 ? PLACEMENT.here : PLACEMENT.elsewhere;
       if (presence !== expected)
         world.violate('P3', `project ${projectId} lives in cell ${cell}, and is ${presence} in cell ${index + 1}`);
-      if (expected === PRESENCE.elsewhere && !isNothing(await rowsOf({ driver }, projectId)))
+      if (expected === PLACEMENT.elsewhere && !isNothing(await rowsOf({ driver }, projectId)))
         world.violate('P3', `rows of project ${projectId}, which lives in cell ${cell}, are in cell ${index + 1}`);
     }
     await checkNumbers(world, driver, index + 1);

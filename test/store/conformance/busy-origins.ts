@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import type { FlowControl } from '../../../src/protocol/options/settings.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, T0, type World } from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
-const LINE_A = lineOf(PROJECT, A);
+const LINE_A = backlogKey(PROJECT, A);
 
 /** Messages of flow-control keys whose endpoints are busy: how they get by with two lines to wait in. */
 export function busyOriginsConformance(open: OpenStore): void {
@@ -18,31 +18,31 @@ export function busyOriginsConformance(open: OpenStore): void {
 
   it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
     await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
-    const { claimed, waitingLines, nextDueAtMs } = await world().claim({ roomByOrigin: { [A]: 1 } });
-    expect([claimed.length, waitingLines, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
+    const { claimed, waitingBacklogs, nextDueAtMs } = await world().claim({ capacityByOrigin: { [A]: 1 } });
+    expect([claimed.length, waitingBacklogs, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().claim({ capacityByOrigin: { [A]: 0 } });
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
   });
 
   it('counts those that wait for their origin against the rate too, also in the next period', async () => {
     await acceptMany(20, { key: 'k', rate: 2, periodS: 60 });
     for (const nowMs of [T0, T0 + 60_000, T0 + 120_000]) {
-      const answer = await world().claim({ roomByOrigin: { [A]: 0 } }, nowMs);
+      const answer = await world().claim({ capacityByOrigin: { [A]: 0 } }, nowMs);
       expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
     }
     expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'k', nowMs: T0 + 120_000 })).toMatchObject({
       waitListSize: 18,
       rateCount: 0,
     });
-    const answer = await world().claim({ due: false, linesToServe: [LINE_A] }, T0 + 120_000);
+    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A] }, T0 + 120_000);
     expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
 
   it('starts no new message of a key before those that wait for their origin', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     await acceptMany(1, flowControl);
-    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().claim({ capacityByOrigin: { [A]: 0 } });
     const state = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
     const late = world().message({ url: B, settings: { flowControl }, state });
     expect(await world().save([late])).toEqual([{ kind: 'accepted', state: 'flow' }]);
@@ -51,8 +51,8 @@ export function busyOriginsConformance(open: OpenStore): void {
 
   it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
     const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
-    const { claimed } = await world().claim({ linesToServe: [LINE_A] });
+    await world().claim({ capacityByOrigin: { [A]: 0 } });
+    const { claimed } = await world().claim({ backlogsToServe: [LINE_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
     await world().settle(message, claimToken, delivered());
@@ -63,7 +63,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('goes on with the next of a key when one that waits for its origin is cancelled', async () => {
     const [first] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 });
     const [second] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 }, B);
-    expect((await world().claim({ roomByOrigin: { [A]: 0 } })).claimed).toEqual([]);
+    expect((await world().claim({ capacityByOrigin: { [A]: 0 } })).claimed).toEqual([]);
     const due: number[] = [];
     world().store.events.onDue = (dueAtMs) => due.push(dueAtMs);
     expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: [first?.id ?? ''], nowMs: T0 })).toBe(1);
@@ -75,7 +75,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const inQueue = await world().accept({ url: A, settings: { flowControl, queueName: 'q' } });
     const [other] = await acceptMany(1, flowControl, B);
-    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().claim({ capacityByOrigin: { [A]: 0 } });
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
     const { claimed } = await world().claim();
     expect(claimed.map(({ message }) => message.key)).toEqual([other?.key]);
@@ -87,9 +87,9 @@ export function busyOriginsConformance(open: OpenStore): void {
 
   it('holds back what waits for its origin when its key is paused, and starts it when that goes on', async () => {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
-    await world().claim({ roomByOrigin: { [A]: 0 } });
+    await world().claim({ capacityByOrigin: { [A]: 0 } });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
-    expect(await world().claim({ linesToServe: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
+    expect(await world().claim({ backlogsToServe: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
     expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
     const { claimed } = await world().claim();

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { lineOf, type OriginLine } from '../../../src/engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0 } from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
-const LINE_A = lineOf(PROJECT, A);
-const LINE_B = lineOf(PROJECT, B);
+const LINE_A = backlogKey(PROJECT, A);
+const LINE_B = backlogKey(PROJECT, B);
 
 export function claimConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -23,7 +23,7 @@ export function claimConformance(open: OpenStore): void {
       { message: late, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_001, claimedAtMs: T0 + 30 },
       { message: alsoLate, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_002, claimedAtMs: T0 + 30 },
     ]);
-    expect(answer).toMatchObject({ waitingLines: [], emptied: [], nextDueAtMs: T0 + 31 });
+    expect(answer).toMatchObject({ waitingBacklogs: [], emptied: [], nextDueAtMs: T0 + 31 });
     expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().statesOf(future)).toEqual(['CREATED']);
   });
@@ -31,7 +31,7 @@ export function claimConformance(open: OpenStore): void {
   it('gives a message to one claim only', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
     const answers = await Promise.all(
-      Array.from({ length: 5 }, () => world().claim({ limit: 7, linesToServe: [LINE_A] })),
+      Array.from({ length: 5 }, () => world().claim({ limit: 7, backlogsToServe: [LINE_A] })),
     );
     const keys = answers.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
@@ -53,11 +53,13 @@ export function claimConformance(open: OpenStore): void {
     await world().save(crowd);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
-    expect(first).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: T0 });
+    expect(first).toMatchObject({ waitingBacklogs: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 4; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
     expect(await world().lines()).toEqual([LINE_A, LINE_B]);
-    expect(keysOf(await world().claim({ limit: 1, due: false, linesToServe: [LINE_B] }, T0 + 1))).toEqual([other.key]);
+    expect(keysOf(await world().claim({ limit: 1, due: false, backlogsToServe: [LINE_B] }, T0 + 1))).toEqual([
+      other.key,
+    ]);
   });
 
   it('lets projects take turns when it is asked to, each in its own order, and says whose turn was the last', async () => {
@@ -119,8 +121,8 @@ export function claimConformance(open: OpenStore): void {
     const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
     const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
-    expect(keysOf(await world().claim({ bytesMax: 50, linesToServe: [LINE_A] }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110, linesToServe: [LINE_A] }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [LINE_A] }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [LINE_A] }))).toEqual([large2.key, small2.key]);
   });
 
   it('lets no small message overtake a large one for which there are no bytes left', async () => {
@@ -157,13 +159,13 @@ export function claimConformance(open: OpenStore): void {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
     expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({
       claimed: [],
-      waitingLines: [LINE_A],
+      waitingBacklogs: [LINE_A],
     });
-    expect(await world().claim({ bytesMax: 50, isStrict: true, linesToServe: [LINE_A] })).toMatchObject({
+    expect(await world().claim({ bytesMax: 50, isStrict: true, backlogsToServe: [LINE_A] })).toMatchObject({
       claimed: [],
       emptied: [],
     });
-    expect(keysOf(await world().claim({ bytesMax: 50, linesToServe: [LINE_A] }))).toEqual([large.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [LINE_A] }))).toEqual([large.key]);
   });
 
   it('puts what is due for a full origin into its line, so that it stands in nobody’s way', async () => {
@@ -171,16 +173,16 @@ export function claimConformance(open: OpenStore): void {
     const second = await world().accept({ url: `${A}/2` });
     const third = await world().accept({ url: `${A}/3` });
     const other = await world().accept({ url: `${B}/1` });
-    const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
+    const answer = await world().claim({ capacityByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
-    expect(answer).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: undefined });
+    expect(answer).toMatchObject({ waitingBacklogs: [LINE_A], nextDueAtMs: undefined });
     expect(await world().lines()).toEqual([LINE_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
-    const fromLine = await world().claim({ due: false, linesToServe: [LINE_A], roomByOrigin: { [A]: 1 } });
+    const fromLine = await world().claim({ due: false, backlogsToServe: [LINE_A], capacityByOrigin: { [A]: 1 } });
     expect(keysOf(fromLine)).toEqual([second.key]);
     expect(fromLine.emptied).toEqual([]);
-    const rest = await world().claim({ due: false, linesToServe: [LINE_A] });
+    const rest = await world().claim({ due: false, backlogsToServe: [LINE_A] });
     expect(keysOf(rest)).toEqual([third.key]);
     expect(rest.emptied).toEqual([LINE_A]);
     expect(await world().lines()).toEqual([]);
@@ -189,16 +191,16 @@ export function claimConformance(open: OpenStore): void {
   it('has a line for the longest origin there is', async () => {
     const origin = `https://${'h'.repeat(253)}:65535`;
     const { key } = await world().accept({ url: `${origin}/` });
-    const { waitingLines } = await world().claim({ roomByOrigin: { [origin]: 0 } });
-    expect(waitingLines).toEqual([lineOf(PROJECT, origin)]);
-    expect(keysOf(await world().claim({ due: false, linesToServe: waitingLines }))).toEqual([key]);
+    const { waitingBacklogs } = await world().claim({ capacityByOrigin: { [origin]: 0 } });
+    expect(waitingBacklogs).toEqual([backlogKey(PROJECT, origin)]);
+    expect(keysOf(await world().claim({ due: false, backlogsToServe: waitingBacklogs }))).toEqual([key]);
   });
 
   it('gives an origin without a name of its own the default room', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
-    const answer = await world().claim({ defaultRoom: 2 });
+    const answer = await world().claim({ defaultCapacity: 2 });
     expect(answer.claimed).toHaveLength(2);
-    expect(answer.waitingLines).toEqual([LINE_A]);
+    expect(answer.waitingBacklogs).toEqual([LINE_A]);
   });
 
   it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
@@ -207,7 +209,7 @@ export function claimConformance(open: OpenStore): void {
     const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const claimed: number[][] = [];
     for (let claims = 0; claims < 4; claims++) {
-      claimed.push(keysOf(await world().claim({ roomByOrigin: { [A]: 0 } }, T0 + 1)));
+      claimed.push(keysOf(await world().claim({ capacityByOrigin: { [A]: 0 } }, T0 + 1)));
     }
     expect(claimed).toEqual([[], [], [], [healthy.key]]);
   });
@@ -215,14 +217,18 @@ export function claimConformance(open: OpenStore): void {
   it('takes no more of a project than there is room for, and puts the rest into lines of its own', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const projects = { roomByProject: { [PROJECT]: 1 }, defaultRoom: 5 };
+    const projects = { capacityByProject: { [PROJECT]: 1 }, defaultCapacity: 5 };
     const answer = await world().claim({ projects });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
     expect(keysOf(answer)).toContain(other.key);
-    expect(answer.waitingLines).toEqual([LINE_A]);
+    expect(answer.waitingBacklogs).toEqual([LINE_A]);
     expect(
-      (await world().claim({ linesToServe: [LINE_A], projects: { ...projects, roomByProject: { [PROJECT]: 2 } } }))
-        .claimed,
+      (
+        await world().claim({
+          backlogsToServe: [LINE_A],
+          projects: { ...projects, capacityByProject: { [PROJECT]: 2 } },
+        })
+      ).claimed,
     ).toHaveLength(2);
   });
 
@@ -231,17 +237,17 @@ export function claimConformance(open: OpenStore): void {
     for (const url of urls) await world().accept({ url });
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
     const known = await world().accept({ url: A });
-    const unproven = { slots: 3, roomByProject: { [PROJECT]: 2 }, defaultRoom: 5, proven: [LINE_A] };
+    const unproven = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, proven: [LINE_A] };
     const answer = await world().claim({ unproven });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
     expect(keysOf(answer)).toContain(known.key);
-    expect(answer.waitingLines).toHaveLength(5);
+    expect(answer.waitingBacklogs).toHaveLength(5);
   });
 
   it('takes no more of a line than that has room for, however much its origin has', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const { claimed } = await world().claim({ roomByLine: { [LINE_A]: 1 } });
+    const { claimed } = await world().claim({ capacityByBacklog: { [LINE_A]: 1 } });
     expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 
@@ -253,9 +259,9 @@ export function claimConformance(open: OpenStore): void {
     ];
     const late = await world().accept({ url: A, notBeforeMs: T0 + 1 });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, notBeforeMs: T0 + 1 });
-    const answer = await world().claim({ hasLines: true }, T0 + 1);
-    expect([keysOf(answer), answer.waitingLines]).toEqual([[other.key], [LINE_A]]);
-    expect(keysOf(await world().claim({ linesToServe: [LINE_A], hasLines: true }, T0 + 1))).toEqual(
+    const answer = await world().claim({ hasBacklogs: true }, T0 + 1);
+    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[other.key], [LINE_A]]);
+    expect(keysOf(await world().claim({ backlogsToServe: [LINE_A], hasBacklogs: true }, T0 + 1))).toEqual(
       [first, second, late].map(({ key }) => key),
     );
   });
@@ -263,7 +269,7 @@ export function claimConformance(open: OpenStore): void {
   it('takes what is due with the last that wait in its line, which it empties', async () => {
     const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const due = await world().accept({ url: A, notBeforeMs: T0 + 1 });
-    const answer = await world().claim({ linesToServe: [LINE_A], hasLines: true }, T0 + 1);
+    const answer = await world().claim({ backlogsToServe: [LINE_A], hasBacklogs: true }, T0 + 1);
     expect([keysOf(answer), answer.emptied]).toEqual([[inLine.key, due.key], [LINE_A]]);
   });
 
@@ -271,7 +277,7 @@ export function claimConformance(open: OpenStore): void {
     for (const dueFirst of [false, true]) {
       const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
-      const rest = { linesToServe: [LINE_A], dueFirst, limit: 1 };
+      const rest = { backlogsToServe: [LINE_A], dueFirst, limit: 1 };
       expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : inLine).key]);
       expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? inLine : due).key]);
     }
@@ -285,7 +291,7 @@ export function claimConformance(open: OpenStore): void {
     await world().save([...inLine, ...due]);
     const ofLine = new Set(inLine.map(({ message }) => message.key));
     for (const dueFirst of [false, true]) {
-      const claimed = keysOf(await world().claim({ linesToServe: [LINE_A], dueFirst, limit: 65 }));
+      const claimed = keysOf(await world().claim({ backlogsToServe: [LINE_A], dueFirst, limit: 65 }));
       expect([claimed.length, claimed.filter((key) => ofLine.has(key)).length]).toEqual([65, dueFirst ? 32 : 33]);
     }
   });
@@ -296,7 +302,12 @@ export function claimConformance(open: OpenStore): void {
     );
     const due = Array.from({ length: 10 }, () => world().message({ url: B }));
     await world().save([...inLine, ...due]);
-    const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true, limit: 6, roomByOrigin: { [A]: 1 } });
+    const answer = await world().claim({
+      backlogsToServe: [LINE_A],
+      dueFirst: true,
+      limit: 6,
+      capacityByOrigin: { [A]: 1 },
+    });
     expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
   });
 
@@ -306,8 +317,8 @@ export function claimConformance(open: OpenStore): void {
     await world().save(fresh);
     const others = Array.from({ length: 20 }, () => world().message({ url: B, projectId: OTHER_PROJECT, ...stateOf }));
     await world().save(others);
-    const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
-    const claimed = keysOf(await world().claim({ linesToServe, freshLines: 1, due: false, limit: 22 }));
+    const backlogsToServe = [LINE_A, backlogKey(OTHER_PROJECT, B)];
+    const claimed = keysOf(await world().claim({ backlogsToServe, freshBacklogs: 1, due: false, limit: 22 }));
     expect(claimed).toEqual([...fresh, ...others.slice(0, 2)].map(({ message }) => message.key));
   });
 
@@ -316,8 +327,8 @@ export function claimConformance(open: OpenStore): void {
     const crowd = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
     await world().save(crowd);
     const other = await world().accept({ url: B, projectId: OTHER_PROJECT, ...stateOf });
-    const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
-    const claimed = keysOf(await world().claim({ linesToServe, due: false, limit: 9 }));
+    const backlogsToServe = [LINE_A, backlogKey(OTHER_PROJECT, B)];
+    const claimed = keysOf(await world().claim({ backlogsToServe, due: false, limit: 9 }));
     expect(claimed).toEqual([...crowd.slice(0, 8).map(({ message }) => message.key), other.key]);
   });
 
@@ -325,9 +336,9 @@ export function claimConformance(open: OpenStore): void {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inLine });
-    const line = lineOf(OTHER_PROJECT, A);
+    const line = backlogKey(OTHER_PROJECT, A);
     expect(await world().lines()).toEqual([LINE_A, line]);
-    const answer = await world().claim({ due: false, linesToServe: [line] });
+    const answer = await world().claim({ due: false, backlogsToServe: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
 
@@ -335,15 +346,15 @@ export function claimConformance(open: OpenStore): void {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, state: inLine });
-    const listed: OriginLine[] = [];
-    for (let after: OriginLine | undefined; ; ) {
-      const piece = await world().store.messages.waitingLines({ after, limit: 1 });
+    const listed: BacklogKey[] = [];
+    for (let after: BacklogKey | undefined; ; ) {
+      const piece = await world().store.messages.waitingBacklogs({ after, limit: 1 });
       listed.push(...piece);
       after = piece[0];
       if (!after) break;
     }
-    expect(listed).toEqual([LINE_A, LINE_B, lineOf(OTHER_PROJECT, A), lineOf(OTHER_PROJECT, B)]);
-    expect(await world().store.messages.waitingLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
+    expect(listed).toEqual([LINE_A, LINE_B, backlogKey(OTHER_PROJECT, A), backlogKey(OTHER_PROJECT, B)]);
+    expect(await world().store.messages.waitingBacklogs({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
   it('lists the lines of a project from its first one on, and those of later projects after them', async () => {
@@ -351,10 +362,10 @@ export function claimConformance(open: OpenStore): void {
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, state: inLine });
     const listed = await world().lines();
-    const from = (after: OriginLine) => world().store.messages.waitingLines({ after, limit: 3 });
-    expect(await from(lineOf(PROJECT, ''))).toEqual(listed.slice(0, 3));
-    expect(await from(lineOf(OTHER_PROJECT, ''))).toEqual(listed.slice(2));
-    expect(await from(lineOf(OTHER_PROJECT + 1, ''))).toEqual([]);
+    const from = (after: BacklogKey) => world().store.messages.waitingBacklogs({ after, limit: 3 });
+    expect(await from(backlogKey(PROJECT, ''))).toEqual(listed.slice(0, 3));
+    expect(await from(backlogKey(OTHER_PROJECT, ''))).toEqual(listed.slice(2));
+    expect(await from(backlogKey(OTHER_PROJECT + 1, ''))).toEqual([]);
   });
 
   it('serves messages in lines first, in the order of the origins, and leaves an origin it did not get to', async () => {
@@ -362,10 +373,10 @@ export function claimConformance(open: OpenStore): void {
     const inA = await world().accept({ url: A, state: inLine });
     const inB = await world().accept({ url: B, state: inLine });
     await world().accept({ url: 'https://c.example' });
-    const answer = await world().claim({ limit: 1, linesToServe: [LINE_B, LINE_A] });
+    const answer = await world().claim({ limit: 1, backlogsToServe: [LINE_B, LINE_A] });
     expect(keysOf(answer)).toEqual([inB.key]);
     expect(answer.emptied).toEqual([LINE_B]);
-    expect(keysOf(await world().claim({ limit: 2, linesToServe: [LINE_A] }))).toContain(inA.key);
+    expect(keysOf(await world().claim({ limit: 2, backlogsToServe: [LINE_A] }))).toContain(inA.key);
   });
 
   it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
@@ -373,17 +384,19 @@ export function claimConformance(open: OpenStore): void {
     const inA = await world().accept({ url: A, state: inLine });
     const inB = [];
     for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inLine })).key);
-    const answer = await world().claim({ due: false, linesToServe: [LINE_A, LINE_B], roomByOrigin: { [B]: 2 } });
+    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A, LINE_B], capacityByOrigin: { [B]: 2 } });
     expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
   });
 
   it('says that an origin without messages in its line is empty even when it has no room', async () => {
-    expect((await world().claim({ linesToServe: [LINE_A], roomByOrigin: { [A]: 0 } })).emptied).toEqual([LINE_A]);
+    expect((await world().claim({ backlogsToServe: [LINE_A], capacityByOrigin: { [A]: 0 } })).emptied).toEqual([
+      LINE_A,
+    ]);
   });
 
   it('takes a message out of its line although the clock was set back meanwhile', async () => {
     const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
-    const answer = await world().claim({ due: false, linesToServe: [LINE_A] }, T0 - 3_600_000);
+    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Change, Message, NewMessage } from '../../../src/engine/model.ts';
 import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
 
@@ -30,9 +30,12 @@ export function followsConformance(open: OpenStore): void {
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().lines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
+    expect(await world().lines()).toEqual([backlogKey(PROJECT, inLine.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
-    const { claimed } = await world().claim({ due: false, linesToServe: [lineOf(PROJECT, inLine.message.origin)] });
+    const { claimed } = await world().claim({
+      due: false,
+      backlogsToServe: [backlogKey(PROJECT, inLine.message.origin)],
+    });
     expect(claimed.map((each) => each.message)).toEqual([inLine.message]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Change } from '../../../src/engine/model.ts';
 import type { FlowControl } from '../../../src/protocol/options/settings.ts';
 import { begin } from './run-world.ts';
@@ -518,7 +518,7 @@ function keyCases(open: OpenStore): void {
     const first = await world().accept(large);
     for (let index = 0; index < 3; index += 1) await world().accept(large);
     const answer = await world().claim({ bytesMax: 150 });
-    expect([keysOf(answer), answer.waitingLines]).toEqual([[first.key], [lineOf(PROJECT, BUSY)]]);
+    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[first.key], [backlogKey(PROJECT, BUSY)]]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 2 });
   });
 
@@ -556,11 +556,13 @@ function keyCases(open: OpenStore): void {
 
   it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
     const [first, second] = await accept(2, { parallelism: 2 });
-    expect((await world().claim({ defaultRoom: 0 })).waitingLines).toEqual([lineOf(PROJECT, 'https://example.com')]);
+    expect((await world().claim({ defaultCapacity: 0 })).waitingBacklogs).toEqual([
+      backlogKey(PROJECT, 'https://example.com'),
+    ]);
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
-    const fromLine = await world().claim({ due: false, linesToServe: [lineOf(PROJECT, 'https://example.com')] });
+    const fromLine = await world().claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] });
     expect(keysOf(fromLine)).toEqual([first]);
-    expect(fromLine.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
+    expect(fromLine.emptied).toEqual([backlogKey(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
     const [claimed] = fromLine.claimed;
     if (claimed)
@@ -572,11 +574,12 @@ function keyCases(open: OpenStore): void {
   });
 
   it('does not call the line of an origin empty of which it has sent back as many as it looked at', async () => {
-    const line = lineOf(PROJECT, BUSY);
+    const line = backlogKey(PROJECT, BUSY);
     await accept(3, { parallelism: 3 });
-    await world().claim({ roomByOrigin: { [BUSY]: 0 } });
+    await world().claim({ capacityByOrigin: { [BUSY]: 0 } });
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 0 }, nowMs: T0 });
-    const emptied = async () => (await world().claim({ linesToServe: [line], roomByOrigin: { [BUSY]: 1 } })).emptied;
+    const emptied = async () =>
+      (await world().claim({ backlogsToServe: [line], capacityByOrigin: { [BUSY]: 1 } })).emptied;
     expect([await emptied(), await emptied()]).toEqual([[], [line]]);
     expect(await key()).toMatchObject({ inFlight: 0, waitListSize: 3 });
   });
@@ -584,7 +587,7 @@ function keyCases(open: OpenStore): void {
   it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
     const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
     await world().store.messages.accept({ messages: crowd, nowMs: T0 });
-    for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
+    for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, capacityByOrigin: { [BUSY]: 0 } });
     const { message } = await world().acceptClaimed(limited({ parallelism: 1_500 }, { url: `${A}/hook` }));
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
   });
@@ -728,9 +731,9 @@ function projectCases(open: OpenStore): void {
   it('holds what waited for its origin, once that has room and the project has none', async () => {
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
-    const linesToServe = [lineOf(PROJECT, BUSY)];
-    const answer = await world().claim({ due: false, linesToServe });
-    expect([keysOf(answer), answer.emptied]).toEqual([[], linesToServe]);
+    const backlogsToServe = [backlogKey(PROJECT, BUSY)];
+    const answer = await world().claim({ due: false, backlogsToServe });
+    expect([keysOf(answer), answer.emptied]).toEqual([[], backlogsToServe]);
     expect((await world().store.messages.findLive({ projectId: PROJECT, id: inLine.id, nowMs: T0 }))?.state.kind).toBe(
       'project',
     );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
+import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Change, Message, NewMessage, RunEnding, Settlement } from '../../../src/engine/model.ts';
 import {
   activeRun,
@@ -195,7 +195,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const first = await begin(world(), { settings });
       const plain = await world().accept({ settings });
-      expect((await world().claim({ limit: 1, roomByOrigin: { [first.origin]: 0 } })).claimed).toEqual([]);
+      expect((await world().claim({ limit: 1, capacityByOrigin: { [first.origin]: 0 } })).claimed).toEqual([]);
       await end(first);
       expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([plain.key]);
     });
@@ -412,10 +412,10 @@ export function runEndingsConformance(open: OpenStore): void {
     it('has nothing of it claimed from the line of its origin, which is empty then', async () => {
       const [first] = await beginWith(6);
       const { origin } = first as Message;
-      expect((await small().claim({ limit: 1, roomByOrigin: { [origin]: 0 } })).claimed).toEqual([]);
+      expect((await small().claim({ limit: 1, capacityByOrigin: { [origin]: 0 } })).claimed).toEqual([]);
       await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
-      const line = lineOf(PROJECT, origin);
-      const { claimed, emptied, nextDueAtMs } = await small().claim({ linesToServe: [line] });
+      const line = backlogKey(PROJECT, origin);
+      const { claimed, emptied, nextDueAtMs } = await small().claim({ backlogsToServe: [line] });
       expect([claimed, emptied, nextDueAtMs]).toEqual([[], [line], undefined]);
     });
 

@@ -180,11 +180,11 @@ export function workersConformance(open: OpenStore): void {
   });
 
   it('tells whether anything is claimed, and whether anything waits for a busy origin', async () => {
-    expect(await heartbeat('a')).toMatchObject({ hasClaims: false, hasLines: false });
+    expect(await heartbeat('a')).toMatchObject({ hasClaims: false, hasBacklogs: false });
     await acceptFor(world(), 'a');
-    expect(await heartbeat('a')).toMatchObject({ hasClaims: true, hasLines: false });
+    expect(await heartbeat('a')).toMatchObject({ hasClaims: true, hasBacklogs: false });
     await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
-    expect(await heartbeat('a')).toMatchObject({ hasLines: true });
+    expect(await heartbeat('a')).toMatchObject({ hasBacklogs: true });
   });
 
   it('names who lives and has not said that it goes by the newest accounts', async () => {

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach } from 'vitest';
 import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/dispatch/claims.ts';
-import type { OriginLine } from '../../../src/engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type {
   Change,
   LogEvent,
@@ -135,11 +135,11 @@ export class World {
         firstToken,
         limit,
         bytesMax: 1e9,
-        roomByOrigin: {},
-        defaultRoom: 100,
+        capacityByOrigin: {},
+        defaultCapacity: 100,
         due: true,
         lanesFirst: false,
-        linesToServe: [],
+        backlogsToServe: [],
         ...request,
       },
       nowMs,
@@ -165,8 +165,8 @@ export class World {
   }
 
   /** Those with messages; no case has more. */
-  lines(): Promise<OriginLine[]> {
-    return this.store.messages.waitingLines({ after: undefined, limit: 1_000 });
+  lines(): Promise<BacklogKey[]> {
+    return this.store.messages.waitingBacklogs({ after: undefined, limit: 1_000 });
   }
 
   find(message: Message): Promise<Message | undefined> {

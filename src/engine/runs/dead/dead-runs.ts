@@ -11,8 +11,8 @@ import { renewed } from '../../messages/dead-retry.ts';
 import { type DeliverySlots, OF_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
-import { begunAgainOf } from './begun-again.ts';
 import type { NotRetried, OutlinedEntry, RetriedAs, RunOverride, RunRetry, StartedRun } from './dead-run-store.ts';
+import { entriesToRestart } from './entries-to-restart.ts';
 import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 
 /** Entries that one transaction saves, or one read has the messages of. */
@@ -28,7 +28,7 @@ export function resumeRun(
   dlqId: string,
   override: RunOverride,
 ): Promise<StartedRun | NotRetried> {
-  return retry(context, projectId, dlqId, override, (journal) => ({ journal, unfinished: begunAgainOf(journal) }));
+  return retry(context, projectId, dlqId, override, (journal) => ({ journal, unfinished: entriesToRestart(journal) }));
 }
 
 /** Starts anew with the same payload and configuration. */
@@ -89,7 +89,7 @@ async function retry(
 async function saveAll(context: EngineContext, pieces: Iterable<RunRetry<Draft>>): Promise<StartedRun | NotRetried> {
   const { dispatcher, waiters, left } = context;
   // Nothing of a run that is not whole goes out.
-  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingLine(line));
+  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingBacklog(line));
   let begun: RunRetry<Draft> | undefined;
   try {
     for (const piece of pieces) {

@@ -184,7 +184,7 @@ async function* wakeAll(
   const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
   const read = (afterKey: MessageKey) =>
     store.waiters.listWaiters({ projectId, eventId, afterKey, count, ...(runKey !== undefined && { runKey }) });
-  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingLine(line));
+  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingBacklog(line));
   try {
     let listed = await read(-1);
     for (let pages = 1; listed.length > 0; pages += 1) {

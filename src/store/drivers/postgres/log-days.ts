@@ -13,7 +13,7 @@
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { type Driver, type Queries, StoreFatal, type Transaction } from '../../driver.ts';
-import { projectsMoving } from '../../operations/locking/presence.ts';
+import { projectsMoving } from '../../operations/locking/placement.ts';
 import { dropUnreferencedContents } from '../../operations/retention.ts';
 import { PASSING } from './layout.ts';
 

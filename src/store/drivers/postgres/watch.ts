@@ -1,9 +1,9 @@
 /** A look from time to time at a store that is not open, over the connections of those that are. */
 
 import type { Totals } from '../../../engine/lists/unfinished.ts';
-import type { CellLook } from '../../../engine/stores.ts';
+import type { CellPoll } from '../../../engine/stores.ts';
 import { decodeTotals, readTotals } from '../../operations/reports/totals.ts';
-import { look } from '../../operations/workers/glance.ts';
+import { pollCell } from '../../operations/workers/poll.ts';
 import { listenAtOf, type Servers } from './connections/servers.ts';
 import { placeOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
@@ -12,7 +12,7 @@ import { channelOf } from './notices.ts';
 
 export interface CellWatch {
   /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
-  look(): Promise<CellLook>;
+  look(): Promise<CellPoll>;
   /** As `look`. */
   readTotals(): Promise<Totals>;
   /**
@@ -30,7 +30,7 @@ export function watchPostgresStore(context: PostgresContext, servers: Servers, l
   const channel = channelOf(placeOf(context.url).schema);
   let isListening = false;
   return {
-    look: () => looking.inTurn(() => driver.readNow(look)),
+    look: () => looking.inTurn(() => driver.readNow(pollCell)),
     readTotals: () =>
       looking.inTurn(() =>
         driver.readNow(async (queries, nowMs) => decodeTotals(await readTotals(queries, { nowMs }), { nowMs })),

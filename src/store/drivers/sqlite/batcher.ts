@@ -6,13 +6,13 @@
  */
 
 import { Fifo } from '../../../engine/admission/fair-queue.ts';
-import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
-import { BATCH_COST_MAX, costOf } from '../../batches/batch-line.ts';
+import { BATCH_COST_MAX, costOf } from '../../batches/batch-queue.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { WriteCommand, Writes } from '../../operations/all.ts';
+import { joinChunks, type MessageChunk } from './batch-chunks.ts';
 import type { Reply } from './messages.ts';
-import { joinPieces, type Piece } from './pieces.ts';
 
 /** Lines of a thread that are remembered. It is told once more of those that were forgotten, which costs little. */
 const LINES_KNOWN_MAX = 10_000;
@@ -23,15 +23,15 @@ export class Client {
   /** When this thread will look for due work by itself. When it starts, it looks at once. */
   #looksAtMs = -Infinity;
   /** Lines in which this thread looks for messages, as far as they are remembered. */
-  readonly #lines = new Set<OriginLine>();
+  readonly #lines = new Set<BacklogKey>();
   /** Pieces of its next batch. */
-  #pieces: Piece[] = [];
+  #pieces: MessageChunk[] = [];
 
   constructor(reply: (message: Reply) => void) {
     this.reply = reply;
   }
 
-  keep(piece: Piece): void {
+  keep(piece: MessageChunk): void {
     this.#pieces.push(piece);
   }
 
@@ -39,7 +39,7 @@ export class Client {
   whole(commands: readonly WriteCommand[]): readonly WriteCommand[] {
     const pieces = this.#pieces;
     this.#pieces = [];
-    return joinPieces(commands, pieces);
+    return joinChunks(commands, pieces);
   }
 
   /** The answer to a claim says what else waits: it replaces all that this thread was told before. */
@@ -47,27 +47,27 @@ export class Client {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
       if (method !== 'claim' || result?.kind !== 'answer') continue;
-      const { nextDueAtMs, waitingLines, emptied } = result.answer as Writes['claim']['answer'];
+      const { nextDueAtMs, waitingBacklogs, emptied } = result.answer as Writes['claim']['answer'];
       this.#looksAtMs = nextDueAtMs ?? Infinity;
       for (const line of emptied) this.#lines.delete(line);
-      this.noteKnown(waitingLines);
+      this.noteKnown(waitingBacklogs);
     }
   }
 
   /** This thread knows of these lines by itself. */
-  noteKnown(waitingLines: readonly OriginLine[]): void {
+  noteKnown(waitingBacklogs: readonly BacklogKey[]): void {
     if (this.#lines.size >= LINES_KNOWN_MAX) this.#lines.clear();
-    for (const line of waitingLines) this.#lines.add(line);
+    for (const line of waitingBacklogs) this.#lines.add(line);
   }
 
   /** Tells this thread what it does not know. What is due after its next look it learns from its own claims. */
-  tell({ othersDueAtMs: dueAtMs, waitingLines, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
+  tell({ othersDueAtMs: dueAtMs, waitingBacklogs, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
-    const unknown = waitingLines.filter((line) => !this.#lines.has(line));
+    const unknown = waitingBacklogs.filter((line) => !this.#lines.has(line));
     if (!isSooner && unknown.length === 0 && cancelledClaims.length === 0) return;
     if (isSooner) this.#looksAtMs = dueAtMs;
     this.noteKnown(unknown);
-    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingLines: unknown, cancelledClaims });
+    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingBacklogs: unknown, cancelledClaims });
   }
 }
 
@@ -147,7 +147,7 @@ export class Batcher {
     }
     // A client that is alone in the transaction asked for all of it, and knows of its lines.
     const only = together.length === 1 ? together[0]?.client : undefined;
-    only?.noteKnown(outcome.waitingLines);
+    only?.noteKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {
       if (client !== only) client.tell(outcome);
     }

@@ -6,8 +6,8 @@ import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreEvents } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
 import { isLongRead, type ReadMethod, type Reads, type WriteCommand } from '../../operations/all.ts';
+import { stepsOf, withoutChunks } from './batch-chunks.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
-import { stepsOf, withoutPieces } from './pieces.ts';
 
 /**
  * Bounds the reads under way: one long read, or 16 short ones. Node hands over all replies that have arrived in one turn of the
@@ -63,7 +63,7 @@ export class DatabaseClient<R extends OwnerRequest> {
       if (piece) this.#send(piece as R, handedOver);
       await this.#endOfTurn();
     }
-    return this.ask({ kind: 'batch', commands: withoutPieces(commands) } as WithoutId<R>);
+    return this.ask({ kind: 'batch', commands: withoutChunks(commands) } as WithoutId<R>);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
@@ -129,9 +129,9 @@ export class DatabaseClient<R extends OwnerRequest> {
     if (this.#pending.size === 0) this.#tellWhoWaits();
   }
 
-  #report({ dueAtMs, waitingLines, cancelledClaims }: Extract<Reply, { kind: 'left' }>): void {
+  #report({ dueAtMs, waitingBacklogs, cancelledClaims }: Extract<Reply, { kind: 'left' }>): void {
     if (dueAtMs !== null) this.#events.onDue(dueAtMs);
-    for (const line of waitingLines) this.#events.onWaitingLine(line);
+    for (const line of waitingBacklogs) this.#events.onWaitingBacklog(line);
     if (cancelledClaims.length > 0) this.#events.onCancelled(cancelledClaims);
   }
 

@@ -5,10 +5,10 @@ import type { StoreLimits } from '../../../engine/stores.ts';
 import { BatchRunner } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import { runRead } from '../../operations/all.ts';
+import type { MessageChunk } from './batch-chunks.ts';
 import { Batcher, Client } from './batcher.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
-import type { Piece } from './pieces.ts';
 
 /** Serves all clients, one request at a time. */
 export class DatabaseServer {
@@ -73,7 +73,7 @@ export class DatabaseServer {
     }
   }
 
-  async #do(client: Client, request: Exclude<Request, Piece>): Promise<void> {
+  async #do(client: Client, request: Exclude<Request, MessageChunk>): Promise<void> {
     if (request.kind === 'batch') {
       await this.#batcher.take({ client, id: request.id, commands: client.whole(request.commands) });
       return;
@@ -82,7 +82,7 @@ export class DatabaseServer {
     client.reply({ kind: 'answer', id: request.id, answer });
   }
 
-  #answer(client: Client, { id }: Exclude<OwnerRequest, Piece>, work: () => Promise<void>): void {
+  #answer(client: Client, { id }: Exclude<OwnerRequest, MessageChunk>, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       if (error instanceof StoreFatal) {
         const clients = [this.#owner.client, ...this.#clients.values()];

@@ -1,11 +1,11 @@
 /** What do the server's threads and a database thread send each other? One message each way per flush or read. */
 import type { MessagePort } from 'node:worker_threads';
-import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { BacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
-import type { Piece } from './pieces.ts';
+import type { MessageChunk } from './batch-chunks.ts';
 
 /** The first message to a database thread, with which it starts. */
 export interface ThreadStart {
@@ -18,7 +18,7 @@ export interface ThreadStart {
 /** Requests of every thread that uses the database. */
 export type Request =
   /** Not answered: it belongs to the next batch. */
-  | Piece
+  | MessageChunk
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
   | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] };
 
@@ -39,7 +39,7 @@ export type Reply =
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
   /** Sent unasked: other threads left something waiting, sooner or in another line than this one knows, or have cancelled something. */
-  | { kind: 'left'; dueAtMs: number | null; waitingLines: OriginLine[]; cancelledClaims: ClaimToken[] }
+  | { kind: 'left'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };
 

@@ -1,15 +1,15 @@
 /** One claim while it runs: what it has chosen so far, and what it may still take. */
 
 import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
-import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { EVERYTHING, type LockedProjects } from '../locking/locked-projects.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { ClaimRooms } from './claim-rooms.ts';
+import { ClaimRooms } from './claim-capacity.ts';
 
 export interface Candidate {
   key: number;
@@ -18,15 +18,15 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether other messages wait in its line. Absent: no line has a backlog, or the message is in it itself. */
+  /** Whether other messages wait in its backlog. Absent: no backlog has a backlog, or the message is in it itself. */
   is_behind?: number | boolean;
 }
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
-/** And whether other messages wait in the line of the candidate. */
+/** And whether other messages wait in the backlog of the candidate. */
 const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
-  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
+  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${WAIT_STATE.origin}
   ) as is_behind`;
 
 export class Round {
@@ -41,9 +41,9 @@ export class Round {
   readonly #request: ClaimRequest;
   readonly #rooms: ClaimRooms;
   /** Lines without a backlog by now, though their rows do not show it yet. */
-  readonly #emptied = new Set<OriginLine>();
+  readonly #emptied = new Set<BacklogKey>();
   readonly #toOrigin: Candidate[] = [];
-  readonly #toLane: [key: number, line: number][] = [];
+  readonly #toLane: [key: number, backlog: number][] = [];
   #countMax: number;
   #bytes = 0;
   #bytesReached = false;
@@ -66,9 +66,9 @@ export class Round {
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
 
-  /** The fields of candidates that are in no line. */
+  /** The fields of candidates that are in no backlog. */
   get candidateFields(): string {
-    return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
+    return this.#request.hasBacklogs ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
   }
 
   /** How many messages the claim may take. */
@@ -105,12 +105,12 @@ export class Round {
   }
 
   /** Lines that messages have joined in this round. */
-  get waitingLines(): OriginLine[] {
-    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
+  get waitingBacklogs(): BacklogKey[] {
+    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => backlogKey(project_id, origin)))];
   }
 
-  roomOf(line: OriginLine): number {
-    return this.#rooms.of(line);
+  roomOf(backlog: BacklogKey): number {
+    return this.#rooms.of(backlog);
   }
 
   /**
@@ -136,7 +136,7 @@ export class Round {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
   }
 
-  /** Releases messages from lines of projects with room: those released before may have stopped at another lane. */
+  /** Releases messages from backlogs of projects with room: those released before may have stopped at another lane. */
   async releaseHeldProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithHeld(this.tx);
@@ -153,24 +153,24 @@ export class Round {
     return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.roomOf(projectId) > 0);
   }
 
-  /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */
+  /** Takes a candidate of the due index or of a key with room, or moves it into the backlog of its origin or project. */
   takeOrWait(candidate: Candidate, mayTake = true): void {
-    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
+    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, WAIT_STATE.project]);
     else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
     this.#laneOf(candidate)?.noteReleased();
   }
 
-  /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
+  /** A candidate from the backlog of its origin, which has room: false when it stays there, because the worker is full. */
   takeOrSendBack(candidate: Candidate): boolean {
     const { key, project_id } = candidate;
     const lane = this.#laneOf(candidate);
     if (this.#gate.roomOf(project_id) === 0) {
-      this.#toLane.push([key, LINE.project]);
+      this.#toLane.push([key, WAIT_STATE.project]);
       return true;
     }
     if (lane && lane.startsLeft(this.nowMs) === 0) {
-      this.#toLane.push([key, LINE.flow]);
+      this.#toLane.push([key, WAIT_STATE.flow]);
       lane.takeBack();
       return true;
     }
@@ -179,9 +179,9 @@ export class Round {
     return true;
   }
 
-  /** Writes which messages move into which line. */
+  /** Writes which messages move into which backlog. */
   async sendBack(): Promise<void> {
-    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
+    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, WAIT_STATE.origin]), ...this.#toLane];
     await this.tx.updateMany('messages', 'key', ['line'], moves);
   }
 
@@ -194,21 +194,21 @@ export class Round {
       return false;
     }
     this.#bytes += candidate.bytes;
-    this.#rooms.take(lineOf(candidate.project_id, candidate.origin));
+    this.#rooms.take(backlogKey(candidate.project_id, candidate.origin));
     this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
     this.#gate.start(candidate.project_id);
     this.#laneOf(candidate)?.start(this.nowMs);
     return true;
   }
 
-  noteEmptied(line: OriginLine): void {
-    this.#emptied.add(line);
+  noteEmptied(backlog: BacklogKey): void {
+    this.#emptied.add(backlog);
   }
 
-  /** A due message does not overtake those that wait in its line. */
+  /** A due message does not overtake those that wait in its backlog. */
   #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
-    const line = lineOf(project_id, origin);
-    return (!is_behind || this.#emptied.has(line)) && this.roomOf(line) > 0;
+    const backlog = backlogKey(project_id, origin);
+    return (!is_behind || this.#emptied.has(backlog)) && this.roomOf(backlog) > 0;
   }
 
   #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {

@@ -1,23 +1,23 @@
-/** Claims messages for a worker, and moves those without room into the backlog of their line. */
+/** Claims messages for a worker, and moves those without room into the backlog of their backlog. */
 
-import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/dispatch/claims.ts';
-import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import type { ClaimAnswer, ClaimRequest, RotationState } from '../../../engine/dispatch/claims.ts';
+import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
-import { LINE, NOT_ENDING, PAST_LANES } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
-import { leavingOut } from '../locking/presence.ts';
+import { NOT_ENDING, PAST_LANES, WAIT_STATE } from '../lanes/wait-states.ts';
+import { leavingOut } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
+import { BacklogRotation } from './backlog-rotation.ts';
 import { type Candidate, Round } from './claim-round.ts';
 import { type ClaimedRow, decodeClaimed, own } from './claimed-rows.ts';
-import { LinesInTurn } from './lines-in-turn.ts';
-import { type ProjectsInTurn, projectsInTurn } from './projects-in-turn.ts';
+import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
 
 /**
- * The fewest due messages that a claim examines, however few slots it has. Messages without a slot move to their origin's line. No
+ * The fewest due messages that a claim examines, however few slots it has. Messages without a slot move to their origin's backlog. No
  * more than a whole claim takes, so that no message moves there only because a claim is full.
  */
 const WINDOW_MIN = 64;
@@ -34,11 +34,11 @@ export interface ClaimArgs {
 
 export interface ClaimRows {
   claimed: ClaimedRow[];
-  waitingLines: OriginLine[];
-  emptied: OriginLine[];
+  waitingBacklogs: BacklogKey[];
+  emptied: BacklogKey[];
   nextDueAtMs: number | null;
   isLocked: boolean;
-  turns?: Turns | undefined;
+  turns?: RotationState | undefined;
 }
 
 /** Claims due messages, each under a token that no earlier claim had. */
@@ -51,20 +51,20 @@ export const claim = write(
     const { tx } = context;
     const moving = await context.fence.moving();
     const round = new Round(context, request, nowMs, moving);
-    const lines = new LinesInTurn(round, request);
-    const turns = request.due ? await serveDue(round, lines, request) : undefined;
-    await lines.serve();
+    const backlogs = new BacklogRotation(round, request);
+    const turns = request.due ? await serveDue(round, backlogs, request) : undefined;
+    await backlogs.serve();
     await round.sendBack();
     context.fence.hold(round.projects);
     const claimed = await own(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
-    for (const line of round.waitingLines) context.due.noteWaitingLine(line);
+    for (const backlog of round.waitingBacklogs) context.due.noteWaitingBacklog(backlog);
     const nextMs = (await round.hasHeldWithRoom()) ? nowMs : (round.leftDueAtMs ?? (await nextDueAtMs(tx, moving)));
-    const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingLines.length === 0;
+    const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingBacklogs.length === 0;
     return {
       claimed,
-      waitingLines: round.waitingLines,
-      emptied: lines.emptied,
+      waitingBacklogs: round.waitingBacklogs,
+      emptied: backlogs.emptied,
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
       turns,
@@ -88,23 +88,23 @@ async function projectsOfClaim(
   const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
     for (const { project_id } of rows) projects.add(project_id);
   };
-  const ofLines = [...new Set(request.linesToServe.map((line) => readLine(line).projectId))];
-  if (parallelismMax > 0) for (const projectId of ofLines) projects.add(projectId);
+  const ofBacklogs = [...new Set(request.backlogsToServe.map((backlog) => parseBacklogKey(backlog).projectId))];
+  if (parallelismMax > 0) for (const projectId of ofBacklogs) projects.add(projectId);
   const [withKeys, woken] = await Promise.all([
-    parallelismMax > 0 ? [] : withKeysInLines(queries, ofLines),
+    parallelismMax > 0 ? [] : withKeysInBacklogs(queries, ofBacklogs),
     request.due ? withWokenKeys(queries, nowMs) : [],
   ]);
   addAll([...withKeys, ...woken]);
   if (!request.due || parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
   if (request.turns !== undefined) {
-    for (const { id } of (await projectsInTurn(queries, request.turns, nowMs)).due) projects.add(id);
+    for (const { id } of (await rotateProjects(queries, request.turns, nowMs)).due) projects.add(id);
     return projects;
   }
   addAll(
     await queries.query(
       `select distinct project_id from (select project_id from messages
-         where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+         where claim_token is null and line = ${WAIT_STATE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
       [nowMs, EXAMINED_MAX],
     ),
   );
@@ -113,8 +113,8 @@ async function projectsOfClaim(
 
 type OfProject = { project_id: ProjectId };
 
-/** The projects that have messages with a flow-control key in their lines. */
-async function withKeysInLines(queries: Queries, projectIds: readonly ProjectId[]): Promise<OfProject[]> {
+/** The projects that have messages with a flow-control key in their backlogs. */
+async function withKeysInBacklogs(queries: Queries, projectIds: readonly ProjectId[]): Promise<OfProject[]> {
   if (projectIds.length === 0) return [];
   return await queries.query(
     `select p.value as project_id from list (??) p where exists lookup (select 1 from messages m
@@ -131,13 +131,17 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
   );
 }
 
-/** Serves the due index and the wait lists of keys, before the lines or after some of them. The first leaves half to the second. */
-async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<Turns | undefined> {
+/** Serves the due index and the wait lists of keys, before the backlogs or after some of them. The first leaves half to the second. */
+async function serveDue(
+  round: Round,
+  backlogs: BacklogRotation,
+  request: ClaimRequest,
+): Promise<RotationState | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseHeldProjects();
-  const inTurn = inTurnOf(round, request); // awaited later: it is read while the lines are
-  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
-  else await lines.serve(half);
+  const inTurn = inTurnOf(round, request); // awaited later: it is read while the backlogs are
+  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.room));
+  else await backlogs.serve(half);
   if (request.lanesFirst) await serveLanes(round);
   const turns = await takeDue(round, inTurn);
   if (!request.lanesFirst) await serveLanes(round);
@@ -146,9 +150,9 @@ async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest)
 }
 
 /** The projects whose turn it is, if they take turns. */
-function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<ProjectsInTurn> | undefined {
+function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<ProjectRotation> | undefined {
   if (turns === undefined) return undefined;
-  const inTurn = projectsInTurn(tx, turns, nowMs);
+  const inTurn = rotateProjects(tx, turns, nowMs);
   inTurn.catch(() => {}); // then the statements after it fail too, and their failure is reported
   return inTurn;
 }
@@ -157,7 +161,7 @@ function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<Projec
  * Takes due messages in due order. With `inTurn`, projects take turns, each in its own due order, so that a project with few messages
  * does not wait behind one with a million. Returns the turns of the next claim.
  */
-async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined): Promise<Turns | undefined> {
+async function takeDue(round: Round, inTurn: Promise<ProjectRotation> | undefined): Promise<RotationState | undefined> {
   if (inTurn === undefined) {
     if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
@@ -254,7 +258,7 @@ async function readWindows(
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const given = first === '' ? '' : '?, ';
   return `select ${candidateFields} from messages
-     where claim_token is null and line = ${LINE.due}
+     where claim_token is null and line = ${WAIT_STATE.due}
        and (${first}due_at_ms) <= (${given}?) and (${first}due_at_ms, key) > (${given}?, ?) and ${NOT_ENDING}${isHere}
      order by ${first}due_at_ms, key limit ? for update skip locked`;
 }
@@ -305,7 +309,7 @@ async function serveLanes(round: Round): Promise<void> {
     if (room === 0) continue;
     const candidates = await round.tx.query<Candidate>(
       `select ${round.candidateFields} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${WAIT_STATE.flow} and due_at_ms <= ?
          and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       [row.project_id, row.key, round.nowMs, room],
@@ -323,7 +327,7 @@ async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promi
   const { and, params } = leavingOut(moving);
   const [[row], wakeAtMs] = await Promise.all([
     queries.query<{ due_at_ms: number }>(
-      `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}${and}
+      `select due_at_ms from messages where claim_token is null and line = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
        order by due_at_ms, key limit 1`,
       params,
     ),

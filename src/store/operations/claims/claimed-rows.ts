@@ -1,7 +1,7 @@
 /** How does a message become a worker's own, and what is read of it then? */
 import type { ClaimedDue } from '../../../engine/dispatch/claims.ts';
 import type { SqlValue } from '../../driver.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import type { MessageRow } from '../messages/columns.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, decodeMessage } from '../messages/rows.ts';
@@ -60,7 +60,7 @@ export async function own(
     'messages',
     'key',
     ['claim_token', 'claimed_at_ms', 'worker', 'line'],
-    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, LINE.due]),
+    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, WAIT_STATE.due]),
   );
   const active = codeOfLogState('ACTIVE');
   await logs.append(

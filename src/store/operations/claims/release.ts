@@ -2,13 +2,13 @@
 import type { ClaimRef, ClaimToken } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
-import { leavingOut } from '../locking/presence.ts';
+import { WAIT_STATE, waitStateBehindQueue } from '../lanes/wait-states.ts';
+import { leavingOut } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
-import { lineToWaitIn, pausedQueuesOf } from '../messages/settle.ts';
+import { nextWaitState, pausedQueuesOf } from '../messages/settle.ts';
 import { read, write } from '../operation.ts';
 
 export interface ReleaseArgs {
@@ -52,7 +52,7 @@ export const releaseAll = write(
       [upToToken],
     );
     await giveBack(context, rows, nowMs);
-    // Since messages went into the lines of projects, the limit may have been raised or removed.
+    // Since messages went into the backlogs of projects, the limit may have been raised or removed.
     await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
     while ((await sendOn(context, { nowMs })) > 0);
     return rows.length;
@@ -84,7 +84,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
   if (limits.parallelismMax > 0) return 0;
   const { and, params } = leavingOut(await fence.moving());
   const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
-    `select key, project_id, flow_key from messages where claim_token is null and line = ${LINE.project}${and}
+    `select key, project_id, flow_key from messages where claim_token is null and line = ${WAIT_STATE.project}${and}
      order by project_id, due_at_ms, key limit ?`,
     [...params, SENT_ON],
   );
@@ -94,7 +94,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
     'messages',
     'key',
     ['line'],
-    rows.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
+    rows.map(({ key, flow_key }): SqlValue[] => [key, waitStateBehindQueue(flow_key)]),
   );
   due.note(nowMs);
   await releaseNext(context, { flowKeys: flowRefsOf(rows) }, nowMs);
@@ -112,7 +112,7 @@ async function giveBack(context: WriteContext, rows: readonly EndingRow[], nowMs
       'messages',
       'key',
       ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
-      kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, lineToWaitIn(row, pausedQueues)]),
+      kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, nextWaitState(row, pausedQueues)]),
     );
     context.due.note(nowMs);
   }

@@ -2,14 +2,14 @@
  * How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? A long journal comes
  * in pieces, each in a transaction of its own; until the last one the run is REVIVING.
  */
-import { lineOf } from '../../../engine/lanes/origin-line.ts';
+import { backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { RetriedAs, RetriedEntry, RunRetry } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry } from '../lanes/entry.ts';
 import { FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { type Position, placeOf } from '../lists/page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { savedAt } from '../messages/accept.ts';
@@ -163,8 +163,8 @@ async function startRevived(context: WriteContext, { projectId, runKey, nowMs }:
     [runKey],
   );
   for (const { origin, line, due_at_ms } of places) {
-    if (line === LINE.origin) due.noteWaitingLine(lineOf(projectId, origin));
-    else if (line === LINE.due) due.note(due_at_ms);
+    if (line === WAIT_STATE.origin) due.noteWaitingBacklog(backlogKey(projectId, origin));
+    else if (line === WAIT_STATE.due) due.note(due_at_ms);
   }
   const flows = new FlowLanes(tx, nowMs);
   await flows.load(flowRefsOf(places.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));

@@ -2,7 +2,7 @@
  * Where does a new message wait? It starts with the slot that the worker has reserved for it, or its queue, its flow-control key or
  * its project makes it wait. The transaction that saves it decides, because only there the holders of lane slots are known.
  */
-import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
+import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';
 import type { WaitState } from '../../../engine/wait-state.ts';
 import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
@@ -10,9 +10,9 @@ import { CONTENT_COLUMNS, MESSAGE_AT, MESSAGE_COLUMNS, type NewMessageRow } from
 import { countMessages } from '../messages/message-counts.ts';
 import { codeOfLogState, type StoredNewMessage } from '../messages/rows.ts';
 import { FlowLanes } from './flow-lanes.ts';
-import { LINE } from './lines.ts';
 import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
+import { WAIT_STATE } from './wait-states.ts';
 
 export type EntryState = Exclude<AcceptedState, 'dropped'>;
 
@@ -78,7 +78,7 @@ export class Entry {
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
       if (states[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
-      else if (states[index] === 'origin') due.noteWaitingLine(originLineOf(message));
+      else if (states[index] === 'origin') due.noteWaitingBacklog(originLineOf(message));
     }
     await this.#flows.save(due);
     return states;
@@ -113,7 +113,7 @@ export class Entry {
         return hold(message, 'flow');
       }
     }
-    if (!isProposed) return message[MESSAGE_AT.line] === LINE.origin ? 'origin' : 'due';
+    if (!isProposed) return message[MESSAGE_AT.line] === WAIT_STATE.origin ? 'origin' : 'due';
     if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
       lane?.noteReleased();
       return hold(message, 'project');
@@ -133,7 +133,7 @@ function hold(message: StoredNewMessage['message'], state: WaitState): WaitState
   message[MESSAGE_AT.claim_token] = null;
   message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
-  message[MESSAGE_AT.line] = LINE[state];
+  message[MESSAGE_AT.line] = WAIT_STATE[state];
   return state;
 }
 
@@ -149,6 +149,6 @@ function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
   };
 }
 
-function originLineOf(message: NewMessageRow): OriginLine {
-  return lineOf(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
+function originLineOf(message: NewMessageRow): BacklogKey {
+  return backlogKey(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
 }

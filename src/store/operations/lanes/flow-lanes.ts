@@ -12,9 +12,9 @@ import type { FlowControl } from '../../../protocol/options/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
 import { byProject } from '../locking/by-project.ts';
-import { leavingOut } from '../locking/presence.ts';
+import { leavingOut } from '../locking/placement.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
-import { LINE, notEnding, PAST_LANES } from './lines.ts';
+import { notEnding, PAST_LANES, WAIT_STATE } from './wait-states.ts';
 
 export interface FlowRef {
   projectId: ProjectId;
@@ -77,7 +77,7 @@ const STANDING_FIELDS = `${STATE_FIELDS},
      where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
      limit ${LET_GO_COUNTED_MAX}) as counted) as released,
   (select m.due_at_ms from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow}
      and ${notEnding('m')}
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
 

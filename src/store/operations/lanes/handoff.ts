@@ -8,8 +8,8 @@ import { CANDIDATE_FIELDS, type Candidate } from '../claims/claim-round.ts';
 import { type ClaimedRow, own } from '../claims/claimed-rows.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import type { FlowLane } from './flow-lanes.ts';
-import { LINE, NOT_ENDING } from './lines.ts';
 import type { Released } from './release-next.ts';
+import { NOT_ENDING, WAIT_STATE } from './wait-states.ts';
 
 /** A delivery slot that another message may take. */
 export interface FreedSlot {
@@ -84,7 +84,7 @@ class WaitLists {
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${WAIT_STATE.flow} and due_at_ms <= ?
          and ${NOT_ENDING}
        order by due_at_ms, key limit 1 offset ? for update skip locked`,
       [lane.row.project_id, lane.row.key, this.#nowMs, taken],

@@ -6,10 +6,10 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { cancelCandidates } from '../messages/cancel.ts';
 import { longRead, write } from '../operation.ts';
 import { flowRefsOf } from './flow-lanes.ts';
-import { LINE, lineBehindQueue } from './lines.ts';
 import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from './queue-blocker.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 import { releaseNext } from './release-next.ts';
+import { WAIT_STATE, waitStateBehindQueue } from './wait-states.ts';
 
 interface QueuePlace {
   projectId: ProjectId;
@@ -83,7 +83,7 @@ async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Prom
     [projectId, queueId],
   );
   await context.tx.send(
-    `update messages set line = ${LINE.queue}
+    `update messages set line = ${WAIT_STATE.queue}
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
     [projectId, queueId],
   );
@@ -96,12 +96,12 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
     `select project_id, due_at_ms, flow_key from messages
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${WAIT_STATE.queue}`,
     [projectId, queueId],
   );
   await context.tx.send(
-    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
+    `update messages set line = case when flow_key is null then ${WAIT_STATE.due} else ${WAIT_STATE.flow} end
+     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${WAIT_STATE.queue}`,
     [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
@@ -144,7 +144,7 @@ export const emptyQueue = write(
   ): Promise<boolean> => {
     const { tx } = context;
     const rows = await tx.query<{ key: number }>(
-      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue}
+      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${WAIT_STATE.queue}
      order by queue_position limit ?`,
       [projectId, queueId, count],
     );
@@ -161,7 +161,7 @@ export const emptyQueue = write(
     if (rows.length === count || started.length === count) return true;
     await tx.send(
       `delete from queues where project_id = ? and id = ? and deleted = 1
-       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${LINE.queue})
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
        and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
       [projectId, queueId],
     );
@@ -188,11 +188,11 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
     'key',
     ['queue_id', 'queue_position', 'queue_slot', 'line'],
     leaving.map(({ key, flow_key, line }): SqlValue[] => {
-      return [key, null, null, null, line === LINE.queue ? lineBehindQueue(flow_key) : line];
+      return [key, null, null, null, line === WAIT_STATE.queue ? waitStateBehindQueue(flow_key) : line];
     }),
   );
   for (const { due_at_ms, flow_key, line } of leaving) {
-    if (line === LINE.queue && flow_key === null) due.note(due_at_ms);
+    if (line === WAIT_STATE.queue && flow_key === null) due.note(due_at_ms);
   }
   await releaseNext(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
 }
@@ -206,7 +206,7 @@ export function deletedQueues(queries: Queries, limit: number): Promise<{ projec
     // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} limit 1) is not null
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue} limit 1) is not null
        or (select 1 from messages m
          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
        or (select 1 from messages m
@@ -231,8 +231,8 @@ export interface QueueRow extends BlockerRow {
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
-  + (select count(case when m.queue_slot = m.key and not (m.claim_token is null and m.line = ${LINE.queue}) then 1 end)
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
+  + (select count(case when m.queue_slot = m.key and not (m.claim_token is null and m.line = ${WAIT_STATE.queue}) then 1 end)
    from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as lag,
   ${BLOCKER_FIELDS}`;
 

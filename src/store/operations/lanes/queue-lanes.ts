@@ -5,7 +5,7 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../locking/by-project.ts';
-import { LINE, lineBehindQueue, NOT_ENDING } from './lines.ts';
+import { NOT_ENDING, WAIT_STATE, waitStateBehindQueue } from './wait-states.ts';
 
 export interface QueueRef {
   projectId: ProjectId;
@@ -28,7 +28,7 @@ const STANDING_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.
   (select count(distinct m.queue_slot) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as slots_taken,
   (select m.queue_position from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot is null
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue} and m.queue_slot is null
    order by m.queue_position limit 1) as first_position`;
 
 /** One queue within the transaction that adds messages to it. */
@@ -182,7 +182,7 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>):
       ...(await tx.query<QueueHead>(
         `select key, project_id, queue_id, origin, due_at_ms, bytes, flow_key, ${NOT_ENDING} as is_claimable
          from messages
-         where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue} and queue_slot is null
+         where project_id = ? and queue_id = ? and claim_token is null and line = ${WAIT_STATE.queue} and queue_slot is null
          order by queue_position limit ?`,
         [project_id, id, free],
       )),
@@ -192,7 +192,7 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>):
     'messages',
     'key',
     ['queue_slot', 'line'],
-    heads.map((head): SqlValue[] => [head.key, head.key, lineBehindQueue(head.flow_key)]),
+    heads.map((head): SqlValue[] => [head.key, head.key, waitStateBehindQueue(head.flow_key)]),
   );
   return heads;
 }

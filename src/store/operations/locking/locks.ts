@@ -13,7 +13,7 @@ import type { Transaction } from '../../driver.ts';
 import { traitsOf, type WriteCommand } from '../all.ts';
 import type { Touched } from '../operation.ts';
 import type { LockedProjects } from './locked-projects.ts';
-import { type Fence, OPEN, PRESENCE } from './presence.ts';
+import { ALL_HERE, PLACEMENT, type PlacementCheck } from './placement.ts';
 
 /** Projects whose locks are not waited for, because another worker may hold them and not release them. */
 export type Suspects = Pick<LockedProjects, 'has'>;
@@ -41,11 +41,11 @@ export async function lockFor(
   commands: readonly WriteCommand[],
   limits: StoreLimits,
   suspects: Suspects = NOBODY,
-  fence: Fence = OPEN,
+  fence: PlacementCheck = ALL_HERE,
 ): Promise<Locked> {
   const needs = commands.map((command) => needsOf(command, limits));
   await lookUp(tx, needs, limits);
-  if (fence !== OPEN) fence.holdFor(fencedOf(commands, needs));
+  if (fence !== ALL_HERE) fence.holdFor(fencedOf(commands, needs));
   for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
   if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects, fence);
   const projects = new Set(needs.flatMap((each) => [...each.projects]));
@@ -72,9 +72,13 @@ async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest
 }
 
 /** A project that is not here is not touched, though it was locked. */
-function mayTouch(fence: Fence, locked: ReadonlySet<ProjectId>, rows: readonly LockedRow[]): ReadonlySet<ProjectId> {
-  if (fence === OPEN) return locked;
-  return new Set(rows.filter(({ presence }) => presence === PRESENCE.here).map(({ id }) => id));
+function mayTouch(
+  fence: PlacementCheck,
+  locked: ReadonlySet<ProjectId>,
+  rows: readonly LockedRow[],
+): ReadonlySet<ProjectId> {
+  if (fence === ALL_HERE) return locked;
+  return new Set(rows.filter(({ presence }) => presence === PLACEMENT.here).map(({ id }) => id));
 }
 
 /**
@@ -86,7 +90,7 @@ async function lockWhatIsFree(
   commands: readonly WriteCommand[],
   needs: readonly Needs[],
   suspects: Suspects,
-  fence: Fence,
+  fence: PlacementCheck,
 ): Promise<Locked> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
   const wanted = new Set(needs.flatMap(({ projects }) => [...projects]));

@@ -3,7 +3,7 @@ import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
 import type { LockedProjects } from '../locking/locked-projects.ts';
-import type { Fence } from '../locking/presence.ts';
+import type { PlacementCheck } from '../locking/placement.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
 const LOG_COLUMNS = ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key', 'response_status'] as const;
@@ -131,5 +131,5 @@ export interface WriteContext {
   locked: LockedProjects;
   looseLogs: SqlDialect['looseLogs'];
   /** What is chosen is held by it, and what it says is moving is left alone. */
-  fence: Fence;
+  fence: PlacementCheck;
 }

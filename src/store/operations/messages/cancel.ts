@@ -1,8 +1,8 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
 import type { InProjectAt, MessageId, MessageKey } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { messagesNamed } from '../lists/read-page.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { type WriteTraits, write } from '../operation.ts';
@@ -124,7 +124,7 @@ export async function cancelAtOnce(
     queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
   // A message that its key had released makes room for the next message of the key.
-  const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
+  const flowKeys = flowRefsOf(rows.filter(({ line }) => line === WAIT_STATE.origin || line === WAIT_STATE.project));
   if (queues.length === 0 && flowKeys.length === 0) return;
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }

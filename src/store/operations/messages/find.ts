@@ -11,8 +11,8 @@ import {
   type FlowStateView,
   findKey,
 } from '../lanes/flow-commands.ts';
-import { LINE } from '../lanes/lines.ts';
 import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from '../lanes/queue-blocker.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { also, contentConditions } from '../lists/filter.ts';
 import { keysOfWindow, type WindowKeys } from '../lists/windows.ts';
 import { longRead, read } from '../operation.ts';
@@ -83,8 +83,8 @@ export const findLive = longRead(
     if (!message) return undefined;
     const { line, flow_key, claimed_at_ms } = message;
     if (claimed_at_ms !== null) return { message };
-    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message, nowMs)) };
-    if (line !== LINE.flow || flow_key === null) return { message };
+    if (line === WAIT_STATE.queue) return { message, ...(await queueBefore(queries, message, nowMs)) };
+    if (line !== WAIT_STATE.flow || flow_key === null) return { message };
     const key = await findKey(queries, { projectId, key: flow_key, nowMs });
     return key ? { message, key } : { message };
   },
@@ -95,7 +95,7 @@ async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): P
   const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number } & BlockerRow>(
     `select q.parallelism, q.paused,
        (select count(*) from messages m
-        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue}
+        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue}
           and m.queue_slot is null and m.queue_position < ?)
        + (select count(distinct m.queue_slot) from messages m
         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead,
@@ -138,8 +138,8 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
       dueAtMs,
       key: 'wait_list_size' in key ? decodeFlowKey(key, nowMs) : decodeFlowState(key, nowMs),
     };
-  if (message.line === LINE.origin) return { kind: 'origin', dueAtMs };
-  return { kind: message.line === LINE.project ? 'project' : 'due', dueAtMs };
+  if (message.line === WAIT_STATE.origin) return { kind: 'origin', dueAtMs };
+  return { kind: message.line === WAIT_STATE.project ? 'project' : 'due', dueAtMs };
 }
 
 interface CandidatesArgs {

@@ -1,8 +1,8 @@
 /** What makes a message that waits for its time due at once? */
 import type { InProjectAt, MadeDue, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { keysOf } from '../lists/read-page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
@@ -40,8 +40,8 @@ export const makeDue = write(
     if (row.due_at_ms <= nowMs) return 'due';
     const parkings = row.parkings === null ? null : 0;
     await context.tx.send('update messages set due_at_ms = ?, parkings = ? where key = ?', [nowMs, parkings, row.key]);
-    if (row.line === LINE.due) context.due.note(nowMs);
-    if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
+    if (row.line === WAIT_STATE.due) context.due.note(nowMs);
+    if (row.line === WAIT_STATE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';
   },
   (args: InProjectAt & { id: MessageId }) => ({ ...args, keys: keysOf([args.id]) }),

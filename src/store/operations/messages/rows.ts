@@ -19,7 +19,7 @@ import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { FlowControl, HttpMethod } from '../../../protocol/options/settings.ts';
 import type { SqlValue } from '../../driver.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { encodeEnding, type StoredEnding } from '../runs/ending-rows.ts';
 import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from '../runs/run-rows.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
@@ -157,7 +157,7 @@ export function encodeNewMessage({ message, state, events, deduplication, entry,
       claimed ? createdAtMs : null,
       claimed ? state.claimToken : null,
       claimed ? state.worker : null,
-      claimed ? LINE.due : LINE[state.kind],
+      claimed ? WAIT_STATE.due : WAIT_STATE[state.kind],
       null,
       null,
       null,

@@ -9,9 +9,9 @@ import type { SqlValue } from '../../driver.ts';
 import { type ClaimedRow, decodeClaimed } from '../claims/claimed-rows.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { type FreedSlot, handOffAll } from '../lanes/handoff.ts';
-import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { type QueueRef, queuesById } from '../lanes/queue-lanes.ts';
 import { releaseNext } from '../lanes/release-next.ts';
+import { WAIT_STATE, waitStateBehindQueue } from '../lanes/wait-states.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { insertFacts } from '../reports/operator-events.ts';
@@ -184,9 +184,9 @@ export async function writeAll(context: WriteContext, saved: readonly Owned[]): 
     const { key, project_id: projectId } = owner;
     if (change.waiting) {
       const { dueAtMs, retried, parkings } = change.waiting;
-      const line = lineToWaitIn(owner, pausedQueues);
+      const line = nextWaitState(owner, pausedQueues);
       waiting.push([key, dueAtMs, retried, parkings, null, null, null, line]);
-      if (line === LINE.due) due.noteForOthers(dueAtMs);
+      if (line === WAIT_STATE.due) due.noteForOthers(dueAtMs);
     } else {
       finished.push(key);
     }
@@ -241,12 +241,12 @@ export async function pausedQueuesOf(
 }
 
 /** The line in which a message waits after a claim. In a paused queue, the queue's own message stays there. */
-export function lineToWaitIn(
+export function nextWaitState(
   { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
 ): number {
   const isHeld = queue_id !== null && queue_slot === key && pausedQueues.has(queue_id);
-  return isHeld ? LINE.queue : lineBehindQueue(flow_key);
+  return isHeld ? WAIT_STATE.queue : waitStateBehindQueue(flow_key);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../eng
 import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { also, type Conditions, contentConditions } from '../lists/filter.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../lists/page.ts';
 import { messagesNamed } from '../lists/read-page.ts';
@@ -18,7 +18,7 @@ import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
  * not due yet waits for its time, and not for the key.
  */
 export const STANDING = `case when w.claim_token is not null then 'active'
-  when w.line = ${LINE.due} or (w.line = ${LINE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
+  when w.line = ${WAIT_STATE.due} or (w.line = ${WAIT_STATE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
 
 export interface ListUnfinishedArgs {
   projectId: ProjectId;
@@ -74,9 +74,11 @@ async function unfinishedOf(queries: Queries, args: ListUnfinishedArgs): Promise
     slice.bytesMax,
   );
   const queueIds = page.rows.flatMap(({ line, queue_id }) =>
-    line === LINE.queue && queue_id !== null ? queue_id : [],
+    line === WAIT_STATE.queue && queue_id !== null ? queue_id : [],
   );
-  const keys = page.rows.flatMap(({ line, flow_key }) => (line === LINE.flow && flow_key !== null ? flow_key : []));
+  const keys = page.rows.flatMap(({ line, flow_key }) =>
+    line === WAIT_STATE.flow && flow_key !== null ? flow_key : [],
+  );
   return {
     ...page,
     queues: await queries.query('select id, parallelism, paused from queues where project_id = ? and id in (??)', [
@@ -115,8 +117,8 @@ function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis)
   const keyByName = new Map(keys.map((key) => [key.key, key]));
   return rows.map((message) => {
     const { line, queue_id, flow_key, standing, bytes } = message;
-    const queue = line === LINE.queue ? queueById.get(queue_id ?? -1) : undefined;
-    const key = line === LINE.flow ? keyByName.get(flow_key ?? '') : undefined;
+    const queue = line === WAIT_STATE.queue ? queueById.get(queue_id ?? -1) : undefined;
+    const key = line === WAIT_STATE.flow ? keyByName.get(flow_key ?? '') : undefined;
     const live = decodeLive({ message, ...(queue && { queue }), ...(key && { key }) }, nowMs);
     return { ...live, standing, bodyBytes: bytes };
   });

@@ -3,8 +3,8 @@
  * Each invariant is a query that finds the rows that break it. `waypost doctor` runs them.
  */
 import type { Queries } from '../../driver.ts';
-import { LINE, notEnding, PAST_LANES } from '../lanes/lines.ts';
-import { PRESENCE } from '../locking/presence.ts';
+import { notEnding, PAST_LANES, WAIT_STATE } from '../lanes/wait-states.ts';
+import { PLACEMENT } from '../locking/placement.ts';
 import { REVIVING, RUN_STATE } from '../runs/run-rows.ts';
 
 export interface Invariant {
@@ -64,8 +64,8 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Nothing is here of a project that lives in another cell.',
     offenders: `select 'message ' || m.key as name from messages m
-      where exists lookup (select 1 from projects p where p.id = m.project_id and p.presence = ${PRESENCE.elsewhere})
-      union all select 'project ' || p.id as name from projects p where p.presence = ${PRESENCE.elsewhere}
+      where exists lookup (select 1 from projects p where p.id = m.project_id and p.presence = ${PLACEMENT.elsewhere})
+      union all select 'project ' || p.id as name from projects p where p.presence = ${PLACEMENT.elsewhere}
         and (${OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
   },
   {
@@ -87,7 +87,7 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every message that waits in the line of a queue has a queue.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${LINE.queue}
+      where m.claim_token is null and m.line = ${WAIT_STATE.queue}
         and not exists lookup (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
   },
   {
@@ -95,7 +95,7 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'queue ' || q.name as name from queues q
       where q.paused = 0 and q.deleted = 0
         and exists lookup (select 1 from messages m
-          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
+          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
         and (select count(distinct m.queue_slot) from messages m
           where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
       limit ?`,
@@ -103,14 +103,14 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'No message waits in the line of a queue that has given it a slot.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot = m.key
+      where m.claim_token is null and m.line = ${WAIT_STATE.queue} and m.queue_slot = m.key
         and exists lookup (select 1 from queues q
           where q.project_id = m.project_id and q.id = m.queue_id and q.paused = 0 and q.deleted = 0) limit ?`,
   },
   {
     statement: 'Every message that waits for a flow-control key has one.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${LINE.flow}
+      where m.claim_token is null and m.line = ${WAIT_STATE.flow}
         and not exists lookup (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
   },
   {
@@ -118,7 +118,7 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'flow-control key ' || f.key as name from flow_keys f
       where f.paused = 0 and f.wake_at_ms is null
         and exists lookup (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow}
             and ${notEnding('m')})
         and (f.parallelism is null or (select count(*) from messages m
           where m.project_id = f.project_id and m.flow_key = f.key

@@ -3,7 +3,7 @@
 import { COUNTED_OF_ALL_MAX, type Totals } from '../../../engine/lists/unfinished.ts';
 import type { Millis } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { longRead } from '../operation.ts';
 import { RUN_STATE } from '../runs/run-rows.ts';
 
@@ -13,8 +13,8 @@ interface Row {
 }
 
 /** The condition of the partial index of what stands in `line`, in SQL. */
-function standingIn(line: keyof typeof LINE): string {
-  return `from messages where claim_token is null and line = ${LINE[line]}`;
+function standingIn(line: keyof typeof WAIT_STATE): string {
+  return `from messages where claim_token is null and line = ${WAIT_STATE[line]}`;
 }
 
 /** Counts the rows behind `from`, and finds the earliest `due` of them. */

@@ -3,7 +3,7 @@ import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { exceptMoving } from '../locking/presence.ts';
+import { exceptMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';

@@ -4,7 +4,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
 import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { exceptMoving } from '../locking/presence.ts';
+import { exceptMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { bytesOf, codeOfLogState, weightOf } from '../messages/rows.ts';

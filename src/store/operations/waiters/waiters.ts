@@ -4,7 +4,7 @@ import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts
 import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { exceptMoving } from '../locking/presence.ts';
+import { exceptMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import {

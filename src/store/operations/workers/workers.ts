@@ -7,11 +7,11 @@ import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { earlier } from '../due-times.ts';
-import { exceptMoving, OPEN, projectsHere } from '../locking/presence.ts';
+import { ALL_HERE, exceptMoving, projectsHere } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { insertFacts } from '../reports/operator-events.ts';
-import { glance } from './glance.ts';
+import { pollDueWork } from './poll.ts';
 
 export interface HeartbeatArgs extends WorkerState {
   worker: WorkerId;
@@ -65,8 +65,8 @@ export const heartbeat = write(
     }
     const isLate = (row: WorkerRow) => row.timeout_ms < 0 || row.beat_at_ms + row.timeout_ms < nowMs;
     const { projects = [] } = args;
-    const here = fence === OPEN ? projects : await projectsHere(tx, projects);
-    const seen = await glance(tx, await fence.moving());
+    const here = fence === ALL_HERE ? projects : await projectsHere(tx, projects);
+    const seen = await pollDueWork(tx, await fence.moving());
     return {
       here,
       wallMs,
@@ -77,7 +77,7 @@ export const heartbeat = write(
       nextDueAtMs: earlier(seen.dueAtMs, seen.wakeAtMs) ?? undefined,
       nextScheduleAtMs: seen.scheduleAtMs ?? undefined,
       nextWaiterAtMs: seen.deadlineMs ?? undefined,
-      hasLines: seen.hasLines === 1,
+      hasBacklogs: seen.hasBacklogs === 1,
       hasClaims: seen.hasClaims === 1,
       hasEnding: seen.hasEnding === 1,
       accountsVersion: seen.accountsVersion,
@@ -120,7 +120,7 @@ export const leave = write(
   { class: () => 'urgent' },
   async ({ tx, fence }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
     const unless =
-      fence === OPEN
+      fence === ALL_HERE
         ? ''
         : ' and not exists lookup (select 1 from messages m where claim_token is not null and m.worker = workers.id)';
     await tx.send(`update workers set timeout_ms = -1, leaving = 1 where id = ?${unless}`, [worker]);

@@ -1,13 +1,13 @@
 /** Two cells, with a project of which there is something in every table, and another one beside it in each. */
 
 import type { MoveProjectOptions } from '../../../../src/cells/move/move-project.ts';
-import { OTHER_TABLES } from '../../../../src/cells/move/sheets.ts';
+import { OTHER_TABLES } from '../../../../src/cells/move/row-groups.ts';
 import { emptyMinute } from '../../../../src/engine/minutes/counts.ts';
 import type { ProjectId } from '../../../../src/engine/model.ts';
 import { createStore } from '../../../../src/store/create.ts';
 import type { Driver, SqlValue } from '../../../../src/store/driver.ts';
 import { MOVED_TABLES } from '../../../../src/store/move/tables.ts';
-import { presenceOf } from '../../../../src/store/operations/locking/presence.ts';
+import { placementOf } from '../../../../src/store/operations/locking/placement.ts';
 import { examine } from '../../../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
@@ -125,7 +125,7 @@ async function fill(world: World): Promise<void> {
     schedulesMax: 9,
   });
   await store.minutes.addMinutes({ projectId, minutes: [emptyMinute(T0), emptyMinute(T0 + 60_000)] });
-  await world.claim({ roomByOrigin: { 'https://busy.example': 0 }, limit: 4 });
+  await world.claim({ capacityByOrigin: { 'https://busy.example': 0 }, limit: 4 });
 }
 
 /** How rows of a table that does not name the project are found. */
@@ -186,7 +186,7 @@ export function isNothing(rows: Record<string, string[]>): boolean {
 export async function whereabouts({ first, second }: Cells): Promise<(number | string | undefined)[]> {
   const { projects } = await first.store.projects.readAccounts();
   const { cellId } = projects.find(({ projectId }) => projectId === 1) ?? {};
-  const presences = [first, second].map(({ driver }) => driver.read((queries) => presenceOf(queries, 1)));
+  const presences = [first, second].map(({ driver }) => driver.read((queries) => placementOf(queries, 1)));
   return [cellId, ...(await Promise.all(presences))];
 }
 

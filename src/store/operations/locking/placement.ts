@@ -16,7 +16,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 
 /** The numbers are stored: never change one, only add. Statements contain them as literals. */
-export const PRESENCE = {
+export const PLACEMENT = {
   here: 0,
   /** A move copies it here. */
   arriving: 1,
@@ -28,10 +28,10 @@ export const PRESENCE = {
   elsewhere: 4,
 } as const;
 
-export type Presence = keyof typeof PRESENCE;
+export type Placement = keyof typeof PLACEMENT;
 
 /** Of which a part of the rows may be here, though nobody may write to them; as a condition, for its partial index. */
-const IS_MOVING = `presence in (${PRESENCE.arriving}, ${PRESENCE.leaving}, ${PRESENCE.gone})`;
+const IS_MOVING = `presence in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
 /** Nothing was done, because the project is not here. */
 export interface Away {
@@ -48,7 +48,7 @@ interface Blocked {
 }
 
 /** What a batch asks of a project's presence. */
-export interface Fence {
+export interface PlacementCheck {
   /** Projects whose rows are left alone by work that nobody asks for. */
   moving(): Promise<ReadonlySet<ProjectId>>;
   /** The batch writes to these projects, by a choice of its own. */
@@ -58,7 +58,7 @@ export interface Fence {
 }
 
 /** For a store that is the only cell: all projects are here. */
-export const OPEN: Fence = { moving: async () => NONE, hold: () => {}, holdFor: () => {} };
+export const ALL_HERE: PlacementCheck = { moving: async () => NONE, hold: () => {}, holdFor: () => {} };
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
@@ -77,7 +77,7 @@ export class NotHere extends Error {
 }
 
 /** The fence of one batch. */
-export class PresenceFence implements Fence {
+export class BatchPlacementCheck implements PlacementCheck {
   readonly #tx: Transaction;
   readonly #avoid: ReadonlySet<ProjectId>;
   readonly #locking: string;
@@ -118,7 +118,7 @@ export class PresenceFence implements Fence {
 
   #ask(projects: readonly ProjectId[]): void {
     const here = this.#tx.query<{ id: ProjectId }>(
-      `select id from projects where id in (??) and presence = ${PRESENCE.here} order by id ${this.#locking}`,
+      `select id from projects where id in (??) and presence = ${PLACEMENT.here} order by id ${this.#locking}`,
       [projects],
     );
     here.catch(() => {}); // then the statements after it fail too, and their failure is reported
@@ -143,9 +143,9 @@ export class PresenceFence implements Fence {
   }
 }
 
-function whyNot(projectId: ProjectId, presence: number = PRESENCE.elsewhere): Away | Blocked {
-  if (presence === PRESENCE.here) return { kind: 'blocked', projectId };
-  return { kind: 'away', projectId, isGone: presence === PRESENCE.gone || presence === PRESENCE.elsewhere };
+function whyNot(projectId: ProjectId, presence: number = PLACEMENT.elsewhere): Away | Blocked {
+  if (presence === PLACEMENT.here) return { kind: 'blocked', projectId };
+  return { kind: 'away', projectId, isGone: presence === PLACEMENT.gone || presence === PLACEMENT.elsewhere };
 }
 
 /** Projects that arrive, leave, or have left rows behind. */
@@ -158,7 +158,7 @@ export async function projectsMoving(queries: Queries): Promise<ProjectId[]> {
 export async function projectsHere(queries: Queries, projects: readonly ProjectId[]): Promise<ProjectId[]> {
   if (projects.length === 0) return [];
   const rows = await queries.query<{ id: ProjectId }>(
-    `select id from projects where id in (??) and presence = ${PRESENCE.here}`,
+    `select id from projects where id in (??) and presence = ${PLACEMENT.here}`,
     [[...projects]],
   );
   return rows.map(({ id }) => id);
@@ -181,21 +181,21 @@ export async function exceptMoving(queries: Queries, column?: string): Promise<R
 }
 
 /** How the project stands here; undefined: it has no row. */
-export async function presenceOf(queries: Queries, projectId: ProjectId): Promise<Presence | undefined> {
+export async function placementOf(queries: Queries, projectId: ProjectId): Promise<Placement | undefined> {
   const [row] = await queries.query<{ presence: number }>('select presence from projects where id = ?', [projectId]);
-  const [name] = Object.entries(PRESENCE).find(([, value]) => value === row?.presence) ?? [];
-  return name as Presence | undefined;
+  const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.presence) ?? [];
+  return name as Placement | undefined;
 }
 
 /** Whether what is read of a project is all that there is of it. */
 export async function isReadHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
-  const presence = await presenceOf(queries, projectId);
+  const presence = await placementOf(queries, projectId);
   return presence === 'here' || presence === 'leaving';
 }
 
 /** Batches that begin after the commit see it. Those that began before it may still write: see `awaitBatches`. */
-export async function setPresence(tx: Transaction, projectId: ProjectId, presence: Presence): Promise<void> {
-  await tx.run('update projects set presence = ? where id = ?', [PRESENCE[presence], projectId]);
+export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
+  await tx.run('update projects set presence = ? where id = ?', [PLACEMENT[placement], projectId]);
 }
 
 /** Waits until no batch is under way that saw the project here, in a transaction of its own after the change. */

@@ -1,72 +1,72 @@
 /** Whose turn is it, and what does it cost to find out? */
 import { describe, expect, test } from 'vitest';
-import { BackloggedLines, type LinesToRead } from '../../src/engine/lanes/backlogged-lines.ts';
+import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
+import { Backlogs, type BacklogsToRead } from '../../src/engine/lanes/backlogs.ts';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
-import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 
-const NONE: ReadonlySet<OriginLine> = new Set();
+const NONE: ReadonlySet<BacklogKey> = new Set();
 const LIMITS = { inFlightMax: 64, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
-function linesOf(projectId: number, count: number): OriginLine[] {
-  return Array.from({ length: count }, (_, nth) => lineOf(projectId, `https://${nth}.example`));
+function linesOf(projectId: number, count: number): BacklogKey[] {
+  return Array.from({ length: count }, (_, nth) => backlogKey(projectId, `https://${nth}.example`));
 }
 
 /** Counts how often it is asked what a line may have. */
 class CountedInFlight extends InFlight {
   asked = 0;
 
-  override roomOf(line: OriginLine): number {
+  override roomOf(backlog: BacklogKey): number {
     this.asked += 1;
-    return super.roomOf(line);
+    return super.roomOf(backlog);
   }
 }
 
-function linesWith(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)): BackloggedLines {
-  const row = new BackloggedLines(inFlight);
-  for (const line of lines) row.add(line);
+function linesWith(backlogs: BacklogKey[], inFlight: InFlight = new InFlight(LIMITS)): Backlogs {
+  const row = new Backlogs(inFlight);
+  for (const line of backlogs) row.add(line);
   return row;
 }
 
 test('projects take turns, whichever has more lines', () => {
   const [a, b, c] = linesOf(1, 3);
   const [d] = linesOf(2, 1);
-  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE).lines).toEqual([a, d, b]);
+  expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, d, b]);
 });
 
 test('no more are named than asked for, although each of the projects has more', () => {
   const [a, b] = linesOf(1, 2);
   const [c, d] = linesOf(2, 2);
-  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE).lines).toEqual([a, c, b]);
+  expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, c, b]);
 });
 
 test('those with the fewest attempts in flight come first, of projects and of their lines', () => {
   const inFlight = new InFlight(LIMITS);
-  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  const [c] = linesOf(2, 1) as [OriginLine];
+  const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
+  const [c] = linesOf(2, 1) as [BacklogKey];
   inFlight.enter(a, 0);
-  expect(linesWith([a, b, c], inFlight).next(3, NONE).lines).toEqual([c, b, a]);
+  expect(linesWith([a, b, c], inFlight).next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
 test('who was served goes to the end of the row', () => {
-  const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.next(3, NONE).lines).toEqual([b, c, a]);
+  expect(row.next(3, NONE).backlogs).toEqual([b, c, a]);
 });
 
 test('of projects with as many attempts in flight the one that was served comes last', () => {
-  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  const [c] = linesOf(2, 1) as [OriginLine];
+  const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
+  const [c] = linesOf(2, 1) as [BacklogKey];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.next(3, NONE).lines).toEqual([c, b, a]);
+  expect(row.next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
 test('every other time a line of each project comes first that is not half as far behind as another one', () => {
-  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  const [c] = linesOf(2, 1) as [OriginLine];
-  const [d, e] = linesOf(3, 2) as [OriginLine, OriginLine];
+  const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
+  const [c] = linesOf(2, 1) as [BacklogKey];
+  const [d, e] = linesOf(3, 2) as [BacklogKey, BacklogKey];
   const row = linesWith([a, b, c, d, e]);
   for (const [projectId, lagMs] of [
     [1, 20_000],
@@ -75,109 +75,109 @@ test('every other time a line of each project comes first that is not half as fa
   ] as const)
     row.noteLag(projectId, lagMs);
   expect([row.next(4, NONE), row.next(4, NONE), row.next(4, NONE)]).toEqual([
-    { lines: [d, a, c, e], fresh: 1 },
-    { lines: [a, c, d, b], fresh: 0 },
-    { lines: [d, a, c, e], fresh: 1 },
+    { backlogs: [d, a, c, e], fresh: 1 },
+    { backlogs: [a, c, d, b], fresh: 0 },
+    { backlogs: [d, a, c, e], fresh: 1 },
   ]);
 });
 
 test('a project is as far behind as it was when its only line becomes proven, or is served', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-  const [behind] = linesOf(1, 1) as [OriginLine];
-  const [farther] = linesOf(2, 1) as [OriginLine];
-  const row: BackloggedLines = linesWith([behind, farther], inFlight);
+  const [behind] = linesOf(1, 1) as [BacklogKey];
+  const [farther] = linesOf(2, 1) as [BacklogKey];
+  const row: Backlogs = linesWith([behind, farther], inFlight);
   row.noteLag(1, 15_000);
   row.noteLag(2, 20_000);
   inFlight.noteAnswer(behind, 0);
   expect(inFlight.isProven(behind)).toBe(true);
-  expect(row.next(2, NONE)).toEqual({ lines: [behind, farther], fresh: 0 });
-  expect(row.next(2, NONE)).toEqual({ lines: [behind, farther], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
   row.moveToEnd(behind);
-  expect(row.next(2, NONE)).toEqual({ lines: [farther, behind], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [farther, behind], fresh: 0 });
 });
 
 test('who is there already keeps its turn when it is named again', () => {
-  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
+  const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const row = linesWith([a, b]);
   row.add(a);
-  expect(row.next(2, NONE).lines).toEqual([a, b]);
+  expect(row.next(2, NONE).backlogs).toEqual([a, b]);
 });
 
 test('who has gone is not named, and takes nobody’s turn', () => {
-  const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
-  const [d] = linesOf(2, 1) as [OriginLine];
+  const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
+  const [d] = linesOf(2, 1) as [BacklogKey];
   const inFlight = new InFlight(LIMITS);
   inFlight.noteAnswer(a, 0);
   const row = linesWith([a, b, c, d], inFlight);
-  row.delete(lineOf(3, 'https://unknown.example'));
+  row.delete(backlogKey(3, 'https://unknown.example'));
   row.delete(c);
-  expect(row.next(4, NONE).lines).toEqual([a, d, b]);
+  expect(row.next(4, NONE).backlogs).toEqual([a, d, b]);
   for (const line of [a, b]) row.delete(line);
-  expect(row.next(1, NONE).lines).toEqual([d]);
+  expect(row.next(1, NONE).backlogs).toEqual([d]);
 });
 
 test('a project without room takes nobody’s turn, however few attempts it has in flight', () => {
   const inFlight = new InFlight(LIMITS);
-  const [a] = linesOf(1, 1) as [OriginLine];
-  const [b, c] = linesOf(2, 2) as [OriginLine, OriginLine];
+  const [a] = linesOf(1, 1) as [BacklogKey];
+  const [b, c] = linesOf(2, 2) as [BacklogKey, BacklogKey];
   inFlight.noteAnswer(c, 0);
   inFlight.enter(a, 900);
   for (const line of [b, b]) inFlight.enter(line, 0);
-  expect(linesWith([a, c], inFlight).next(1, NONE).lines).toEqual([c]);
+  expect(linesWith([a, c], inFlight).next(1, NONE).backlogs).toEqual([c]);
 });
 
 test('of a project no more are named than it may start, be they proven or not', () => {
   const inFlight = new InFlight(LIMITS);
-  const [busy, a, b] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const [busy, a, b] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   for (const line of [busy, a]) inFlight.noteAnswer(line, 0);
   for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
-  expect(linesWith([a, b], inFlight).next(64, NONE).lines).toEqual([a]);
+  expect(linesWith([a, b], inFlight).next(64, NONE).backlogs).toEqual([a]);
 });
 
 test('of lines that have not answered lately no more are named than may start', () => {
   const inFlight = new InFlight(LIMITS);
-  const lines = linesOf(1, 4) as [OriginLine, OriginLine, OriginLine, OriginLine];
+  const lines = linesOf(1, 4) as [BacklogKey, BacklogKey, BacklogKey, BacklogKey];
   const [busy, ...waiting] = lines;
   for (let nth = 0; nth < 23; nth += 1) inFlight.enter(busy, 0);
   for (const line of waiting) inFlight.enter(line, 0);
-  expect(linesWith(waiting, inFlight).next(64, NONE).lines).toEqual(waiting.slice(0, 2));
+  expect(linesWith(waiting, inFlight).next(64, NONE).backlogs).toEqual(waiting.slice(0, 2));
 });
 
 test('those that another claim serves are left out', () => {
-  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  expect(linesWith([a, b]).next(3, new Set([a])).lines).toEqual([b]);
+  const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
+  expect(linesWith([a, b]).next(3, new Set([a])).backlogs).toEqual([b]);
 });
 
 test('a line keeps its turn when it has answered, or does not any more', () => {
-  const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const row = linesWith([a, b, c], inFlight);
   inFlight.noteAnswer(b, 0);
-  expect(row.next(3, NONE).lines).toEqual([a, b, c]);
+  expect(row.next(3, NONE).backlogs).toEqual([a, b, c]);
   inFlight.noteNoAnswer(b);
-  expect([row.next(3, NONE).lines, row.has(b)]).toEqual([[a, b, c], true]);
+  expect([row.next(3, NONE).backlogs, row.has(b)]).toEqual([[a, b, c], true]);
 });
 
 test('a line that answers may start at once where those that do not have their share; one that waits for nothing may not', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-  const [a, b, idle] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+  const [a, b, idle] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b], inFlight);
   for (const line of linesOf(1, 40).slice(3)) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
-  expect(row.next(64, NONE).lines).toEqual([]);
+  expect(row.next(64, NONE).backlogs).toEqual([]);
   for (const line of [b, idle]) inFlight.noteAnswer(line, 0);
-  expect(row.next(64, NONE).lines).toEqual([b]);
+  expect(row.next(64, NONE).backlogs).toEqual([b]);
 });
 
 test('P9: ten thousand lines that may not start cost no steps before one that has answered, or another project', () => {
   const inFlight = new CountedInFlight(LIMITS);
   const hanging = linesOf(1, 10_000);
-  const answering = lineOf(1, 'https://answers.example');
+  const answering = backlogKey(1, 'https://answers.example');
   inFlight.noteAnswer(answering, 0);
   for (const line of hanging) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
-  const other = lineOf(2, 'https://new.example');
+  const other = backlogKey(2, 'https://new.example');
   const row = linesWith([...hanging, answering, other], inFlight);
   inFlight.asked = 0;
-  expect(row.next(64, NONE).lines).toEqual([other, answering]);
+  expect(row.next(64, NONE).backlogs).toEqual([other, answering]);
   expect(inFlight.asked).toBe(2);
 });
 
@@ -187,22 +187,22 @@ test('P9: beside lines that may start, it takes about as many steps as there are
   for (const line of lines.slice(0, 10)) inFlight.enter(line, 0);
   const row = linesWith(lines, inFlight);
   inFlight.asked = 0;
-  expect(row.next(16, NONE).lines).toEqual(lines.slice(10, 26));
+  expect(row.next(16, NONE).backlogs).toEqual(lines.slice(10, 26));
   expect(inFlight.asked).toBe(26);
 });
 
 describe('of a project with very many lines (P10)', () => {
   /** Reads what the row wants to have read of `stored`, until it wants no more. */
-  function readOn(row: BackloggedLines, stored: readonly OriginLine[]): void {
+  function readOn(row: Backlogs, stored: readonly BacklogKey[]): void {
     for (let piece = row.toRead(); piece; piece = row.toRead()) {
       const { after, limit } = piece;
       row.noteRead(piece, stored.filter((line) => line > after).slice(0, limit));
     }
   }
 
-  function rowOf(lines: readonly OriginLine[], linesMax: number, inFlight = new InFlight(LIMITS)): BackloggedLines {
-    const row = new BackloggedLines(inFlight, linesMax);
-    for (const line of lines) row.add(line);
+  function rowOf(backlogs: readonly BacklogKey[], backlogsMax: number, inFlight = new InFlight(LIMITS)): Backlogs {
+    const row = new Backlogs(inFlight, backlogsMax);
+    for (const line of backlogs) row.add(line);
     return row;
   }
 
@@ -212,7 +212,7 @@ describe('of a project with very many lines (P10)', () => {
     expect([row.some(99), row.toRead()]).toEqual([lines.slice(0, 4), undefined]);
     for (const line of lines.slice(0, 2)) row.delete(line);
     expect(row.toRead()).toBeUndefined();
-    row.delete(lines[2] as OriginLine);
+    row.delete(lines[2] as BacklogKey);
     expect(row.toRead()).toEqual({ projectId: 1, after: '1 ', limit: 2 });
     readOn(row, lines.slice(3));
     expect(row.some(99)).toEqual(lines.slice(3, 7));
@@ -222,7 +222,7 @@ describe('of a project with very many lines (P10)', () => {
     const inFlight = new InFlight(LIMITS);
     const lines = linesOf(1, 5);
     const row = rowOf(lines.slice(0, 2), 2, inFlight);
-    row.add(lines[2] as OriginLine);
+    row.add(lines[2] as BacklogKey);
     expect(row.toRead()).toBeUndefined();
     for (const line of lines.slice(0, 2)) inFlight.enter(line, 1);
     readOn(row, lines.slice(2));
@@ -230,7 +230,7 @@ describe('of a project with very many lines (P10)', () => {
   });
 
   test('one that was served and has more is behind those that are only in the store', () => {
-    const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+    const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
     const row = rowOf([a, b, c], 2);
     row.moveToEnd(a);
     row.moveToEnd(b);
@@ -245,10 +245,10 @@ describe('of a project with very many lines (P10)', () => {
   test('one that is left out while the others are read is read after that', () => {
     const lines = linesOf(1, 6);
     const row = rowOf(lines.slice(1), 2);
-    const served: OriginLine[] = [];
+    const served: BacklogKey[] = [];
     const waiting = new Set(lines);
     for (let steps = 0; !row.isEmpty && steps < 99; steps += 1) {
-      if (steps === 3) row.add(lines[0] as OriginLine); // before the place where it is read on
+      if (steps === 3) row.add(lines[0] as BacklogKey); // before the place where it is read on
       const [line] = row.some(1);
       if (line) {
         served.push(line);
@@ -262,16 +262,16 @@ describe('of a project with very many lines (P10)', () => {
 
   test('a new message may have others before it, unless its line is proven', () => {
     const inFlight = new InFlight(LIMITS);
-    const [a, b, c, d] = linesOf(1, 4) as [OriginLine, OriginLine, OriginLine, OriginLine];
+    const [a, b, c, d] = linesOf(1, 4) as [BacklogKey, BacklogKey, BacklogKey, BacklogKey];
     inFlight.noteAnswer(d, 0);
     const row = rowOf([a, b], 1, inFlight);
     expect([b, c, d].map((line) => row.has(line))).toEqual([true, true, false]);
-    expect(row.has(lineOf(2, 'https://0.example'))).toBe(false);
+    expect(row.has(backlogKey(2, 'https://0.example'))).toBe(false);
   });
 
   test('a line that has answered is in memory, whenever it did', () => {
     const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-    const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+    const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
     const row = rowOf([a, b], 1, inFlight);
     for (const line of [b, c]) inFlight.noteAnswer(line, 0);
     row.add(c);
@@ -297,17 +297,17 @@ describe('of a project with very many lines (P10)', () => {
     (seed) => {
       const random = new SeededRandom(seed);
       const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-      const row = new BackloggedLines(inFlight, random.int(1, 6));
+      const row = new Backlogs(inFlight, random.int(1, 6));
       const lines = [...linesOf(1, 12), ...linesOf(2, 3)].toSorted();
-      const messages = new Map<OriginLine, number>();
-      let reading: { piece: LinesToRead; found: OriginLine[] } | undefined;
+      const messages = new Map<BacklogKey, number>();
+      let reading: { piece: BacklogsToRead; found: BacklogKey[] } | undefined;
       const publish = () => {
         const line = random.choose(lines);
         messages.set(line, (messages.get(line) ?? 0) + 1);
         row.add(line);
       };
       const serve = () => {
-        for (const line of row.next(random.int(1, 3), new Set()).lines) {
+        for (const line of row.next(random.int(1, 3), new Set()).backlogs) {
           const left = (messages.get(line) ?? 0) - 1;
           if (left > 0) messages.set(line, left);
           else messages.delete(line);

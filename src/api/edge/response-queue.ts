@@ -27,7 +27,7 @@ interface Waiter {
   begin: (turn: Turn) => void;
 }
 
-export class AnswerTurns {
+export class ResponseQueue {
   readonly #budget: MemoryBudget;
   readonly #clock: Clock;
   /** Of each project in order of arrival. The project whose latest turn began or ended first is first. */

@@ -41,7 +41,7 @@ interface InLine {
 }
 
 /** Pure: the result depends only on which commands were put in, and in which order. */
-export class BatchLine<T extends InLine> {
+export class BatchQueue<T extends InLine> {
   readonly #costMax: number;
   readonly #urgent = new Fifo<T>();
   readonly #onward = new Fifo<T>();

@@ -5,7 +5,7 @@ import type { MovedTable } from './tables.ts';
 /** Values of a table's key columns. */
 export type RowKey = readonly SqlValue[];
 
-export interface Piece {
+export interface Chunk {
   /** Values of the table's columns. */
   rows: SqlValue[][];
   /** Key of the last row: the next piece begins after it. */
@@ -29,7 +29,7 @@ export async function readPiece(
   table: MovedTable,
   after: RowKey | undefined,
   limits: PieceLimits,
-): Promise<Piece | undefined> {
+): Promise<Chunk | undefined> {
   const found =
     table.large.length === 0
       ? await readUpTo(queries, table, after, limits.rowsMax)

@@ -1,18 +1,18 @@
 /** What is there to do in the store? Each heartbeat asks it, and whoever looks at a store that it does not serve now. */
 import type { Millis, ProjectId } from '../../../engine/model.ts';
-import type { CellLook } from '../../../engine/stores.ts';
+import type { CellPoll } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { LINE, NOT_ENDING } from '../lanes/lines.ts';
-import { leavingOut, projectsMoving } from '../locking/presence.ts';
+import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
+import { leavingOut, projectsMoving } from '../locking/placement.ts';
 
-export interface Glance {
+export interface DueWork {
   /** The earliest times at which the due index, a flow-control key, a schedule or a waiter has work. */
   dueAtMs: Millis | null;
   wakeAtMs: Millis | null;
   scheduleAtMs: Millis | null;
   deadlineMs: Millis | null;
   /** Whether any message waits in the line of a busy origin. */
-  hasLines: 0 | 1;
+  hasBacklogs: 0 | 1;
   /** Whether any message is claimed. */
   hasClaims: 0 | 1;
   /** Whether any run that is over has messages left. */
@@ -21,17 +21,17 @@ export interface Glance {
 }
 
 /** Each part takes one step in an index. It is asked where the rows are: every store has the first migration. */
-export async function glance(queries: Queries, moving: Iterable<ProjectId>): Promise<Glance> {
+export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>): Promise<DueWork> {
   const { and, where, params } = leavingOut(moving);
-  const [row] = await queries.query<Glance>(
+  const [row] = await queries.query<DueWork>(
     `select
-       (select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}${and}
+       (select due_at_ms from messages where claim_token is null and line = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
         order by due_at_ms, key limit 1) as "dueAtMs",
        (select wake_at_ms from flow_keys where wake_at_ms is not null${and}
         order by wake_at_ms, project_id, key limit 1) as "wakeAtMs",
        (select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1) as "scheduleAtMs",
        (select deadline_ms from waiters${where} order by deadline_ms, key limit 1) as "deadlineMs",
-       exists lookup (select 1 from messages where claim_token is null and line = ${LINE.origin}) as "hasLines",
+       exists lookup (select 1 from messages where claim_token is null and line = ${WAIT_STATE.origin}) as "hasBacklogs",
        exists lookup (select 1 from messages where claim_token is not null) as "hasClaims",
        exists lookup (select 1 from ending_runs) as "hasEnding",
        (select next from numbers where name = 'accounts') as "accountsVersion"
@@ -54,9 +54,9 @@ interface Left {
 }
 
 /** What somebody who serves the store would have to do. `nowMs`: of the database. */
-export async function look(queries: Queries, nowMs: Millis): Promise<CellLook> {
+export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPoll> {
   const [seen, moving, [left]] = await Promise.all([
-    glance(queries, []),
+    pollDueWork(queries, []),
     projectsMoving(queries),
     queries.query<Left>(
       `select
@@ -75,6 +75,6 @@ export async function look(queries: Queries, nowMs: Millis): Promise<CellLook> {
   return {
     dueInMs: Math.min(...times) - nowMs,
     eventInMs: left?.hasFacts === 1 ? 0 : (left?.eventAtMs ?? Infinity) - nowMs,
-    isNeglected: isLeft || seen.hasLines === 1 || moving.length > 0,
+    isNeglected: isLeft || seen.hasBacklogs === 1 || moving.length > 0,
   };
 }

@@ -18,7 +18,7 @@ import type { OutlinedEntry } from './dead-run-store.ts';
  * Keys of the entries that must be started again: branches that have no result yet. When there is no such branch: the
  * latest result, whose delivery moves the run on.
  */
-export function begunAgainOf(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
+export function entriesToRestart(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
   const callEntryKeys = new Map(
     journal.flatMap(({ kind, key, entryKey }) => (kind === 'toCallback' ? [[key, entryKey]] : [])),

@@ -3,7 +3,7 @@
  * messages where the worker is slower than the endpoint. They bring few where the endpoint is slower: it has its share of
  * attempts, and each attempt that ends makes room for one.
  */
-import { type OriginLine, readLine } from '../lanes/origin-line.ts';
+import { type BacklogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, Millis, ProjectId } from '../model.ts';
 
 /** A claim that brings so many shows a backlog. */
@@ -11,7 +11,7 @@ export const CLAIM_MANY = 32;
 /** So long a claim shows it. All of it may be delivered then, while claims bring what is of others and name the project no more. */
 const SHOWN_MS = 1_000;
 
-export class Backlog {
+export class LaggingProjects {
   /** With when a claim has shown it last, as `elapsedMs` counts. */
   readonly #behind = new Map<ProjectId, Millis>();
   #onCaughtUp: (projectId: ProjectId) => void = () => {};
@@ -27,10 +27,10 @@ export class Backlog {
     this.#onCaughtUp = listener;
   }
 
-  /** A claim has brought `claimed`, from `lines` or from the due index. */
-  noteClaim(lines: readonly OriginLine[], claimed: readonly Claimed[], elapsedMs: Millis): void {
+  /** A claim has brought `claimed`, from `backlogs` or from the due index. */
+  noteClaim(backlogs: readonly BacklogKey[], claimed: readonly Claimed[], elapsedMs: Millis): void {
     const counts = new Map<ProjectId, number>();
-    for (const line of lines) counts.set(readLine(line).projectId, 0);
+    for (const backlog of backlogs) counts.set(parseBacklogKey(backlog).projectId, 0);
     for (const { message } of claimed) counts.set(message.projectId, (counts.get(message.projectId) ?? 0) + 1);
     for (const [projectId, count] of counts) {
       if (count >= CLAIM_MANY) this.#behind.set(projectId, elapsedMs);

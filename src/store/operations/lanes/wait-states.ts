@@ -5,14 +5,17 @@ import type { WaitState } from '../../../engine/wait-state.ts';
  * contain them as literals, never as parameters: the planner uses a partial index only for a value that it sees in the
  * text.
  */
-export const LINE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } as const satisfies Record<WaitState, number>;
+export const WAIT_STATE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } as const satisfies Record<
+  WaitState,
+  number
+>;
 
 /** The lines of messages that their flow-control key has released and that hold one of its slots, as an SQL list. */
-export const PAST_LANES = `${LINE.origin}, ${LINE.project}`;
+export const PAST_LANES = `${WAIT_STATE.origin}, ${WAIT_STATE.project}`;
 
 /** Where a message waits for its time once its queue lets it. With a key it waits in the key's list, ready or not. */
-export function lineBehindQueue(flowKey: string | null): number {
-  return flowKey === null ? LINE.due : LINE.flow;
+export function waitStateBehindQueue(flowKey: string | null): number {
+  return flowKey === null ? WAIT_STATE.due : WAIT_STATE.flow;
 }
 
 /**

@@ -4,12 +4,12 @@
  * to it.
  */
 import type { Queries, SqlValue } from '../../store/driver.ts';
-import type { RowKey } from '../../store/move/pieces.ts';
+import type { RowKey } from '../../store/move/chunks.ts';
 import { MOVED_TABLES, type MovedTable } from '../../store/move/tables.ts';
-import { LINE } from '../../store/operations/lanes/lines.ts';
+import { WAIT_STATE } from '../../store/operations/lanes/wait-states.ts';
 import { RUN_STATE } from '../../store/operations/runs/run-rows.ts';
 
-export interface Sheet {
+export interface RowGroup {
   readonly table: MovedTable;
   /** Which rows of the project; absent: all. */
   readonly where?: string;
@@ -18,7 +18,7 @@ export interface Sheet {
   /** The columns that name the message of whose content the row tells. */
   readonly content?: string;
   /** Tables whose rows belong to a row of it: by their column and the row's. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly DependentRows[];
   /** Bytes that belong to a row, beyond its own large columns, as far as they can be known from it. */
   readonly bytes?: string;
   /**
@@ -30,7 +30,7 @@ export interface Sheet {
   readonly isAppended?: true;
 }
 
-export interface Part {
+export interface DependentRows {
   readonly table: MovedTable;
   /** Of `table`. */
   readonly column: string;
@@ -59,7 +59,7 @@ const BYTES_OF_RUN = 'journal_bytes + entries * 200';
 const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'project_id' && name !== 'at_ms');
 
 /** What may have a million rows, or more. It is copied while the project is in use. */
-export const HISTORY: readonly Sheet[] = [
+export const HISTORY: readonly RowGroup[] = [
   sheet('logs', {
     order: ['at_ms', 'seq'],
     content: 'message_key',
@@ -80,7 +80,7 @@ export const HISTORY: readonly Sheet[] = [
 ];
 
 /** What changes all the time. It is copied again when nothing changes any more. */
-export const PRESENT: readonly Sheet[] = [
+export const PRESENT: readonly RowGroup[] = [
   sheet('message_counts', { order: ['day'] }),
   sheet('url_groups', { order: ['name'] }),
   sheet('url_group_endpoints', { order: ['group_name', 'position'] }),
@@ -99,11 +99,11 @@ export const PRESENT: readonly Sheet[] = [
     bytes: BYTES_OF_RUN,
   }),
   messages('claim_token is not null', 'key'),
-  messages(`claim_token is null and line = ${LINE.due}`, 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${LINE.origin}`, 'origin', 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${LINE.flow}`, 'flow_key', 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${LINE.queue}`, 'queue_id', 'queue_position'),
-  messages(`claim_token is null and line = ${LINE.project}`, 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${WAIT_STATE.due}`, 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${WAIT_STATE.origin}`, 'origin', 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${WAIT_STATE.flow}`, 'flow_key', 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${WAIT_STATE.queue}`, 'queue_id', 'queue_position'),
+  messages(`claim_token is null and line = ${WAIT_STATE.project}`, 'due_at_ms', 'key'),
 ];
 
 /** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */
@@ -115,16 +115,16 @@ export const OTHER_TABLES: readonly string[] = [
 
 function sheet(
   name: string,
-  { parts = [], ...rest }: Omit<Sheet, 'table' | 'parts'> & { parts?: readonly Part[] },
-): Sheet {
+  { parts = [], ...rest }: Omit<RowGroup, 'table' | 'parts'> & { parts?: readonly DependentRows[] },
+): RowGroup {
   return { table: tableOf(name), parts, ...rest };
 }
 
-function messages(where: string, ...order: string[]): Sheet {
+function messages(where: string, ...order: string[]): RowGroup {
   return sheet('messages', { where, order, content: 'key' });
 }
 
-function part(name: string, column: string, owner: string, content?: string): Part {
+function part(name: string, column: string, owner: string, content?: string): DependentRows {
   return { table: tableOf(name), column, owner, ...(content !== undefined && { content }) };
 }
 
@@ -135,7 +135,7 @@ export function tableOf(name: string): MovedTable {
 }
 
 /** The rows of the project that lie in a range of times, behind one key and up to another. */
-export interface Stretch {
+export interface RowRange {
   range?: TimeRange | undefined;
   after?: RowKey | undefined;
   upTo?: RowKey | undefined;
@@ -143,9 +143,9 @@ export interface Stretch {
 
 /** The condition for a stretch, with its parameters. */
 export function within(
-  { where, order }: Sheet,
+  { where, order }: RowGroup,
   projectId: number,
-  { range, after, upTo }: Stretch,
+  { range, after, upTo }: RowRange,
 ): { condition: string; params: SqlValue[] } {
   const [first] = order;
   const key = `(${order.join(', ')})`;
@@ -184,7 +184,7 @@ export interface Digest {
 /** Of all rows of these times. */
 export async function digestOf(
   queries: Queries,
-  sheet: Sheet,
+  sheet: RowGroup,
   projectId: number,
   range: TimeRange | undefined,
 ): Promise<Digest> {
@@ -199,7 +199,7 @@ export async function digestOf(
 /** Of each part of `widthMs` of the range, by its number; those without rows are left out. */
 export async function digestsOf(
   queries: Queries,
-  sheet: Sheet,
+  sheet: RowGroup,
   projectId: number,
   { range, widthMs }: { range: TimeRange; widthMs: number },
 ): Promise<Map<number, Digest>> {
@@ -214,7 +214,7 @@ export async function digestsOf(
 }
 
 /** From the first to the last time of its rows; undefined: it has none. */
-export async function timesOf(queries: Queries, sheet: Sheet, projectId: number): Promise<TimeRange | undefined> {
+export async function timesOf(queries: Queries, sheet: RowGroup, projectId: number): Promise<TimeRange | undefined> {
   const [column] = sheet.order;
   const { condition, params } = within(sheet, projectId, {});
   const [row] = await queries.query<{ first: number | null; last: number | null }>(

@@ -1,10 +1,10 @@
 /** Which projects have the next turns, when more is due than one claim takes? */
 
-import type { SeenProject, Turns } from '../../../engine/dispatch/claims.ts';
+import type { RotationState, SeenProject } from '../../../engine/dispatch/claims.ts';
 import { isFresh } from '../../../engine/lanes/lag.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
-import { LINE } from '../lanes/lines.ts';
+import { WAIT_STATE } from '../lanes/wait-states.ts';
 
 /** Projects that have a turn in one transaction; the next transaction serves the others. */
 const TURNS_MAX = 32;
@@ -21,7 +21,7 @@ interface ProjectInTurn extends SeenProject {
   isFresh: boolean;
 }
 
-export interface ProjectsInTurn extends Turns {
+export interface ProjectRotation extends RotationState {
   /** In the order of their turns. Index entries before their first messages need not be read. */
   due: ProjectInTurn[];
   /** The project after which the next turns begin. */
@@ -29,7 +29,7 @@ export interface ProjectsInTurn extends Turns {
 }
 
 /** Projects with due messages, beginning after `after` and wrapping around. */
-export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: number): Promise<ProjectsInTurn> {
+export async function rotateProjects(queries: Queries, turns: RotationState, nowMs: number): Promise<ProjectRotation> {
   const { after } = turns;
   const seen = turns.seen && nowMs < turns.seen.atMs + LOOK_EVERY_MS ? turns.seen : await look(queries, after, nowMs);
   const behind = seen.projects.filter(({ id }) => id > after);
@@ -49,7 +49,7 @@ export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: numb
 }
 
 /** Costs one step in the index for each project. */
-async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<NonNullable<Turns['seen']>> {
+async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<NonNullable<RotationState['seen']>> {
   const [behind, first] = await Promise.all([
     projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
     projectsBetween(queries, -1, after),
@@ -73,7 +73,7 @@ function projectsBetween(
   last: ProjectId,
 ): Promise<{ id: ProjectId; due_at_ms: number; key: number }[]> {
   const firstAfter = (projectId: string) =>
-    `select m.key from messages m where m.claim_token is null and m.line = ${LINE.due}
+    `select m.key from messages m where m.claim_token is null and m.line = ${WAIT_STATE.due}
        and m.project_id > ${projectId} and m.project_id <= ? order by m.project_id, m.due_at_ms, m.key limit 1`;
   return queries.query(
     `with recursive firsts (key) as (

@@ -44,7 +44,7 @@ async function saveFailed(
     const dueAtMs = await dispatcher.attempts.fail(claimed, outcome);
     if (dueAtMs !== undefined) firstAtMs = Math.min(firstAtMs, dueAtMs);
     if (call.isEmpty && !call.rest) {
-      dispatcher.permits.rest(claimed.claimToken);
+      dispatcher.activeClaims.rest(claimed.claimToken);
       call.rest = claimed;
     } else {
       dispatcher.giveBack(claimed.claimToken);

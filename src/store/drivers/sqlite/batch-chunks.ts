@@ -3,7 +3,7 @@
  * 10,000 messages are sent ahead in pieces, a large body is copied in steps and its copy handed over, and other work
  * gets a turn between them. The batch is still one transaction.
  */
-import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-line.ts';
+import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-queue.ts';
 import type { WriteCommand } from '../../operations/all.ts';
 import type { NewContentRow } from '../../operations/messages/columns.ts';
 import type { StoredNewMessage } from '../../operations/messages/rows.ts';
@@ -15,14 +15,14 @@ export const PIECE_COST_MAX = BATCH_COST_MAX / 2;
 const STEP_BYTES = 1024 * 1024;
 
 /** Messages of the accept that will be at `index` in the batch that follows. */
-export interface Piece {
+export interface MessageChunk {
   kind: 'piece';
   index: number;
   messages: readonly StoredNewMessage[];
 }
 
 /** The batch without the messages that are sent ahead in pieces. Small batches have no pieces. */
-export function withoutPieces(commands: readonly WriteCommand[]): readonly WriteCommand[] {
+export function withoutChunks(commands: readonly WriteCommand[]): readonly WriteCommand[] {
   return commands.map((command) =>
     isHeavy(command) ? { ...command, args: { ...command.args, messages: [] } } : command,
   );
@@ -30,7 +30,7 @@ export function withoutPieces(commands: readonly WriteCommand[]): readonly Write
 
 /** A turn of the event loop is due after each. Without a piece, only a part of a body was copied. */
 export interface Step {
-  piece?: Piece;
+  piece?: MessageChunk;
   /** Copies that belong to the piece alone. */
   handedOver?: ArrayBuffer[];
 }
@@ -74,7 +74,7 @@ function isHeavy(command: WriteCommand): command is Extract<WriteCommand, { meth
 }
 
 /** Puts the messages of the pieces back into the batch. */
-export function joinPieces(batch: readonly WriteCommand[], pieces: readonly Piece[]): readonly WriteCommand[] {
+export function joinChunks(batch: readonly WriteCommand[], pieces: readonly MessageChunk[]): readonly WriteCommand[] {
   for (const { index, messages } of pieces) {
     const command = batch[index];
     if (command?.method !== 'accept')

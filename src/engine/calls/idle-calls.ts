@@ -4,15 +4,15 @@
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import { type BacklogKey, backlogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { InFlight } from '../lanes/in-flight.ts';
-import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-export class Lingers {
+export class IdleCalls {
   readonly #clock: Pick<Clock, 'startTimer'>;
   readonly #inFlight: InFlight;
-  readonly #byRun = new Map<RunKey, Set<Linger>>();
+  readonly #byRun = new Map<RunKey, Set<IdleCall>>();
 
   constructor(clock: Pick<Clock, 'startTimer'>, inFlight: InFlight) {
     this.#clock = clock;
@@ -20,25 +20,25 @@ export class Lingers {
   }
 
   /** The call that delivered `message` stays until something comes, for `ms` at most; not after `hangUp` aborts. */
-  begin(message: Message, ms: Millis, hangUp: AbortSignal | undefined): Linger {
+  begin(message: Message, ms: Millis, hangUp: AbortSignal | undefined): IdleCall {
     const runKey = message.settings.run?.key ?? 0;
     const ofRun = this.#byRun.get(runKey) ?? new Set();
     this.#byRun.set(runKey, ofRun);
-    const end = () => linger.end();
+    const end = () => idle.end();
     const timer = this.#clock.startTimer(ms, end);
-    const linger = new Linger(lineOf(message.projectId, message.origin), () => {
-      if (!ofRun.delete(linger)) return;
+    const idle = new IdleCall(backlogKey(message.projectId, message.origin), () => {
+      if (!ofRun.delete(idle)) return;
       if (ofRun.size === 0) this.#byRun.delete(runKey);
       timer.cancel();
       hangUp?.removeEventListener('abort', end);
     });
     hangUp?.addEventListener('abort', end);
-    ofRun.add(linger);
-    return linger;
+    ofRun.add(idle);
+    return idle;
   }
 
   /** Who waits for the message; `undefined`: it goes out in a request. */
-  find({ message }: Claimed): Linger | undefined {
+  find({ message }: Claimed): IdleCall | undefined {
     const { run } = message.settings;
     if (!run || !takesCheckpoints(run)) return undefined;
     const [first] = this.#byRun.get(run.key) ?? [];
@@ -55,39 +55,39 @@ export class Lingers {
   }
 
   /**
-   * Ends those whose slots would let others start (P9): what waits in the lines of `waiting`, or, as far as there is no
+   * Ends those whose slots would let others start (P9): what waits in the backlogs of `waiting`, or, as far as there is no
    * slot at all, what `isDue`.
    */
-  makeRoom(waiting: () => readonly OriginLine[], isDue: () => boolean): void {
+  makeRoom(waiting: () => readonly BacklogKey[], isDue: () => boolean): void {
     if (this.#byRun.size === 0) return;
-    const lines = waiting();
+    const backlogs = waiting();
     if (this.#inFlight.isFull) {
-      if (lines.length > 0 || isDue()) this.endAll();
+      if (backlogs.length > 0 || isDue()) this.endAll();
       return;
     }
-    for (const line of lines) {
-      const held = this.#inFlight.whatHolds(line);
-      const { projectId, origin } = readLine(line);
-      if (held === 'origin') this.#end((each) => readLine(each).origin === origin);
-      else if (held) this.#end((each) => readLine(each).projectId === projectId);
+    for (const backlog of backlogs) {
+      const held = this.#inFlight.whatHolds(backlog);
+      const { projectId, origin } = parseBacklogKey(backlog);
+      if (held === 'origin') this.#end((each) => parseBacklogKey(each).origin === origin);
+      else if (held) this.#end((each) => parseBacklogKey(each).projectId === projectId);
     }
   }
 
-  #end(matches: (line: OriginLine) => boolean): void {
+  #end(matches: (backlog: BacklogKey) => boolean): void {
     const all = [...this.#byRun.values()].flatMap((ofRun) => [...ofRun]);
-    for (const linger of all) if (matches(linger.line)) linger.end();
+    for (const linger of all) if (matches(linger.backlog)) linger.end();
   }
 }
 
-export class Linger {
-  readonly line: OriginLine;
+export class IdleCall {
+  readonly backlog: BacklogKey;
   /** The message that has come, which has a slot; `undefined`: none has. */
   readonly over: Promise<Claimed | undefined>;
   readonly #resolve: (claimed: Claimed | undefined) => void;
   readonly #leave: () => void;
 
-  constructor(line: OriginLine, leave: () => void) {
-    this.line = line;
+  constructor(backlog: BacklogKey, leave: () => void) {
+    this.backlog = backlog;
     this.#leave = leave;
     const { promise, resolve } = Promise.withResolvers<Claimed | undefined>();
     this.over = promise;

@@ -14,7 +14,7 @@ interface Line<T> {
 }
 
 /** Pure: the caller says when a pause is over. */
-export class Aside<T> {
+export class BlockedCommands<T> {
   readonly #lines = new Map<ProjectId, Line<T>>();
   readonly #looksMax: number;
 

@@ -1,0 +1,116 @@
+/** Serves backlogs with a backlog in turn. */
+
+import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
+import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
+import { CANDIDATE_FIELDS, type Candidate, type Round } from './claim-round.ts';
+
+/** A backlog gets at most a quarter of the slots that are left while other backlogs wait for them, and may always have `min`. */
+const SHARE = { backlogs: 4, min: 8 };
+
+/** The first messages of a backlog: one more than `room`, which shows whether any are left. */
+interface FirstOfBacklog {
+  backlog: BacklogKey;
+  room: number;
+  candidates: Candidate[];
+}
+
+/** Lines take messages in turn, each up to its room and to its share of what the claim takes. */
+export class BacklogRotation {
+  /** Lines without a backlog by now, and backlogs of projects that are moving: these are found again once their project is here. */
+  readonly emptied: BacklogKey[];
+  readonly #round: Round;
+  readonly #backlogs: readonly BacklogKey[];
+  readonly #fresh: number;
+  #served = 0;
+  /** Messages read so far. */
+  #read = 0;
+
+  constructor(
+    round: Round,
+    { backlogsToServe, freshBacklogs = 0 }: Pick<ClaimRequest, 'backlogsToServe' | 'freshBacklogs'>,
+  ) {
+    this.#round = round;
+    const isHere = (backlog: BacklogKey) => !round.moving.has(parseBacklogKey(backlog).projectId);
+    this.emptied = backlogsToServe.filter((backlog) => !isHere(backlog));
+    this.#backlogs = backlogsToServe.filter(isHere);
+    this.#fresh = backlogsToServe.slice(0, freshBacklogs).filter(isHere).length;
+  }
+
+  /** How many messages the backlogs may take together, if they have them. */
+  get room(): number {
+    return this.#backlogs.reduce((sum, backlog) => sum + this.#round.roomOf(backlog), 0);
+  }
+
+  /** Serves backlogs that have not had a turn, until the claim has `count` messages or is full. */
+  async serve(count = Infinity): Promise<void> {
+    const round = this.#round;
+    round.limitTo(count);
+    while (!round.isFull && this.#served < this.#backlogs.length) {
+      const firsts = await this.#readFirst(this.#nextFor());
+      const candidates = firsts.flatMap((first) => first.candidates);
+      this.#read += candidates.length;
+      await round.flows.load(flowRefsOf(candidates));
+      await round.load(candidates);
+      for (const first of firsts) {
+        if (round.isFull) break;
+        if (this.#serveOne(first)) this.emptied.push(first.backlog);
+        this.#served += 1;
+      }
+    }
+    round.limitTo(Infinity);
+  }
+
+  /**
+   * As many of the next backlogs as may fill the claim, if each has as many messages as it may take, or as the backlogs before had on
+   * average. They are read at once, since each read is a round trip: backlogs with one message each are read many at a time.
+   */
+  #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'room'>[] {
+    const next: Pick<FirstOfBacklog, 'backlog' | 'room'>[] = [];
+    const expected = this.#served === 0 ? Infinity : this.#read / this.#served;
+    let slots = this.#round.messagesLeft;
+    const backlogs = this.#backlogs.slice(this.#served);
+    for (const [index, backlog] of backlogs.entries()) {
+      if (slots <= 0) break;
+      const fresh = this.#fresh - this.#served - index;
+      const share = Math.max(
+        SHARE.min,
+        Math.ceil(slots / Math.min(fresh > 0 ? fresh : SHARE.backlogs, backlogs.length - index)),
+      );
+      const room = Math.min(this.#round.roomOf(backlog), share);
+      next.push({ backlog, room });
+      slots -= Math.min(room, expected);
+    }
+    return next;
+  }
+
+  async #readFirst(backlogs: readonly Pick<FirstOfBacklog, 'backlog' | 'room'>[]): Promise<FirstOfBacklog[]> {
+    // No check of the due time: they were due when they came here, and a clock set back since must not block them.
+    const candidates = await this.#round.tx.queryEach<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and origin = ? and claim_token is null and line = ${WAIT_STATE.origin} and ${NOT_ENDING}
+       order by due_at_ms, key limit ? for update skip locked`,
+      backlogs.map(({ backlog, room }) => [
+        parseBacklogKey(backlog).projectId,
+        parseBacklogKey(backlog).origin,
+        room + 1,
+      ]),
+    );
+    return backlogs.map((each, index) => ({ ...each, candidates: candidates[index] ?? [] }));
+  }
+
+  /** Takes as many messages as the backlog has room for by now. True when none is left in the backlog. */
+  #serveOne({ backlog, room: asked, candidates }: FirstOfBacklog): boolean {
+    const round = this.#round;
+    const room = Math.min(asked, round.roomOf(backlog));
+    const takenBefore = round.taken.length;
+    for (const candidate of candidates) {
+      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) return false;
+      if (!round.takeOrSendBack(candidate)) return false;
+    }
+    if (candidates.length > asked) return false;
+    round.noteEmptied(backlog);
+    return true;
+  }
+}
