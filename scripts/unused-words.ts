@@ -1,0 +1,64 @@
+/**
+ * Finds words that the glossary replaces, in pages, and in comments, labels and messages of sources. Names in code are left to
+ * their authors; tests state behaviour in their own words.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const GLOSSARY = 'docs/glossary.md';
+const HEADING = '## Words that are not used';
+const FOLDERS = ['docs', 'src', 'packages', 'console', 'bench', 'scripts', 'examples'];
+const FOLDERS_LEFT_OUT = new Set(['node_modules', 'dist', 'generated', '.vitepress']);
+const FILES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'];
+
+/** `<file>:<line>: "<word>": write <other word>` for each place below `root`. */
+export function findUnusedWords(root: string): string[] {
+  const words = readWords(readFileSync(join(root, GLOSSARY), 'utf8'));
+  const files = [
+    ...FILES.map((file) => join(root, file)),
+    ...FOLDERS.flatMap((folder) => listFiles(join(root, folder))),
+  ];
+  return files.flatMap((file) => {
+    const name = relative(root, file);
+    const lines = readFileSync(file, 'utf8').split('\n');
+    const end = name === GLOSSARY ? lines.indexOf(HEADING) : lines.length;
+    return lines.slice(0, end).flatMap((line, index) =>
+      words.flatMap(({ pattern, better }) => {
+        const found = pattern.exec(prose(name, line));
+        return found ? `${name}:${index + 1}: "${found[0]}": write ${better}` : [];
+      }),
+    );
+  });
+}
+
+interface Word {
+  pattern: RegExp;
+  better: string;
+}
+
+/** The rows of the table under `HEADING`. Throws if there are none. */
+function readWords(glossary: string): Word[] {
+  const [, table = ''] = glossary.split(HEADING);
+  const rows = [...table.matchAll(/^\| (?!not \|)([^|]+) \| ([^|]+) \|$/gm)];
+  if (rows.length === 0) throw new Error(`${GLOSSARY} has no words under "${HEADING}"`);
+  return rows.map(([, words = '', better = '']) => ({
+    pattern: new RegExp(`(?<![\\w-])(${words.split(', ').join('|')})(?![\\w-])`, 'i'),
+    better,
+  }));
+}
+
+/** The part of a line that people read: all of a page; of a source, its comments, strings and the text of elements. */
+function prose(file: string, line: string): string {
+  if (!/\.tsx?$/.test(file)) return line;
+  const comment = /^\s*(\/?\*\*?|\/\/).*|\/\/ .*|\/\*\* .*/.exec(line)?.[0] ?? '';
+  const texts = [...line.matchAll(/'[^']*'|"[^"]*"|`[^`]*`|>[^<>{}=]+</g)].map(([text]) => text);
+  return [comment, ...texts].join('\n');
+}
+
+function listFiles(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return FOLDERS_LEFT_OUT.has(entry.name) ? [] : listFiles(path);
+    return /\.(md|ts|tsx)$/.test(path) ? [path] : [];
+  });
+}
