@@ -20,5 +20,5 @@ it('asks for the same Node in package.json, in the README and at the start', () 
   const [, needed = ''] = /^>=(\d+\.\d+)$/.exec(JSON.parse(read('package.json')).engines.node) ?? [];
   expect(read('README.md')).toContain(`Node.js ${needed} or newer`);
   expect(read('CONTRIBUTING.md')).toContain(`Node.js ${needed} or newer`);
-  expect(read('bin/waypost.js')).toContain(`${needed} or newer is needed`);
+  expect(read('bin/waypost.js')).toContain(`${needed} or newer is required`);
 });
