@@ -207,7 +207,7 @@ describe.each<[string, Options]>([
 });
 
 it.each([-1, 0.5, 10_001, '1s'])('takes no linger of %s', (lingerMs) => {
-  expect(() => own.serve(async () => {}, { lingerMs: lingerMs as number })).toThrow(/lingerMs is a whole number/);
+  expect(() => own.serve(async () => {}, { lingerMs: lingerMs as number })).toThrow(/lingerMs must be an integer/);
 });
 
 it('fails alone the one request of a group that the server refuses', async () => {
