@@ -3,7 +3,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import './app.css';
-import { Refusal } from './api/client.ts';
+import { RequestError } from './api/client.ts';
 import { readEnvironment } from './api/session.ts';
 import { router } from './router.tsx';
 import { applyTheme } from './shell/theme.ts';
@@ -16,7 +16,7 @@ const queries = new QueryClient({
     queries: {
       // Client errors are permanent; a restarting server is back soon.
       retry: (tries, error) =>
-        tries < TRIES_MAX && !(error instanceof Refusal && error.status >= 400 && error.status < 500),
+        tries < TRIES_MAX && !(error instanceof RequestError && error.status >= 400 && error.status < 500),
     },
   },
 });

@@ -11,10 +11,10 @@ import { lazy } from 'react';
 import { Screen as Overview } from './screens/overview/screen.tsx';
 import { readSearch } from './search.ts';
 import { Layout } from './shell/layout.tsx';
-import { NoScreen } from './shell/no-screen.tsx';
+import { NotFound } from './shell/not-found.tsx';
 import { ScreenFailed } from './shell/screen-failed.tsx';
 
-const root = createRootRoute({ component: Layout, notFoundComponent: NoScreen });
+const root = createRootRoute({ component: Layout, notFoundComponent: NotFound });
 
 function screen<Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => root, path, validateSearch: readSearch, component });

@@ -1,10 +1,10 @@
 /** What the console offers to copy: it must send the same message when it is run. */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { asClientCode, asCurl, headersOf, pathOf, quoted, type Sending } from '../../console/src/api/as-code.ts';
+import { asClientCode, asCurl, headersOf, pathOf, quoted, type RequestSpec } from '../../console/src/api/as-code.ts';
 
 const ORIGIN = 'http://127.0.0.1:8080';
-const PLAIN: Sending = { destination: 'https://app.example/hook', method: 'POST', headers: [] };
+const PLAIN: RequestSpec = { destination: 'https://app.example/hook', method: 'POST', headers: [] };
 const NASTY = `it's "quoted" $HOME \`id\` \\ !! \n\tline 2 😀 عربي -n @file`;
 
 /** What a shell hands to the programs of a line: all arguments of `curl`, and what it reads. */
@@ -82,7 +82,7 @@ describe('a message as a line for a shell', () => {
 
 describe('the headers of a message', () => {
   it('say all that differs from the default', () => {
-    const sending: Sending = {
+    const sending: RequestSpec = {
       ...PLAIN,
       method: 'PUT',
       headers: [
@@ -193,12 +193,12 @@ describe('a message as client code', () => {
       queueName: 'q',
     });
 
-    const trigger: Sending = { ...PLAIN, kind: 'trigger', delay: '5s' };
+    const trigger: RequestSpec = { ...PLAIN, kind: 'trigger', delay: '5s' };
     expect(pathOf(trigger)).toBe(`trigger/${PLAIN.destination}`);
     expect(asClientCode(trigger, ORIGIN)).toContain('@upstash/workflow');
     expect((await run(asClientCode(trigger, ORIGIN)))[1]).toEqual({ url: PLAIN.destination, delay: '5s' });
 
-    const notify: Sending = { ...PLAIN, kind: 'notify', destination: 'paid/42', body: { text: '{}' } };
+    const notify: RequestSpec = { ...PLAIN, kind: 'notify', destination: 'paid/42', body: { text: '{}' } };
     expect(pathOf(notify)).toBe('notify/paid%2F42');
     expect((await run(asClientCode(notify, ORIGIN)))[1]).toEqual({ eventId: 'paid/42', eventData: '{}' });
   });

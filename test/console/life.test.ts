@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Entry, lifeOf, stretchesOf } from '../../console/src/screens/message/life.ts';
+import { type Entry, segmentsOf, timelineOf } from '../../console/src/screens/message/timeline-items.ts';
 
 function entry(state: Entry['state'], time: number, more: Partial<Entry> = {}): Entry {
   return { messageId: 'msg_1', url: 'https://a.example', method: 'POST', maxRetries: 3, state, time, ...more };
@@ -15,7 +15,7 @@ const FAILED_THEN_DELIVERED = [
 ];
 
 it('joins the beginning and the end of an attempt, and the plan of the next', () => {
-  expect(lifeOf(FAILED_THEN_DELIVERED)).toMatchObject([
+  expect(timelineOf(FAILED_THEN_DELIVERED)).toMatchObject([
     { kind: 'change', entry: { state: 'CREATED' } },
     { kind: 'attempt', number: 1, startMs: 10, result: { state: 'ERROR' }, nextMs: 1_030 },
     { kind: 'attempt', number: 2, startMs: 1_030, result: { state: 'DELIVERED' } },
@@ -23,7 +23,7 @@ it('joins the beginning and the end of an attempt, and the plan of the next', ()
 });
 
 it('shows an attempt whose worker was lost as one without a result', () => {
-  const moments = lifeOf([entry('CREATED', 0), entry('ACTIVE', 5), entry('ACTIVE', 60), entry('DELIVERED', 70)]);
+  const moments = timelineOf([entry('CREATED', 0), entry('ACTIVE', 5), entry('ACTIVE', 60), entry('DELIVERED', 70)]);
   expect(moments.map((moment) => moment.kind === 'attempt' && moment.result?.state)).toEqual([
     false,
     undefined,
@@ -32,14 +32,14 @@ it('shows an attempt whose worker was lost as one without a result', () => {
 });
 
 it('keeps what has no attempt before it, since the log may begin later', () => {
-  expect(lifeOf([entry('RETRY', 5), entry('FAILED', 6)])).toMatchObject([
+  expect(timelineOf([entry('RETRY', 5), entry('FAILED', 6)])).toMatchObject([
     { kind: 'change', entry: { state: 'RETRY' } },
     { kind: 'change', entry: { state: 'FAILED' } },
   ]);
 });
 
 it('lays waits and attempts on one axis without gaps', () => {
-  expect(stretchesOf(lifeOf(FAILED_THEN_DELIVERED), 9_999)).toEqual([
+  expect(segmentsOf(timelineOf(FAILED_THEN_DELIVERED), 9_999)).toEqual([
     { kind: 'wait', fromMs: 0, toMs: 10 },
     { kind: 'failed', fromMs: 10, toMs: 30, attempt: 1 },
     { kind: 'wait', fromMs: 30, toMs: 1_030 },
@@ -48,7 +48,7 @@ it('lays waits and attempts on one axis without gaps', () => {
 });
 
 it('lets an attempt that runs last until now', () => {
-  expect(stretchesOf(lifeOf([entry('CREATED', 0), entry('ACTIVE', 0)]), 500)).toEqual([
+  expect(segmentsOf(timelineOf([entry('CREATED', 0), entry('ACTIVE', 0)]), 500)).toEqual([
     { kind: 'running', fromMs: 0, toMs: 500, attempt: 1 },
   ]);
 });

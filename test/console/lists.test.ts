@@ -4,7 +4,7 @@ import type { LiveEntry } from '../../console/src/api/live.ts';
 import { countText } from '../../console/src/parts/count.ts';
 import { NONE, toggled } from '../../console/src/screens/dlq/selection.ts';
 import { matches } from '../../console/src/screens/messages/matches.ts';
-import { latestOf, merged } from '../../console/src/screens/messages/rows.ts';
+import { latestOf, merge } from '../../console/src/screens/messages/rows.ts';
 
 function entry(messageId: string, state: LiveEntry['state'], time: number, more: Partial<LiveEntry> = {}): LiveEntry {
   return { messageId, state, time, url: 'https://app.example:8443/hook', method: 'POST', ...more };
@@ -15,7 +15,7 @@ describe('the log as it grows', () => {
     const created = entry('a', 'CREATED', 10);
     const late = entry('b', 'CREATED', 5);
     const read = [created, entry('c', 'CREATED', 1)];
-    expect(merged([late, created, entry('a', 'ACTIVE', 11)], read)).toEqual([
+    expect(merge([late, created, entry('a', 'ACTIVE', 11)], read)).toEqual([
       entry('a', 'ACTIVE', 11),
       created,
       late,

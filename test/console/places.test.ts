@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { placesFor } from '../../console/src/shell/places.ts';
+import { paletteTargetsFor } from '../../console/src/shell/palette-targets.ts';
 
 const SCREENS = [
   ['/overview', 'Overview'],
@@ -8,7 +8,7 @@ const SCREENS = [
 ] as const;
 
 function ways(typed: string): string[] {
-  return placesFor(typed, SCREENS, { queues: ['invoices', 'old-queues'], schedules: ['morning report'] }).map(
+  return paletteTargetsFor(typed, SCREENS, { queues: ['invoices', 'old-queues'], schedules: ['morning report'] }).map(
     ({ to }) => to,
   );
 }
@@ -20,7 +20,7 @@ describe('the way to what was typed', () => {
 
   it('leads to what begins with it before what contains it', () => {
     expect(ways('queues').slice(0, 2)).toEqual(['/queues', '/queues']);
-    expect(placesFor('ues', SCREENS, { queues: ['uesque'] })[0]).toMatchObject({ name: 'uesque' });
+    expect(paletteTargetsFor('ues', SCREENS, { queues: ['uesque'] })[0]).toMatchObject({ name: 'uesque' });
   });
 
   it('leads to the message or the run with the id', () => {

@@ -27,7 +27,7 @@ function shown({ run, events }: Recorded, nowMs = Number.MAX_SAFE_INTEGER) {
       return found;
     },
     stretches: (name: string) =>
-      (bars.find((each) => each.name === name)?.stretches ?? []).map(
+      (bars.find((each) => each.name === name)?.segments ?? []).map(
         ({ kind, fromMs, toMs }) => `${kind} ${fromMs - beganMs}-${toMs - beganMs}`,
       ),
   };
@@ -66,7 +66,7 @@ describe('a run with a parallel group', () => {
 
   it('places the steps of the group in adjacent lanes, and no other step', () => {
     const bars = barsOf(parallel.run, parallel.events, 0);
-    expect(bars.map(({ lane }) => lane)).toEqual([
+    expect(bars.map(({ groupPosition: lane }) => lane)).toEqual([
       ...[undefined, undefined, undefined],
       ...['first', 'inner', 'inner', 'inner', 'last'],
       ...[undefined, undefined],
@@ -156,8 +156,8 @@ describe('a failed run', () => {
   it('marks in the run that goes on with it what it took over', () => {
     const { names, bar } = shown(recorded('resumed'));
     expect(names).toEqual(['init', 'take it back', 'settle', 'pay out']);
-    expect(names.map((name) => bar(name).isTakenOver)).toEqual([false, true, true, false]);
-    expect(bar('take it back').stretches).toEqual([]);
+    expect(names.map((name) => bar(name).isReused)).toEqual([false, true, true, false]);
+    expect(bar('take it back').segments).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** Writes a message as the request that sends it: the headers of the API, a shell command, and code for the official client. Pure. */
 
 /** A request, in the terms of its form. */
-export interface Sending {
+export interface RequestSpec {
   /** Default: a message, or a schedule if there is a cron expression. */
   kind?: 'trigger' | 'notify' | undefined;
   /** A URL, or the name of a URL group; for an event, its id. */
@@ -35,12 +35,12 @@ interface FlowControl {
 const DEFAULT_METHOD = 'POST';
 
 /** The headers of the request to this server. */
-export function headersOf(sending: Sending): Record<string, string> {
+export function headersOf(sending: RequestSpec): Record<string, string> {
   const { method, headers, retries, retryDelay, timeoutS, callback, failureCallback, labels, flowControl } = sending;
   const { cron, scheduleId, queueName, delay, deduplicationId } = sending;
   const contentType = headers.find(([name]) => isContentType(name))?.[1];
   const forwarded = headers.filter(([name]) => !isContentType(name));
-  return given({
+  return definedOnly({
     'Content-Type': contentType,
     'Upstash-Method': method === DEFAULT_METHOD ? undefined : method,
     'Upstash-Cron': cron,
@@ -61,7 +61,7 @@ export function headersOf(sending: Sending): Record<string, string> {
 }
 
 /** The path below `/v2/`. */
-export function pathOf({ kind, cron, queueName, destination }: Sending): string {
+export function pathOf({ kind, cron, queueName, destination }: RequestSpec): string {
   if (kind === 'notify') return `notify/${encodeURIComponent(destination)}`;
   if (kind === 'trigger') return `trigger/${destination}`;
   if (cron !== undefined) return `schedules/${destination}`;
@@ -69,7 +69,7 @@ export function pathOf({ kind, cron, queueName, destination }: Sending): string 
 }
 
 /** A command for `sh`, `bash` and `zsh`. It reads the token from `$QSTASH_TOKEN`. */
-export function asCurl(sending: Sending, origin: string): string {
+export function asCurl(sending: RequestSpec, origin: string): string {
   const { body } = sending;
   const headers = headersOf(sending);
   // Without this, curl declares every body to be a form.
@@ -91,7 +91,7 @@ export function quoted(text: string): string {
 }
 
 /** TypeScript with the official client. */
-export function asClientCode(sending: Sending, origin: string): string {
+export function asClientCode(sending: RequestSpec, origin: string): string {
   const { destination, queueName, method, headers, body, retries, retryDelay, timeoutS } = sending;
   const { kind, cron, scheduleId, delay, deduplicationId, callback, failureCallback, labels, flowControl } = sending;
   const isUrl = /^https?:\/\//i.test(destination);
@@ -129,13 +129,13 @@ export function asClientCode(sending: Sending, origin: string): string {
   ].join('\n');
 }
 
-function destinationName({ kind, cron }: Sending, isUrl: boolean): string {
+function destinationName({ kind, cron }: RequestSpec, isUrl: boolean): string {
   if (kind === 'notify') return 'eventId';
   if (cron !== undefined) return 'destination';
   return isUrl || kind === 'trigger' ? 'url' : 'urlGroup';
 }
 
-function functionOf({ kind, cron, queueName }: Sending): string {
+function functionOf({ kind, cron, queueName }: RequestSpec): string {
   if (kind !== undefined) return kind;
   if (cron !== undefined) return 'schedules.create';
   return queueName === undefined ? 'publish' : `queue({ queueName: ${text(queueName)} }).enqueue`;
@@ -168,10 +168,10 @@ const ARGUMENT_LENGTH_MAX = 100_000;
 const CHUNK_BYTES = 8_192;
 
 /** Control characters except tabs and line breaks: a terminal would execute them on paste. */
-const STEERING = /[^\P{Cc}\t\n]/u;
+const CONTROL_CHARACTERS = /[^\P{Cc}\t\n]/u;
 
 function isShellText(body: { text: string } | { base64: string }): body is { text: string } {
-  return 'text' in body && !STEERING.test(body.text) && body.text.length <= ARGUMENT_LENGTH_MAX;
+  return 'text' in body && !CONTROL_CHARACTERS.test(body.text) && body.text.length <= ARGUMENT_LENGTH_MAX;
 }
 
 function base64Of(body: { text: string } | { base64: string }): string {
@@ -185,7 +185,7 @@ function base64Of(body: { text: string } | { base64: string }): string {
 }
 
 function flowControlValue({ parallelism, rate, periodS }: FlowControl): string {
-  const values = given({ parallelism, rate, period: periodS });
+  const values = definedOnly({ parallelism, rate, period: periodS });
   return Object.entries(values)
     .map(([name, value]) => `${name}=${value}`)
     .join(',');
@@ -195,7 +195,7 @@ function isContentType(name: string): boolean {
   return name.toLowerCase() === 'content-type';
 }
 
-function given(values: Record<string, string | number | undefined>): Record<string, string> {
+function definedOnly(values: Record<string, string | number | undefined>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );

@@ -11,7 +11,7 @@ import { OPERATIONS, type Operations } from '../generated/interface.ts';
 import { setToken, token } from './session.ts';
 
 export type OperationId = keyof Operations;
-export type AnswerOf<Id extends OperationId> = Operations[Id]['response'];
+export type ResponseOf<Id extends OperationId> = Operations[Id]['response'];
 
 /** Members without content may be omitted. `headers` takes any name, since many are forwarded. */
 export interface Input<Id extends OperationId> {
@@ -23,7 +23,7 @@ export interface Input<Id extends OperationId> {
 }
 
 /** An error response, with the message of the server. `status` 0: there was no response. */
-export class Refusal extends Error {
+export class RequestError extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -36,13 +36,13 @@ export async function call<Id extends OperationId>(
   id: Id,
   input: Input<Id> = {},
   signal?: AbortSignal,
-): Promise<AnswerOf<Id>> {
+): Promise<ResponseOf<Id>> {
   const response = await send(id, input, signal);
   const text = await response.text();
-  return (text === '' ? undefined : JSON.parse(text)) as AnswerOf<Id>;
+  return (text === '' ? undefined : JSON.parse(text)) as ResponseOf<Id>;
 }
 
-/** The response, for streams. Throws `Refusal` for every status but 2xx. */
+/** The response, for streams. Throws `RequestError` for every status but 2xx. */
 export async function send<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, headers = {}, body }: Input<Id>,
@@ -55,20 +55,23 @@ export async function send<Id extends OperationId>(
     headers: {
       Authorization: `Bearer ${token() ?? ''}`,
       ...(isJson && { 'Content-Type': 'application/json' }),
-      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, bytesOfValue(value)])),
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, asHeaderBytes(value)])),
     },
     ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string | Uint8Array<ArrayBuffer>) }),
     ...(signal && { signal }),
   }).catch((error: unknown) => {
-    throw signal?.aborted ? error : new Refusal(0, 'The server does not respond.');
+    throw signal?.aborted ? error : new RequestError(0, 'The server does not respond.');
   });
   if (response.ok) return response;
   if (response.status === 401) setToken(undefined);
-  throw new Refusal(response.status, errorIn(await response.text()) ?? `The server responded with ${response.status}.`);
+  throw new RequestError(
+    response.status,
+    errorIn(await response.text()) ?? `The server responded with ${response.status}.`,
+  );
 }
 
 /** `fetch` takes header values with one character for each byte. Text is sent as UTF-8, as curl does. */
-function bytesOfValue(text: string): string {
+function asHeaderBytes(text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? text : String.fromCharCode(...new TextEncoder().encode(text));
 }
 
@@ -109,9 +112,9 @@ interface Options<Answer> {
 export function useCall<Id extends OperationId>(
   id: Id,
   input: Input<Id> = {},
-  { isEnabled = true, refreshMs = REFRESH_MS }: Options<AnswerOf<Id>> = {},
-): UseQueryResult<AnswerOf<Id>, Refusal> {
-  return useQuery<AnswerOf<Id>, Refusal>({
+  { isEnabled = true, refreshMs = REFRESH_MS }: Options<ResponseOf<Id>> = {},
+): UseQueryResult<ResponseOf<Id>, RequestError> {
+  return useQuery<ResponseOf<Id>, RequestError>({
     queryKey: [id, input],
     queryFn: ({ signal }) => call(id, input, signal),
     enabled: isEnabled,
@@ -124,9 +127,9 @@ export function useCall<Id extends OperationId>(
 }
 
 /** Changes data, and reloads everything that is visible afterwards. */
-export function useChange<Id extends OperationId>(id: Id): UseMutationResult<AnswerOf<Id>, Refusal, Input<Id>> {
+export function useChange<Id extends OperationId>(id: Id): UseMutationResult<ResponseOf<Id>, RequestError, Input<Id>> {
   const queries = useQueryClient();
-  return useMutation<AnswerOf<Id>, Refusal, Input<Id>>({
+  return useMutation<ResponseOf<Id>, RequestError, Input<Id>>({
     mutationFn: (input) => call(id, input),
     // Not awaited: the reload may remove the component that waits for this change.
     onSettled: () => void queries.invalidateQueries(),

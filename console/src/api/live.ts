@@ -4,7 +4,7 @@
  */
 import { useEffect, useRef, useState } from 'react';
 import type { LiveLost, LiveEntry as ToldEntry } from '../generated/interface.ts';
-import { Refusal, send } from './client.ts';
+import { RequestError, send } from './client.ts';
 import { EventReader, type StreamEvent } from './event-stream.ts';
 import { token } from './session.ts';
 
@@ -18,30 +18,30 @@ type LiveEvent =
   | { kind: 'closed'; reason: string };
 
 /** The server sends at least a comment every 15 s; after three times as long the connection is dead. */
-const SILENCE_MS = 45_000;
+const SILENCE_MAX_MS = 45_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
-export interface Live {
+export interface LiveStatus {
   isOpen: boolean;
   /** How many entries were dropped because this browser was too slow. */
   lost: number;
   /** Why the stream is interrupted at the moment. */
-  trouble?: string | undefined;
+  problem?: string | undefined;
 }
 
-interface Told {
+interface LiveListeners {
   /** The stream is open: all later entries will be notified. */
   onOpen: () => void;
   onEntries: (entries: LiveEntry[]) => void;
 }
 
-export function useLive(isOn: boolean, told: Told): Live {
-  const [live, setLive] = useState<Live>({ isOpen: false, lost: 0 });
+export function useLive(isOn: boolean, told: LiveListeners): LiveStatus {
+  const [live, setLive] = useState<LiveStatus>({ isOpen: false, lost: 0 });
   const latest = useRef(told);
   latest.current = told;
   useEffect(() => {
     if (!isOn) return;
-    const stop = listen((event) => {
+    const stop = subscribe((event) => {
       if (event.kind === 'entries') return latest.current.onEntries(event.entries);
       if (event.kind === 'open') latest.current.onOpen();
       setLive((before) => next(before, event));
@@ -54,24 +54,24 @@ export function useLive(isOn: boolean, told: Told): Live {
   return live;
 }
 
-function next(before: Live, event: Exclude<LiveEvent, { kind: 'entries' }>): Live {
+function next(before: LiveStatus, event: Exclude<LiveEvent, { kind: 'entries' }>): LiveStatus {
   switch (event.kind) {
     case 'open':
-      return { ...before, isOpen: true, trouble: undefined };
+      return { ...before, isOpen: true, problem: undefined };
     case 'lost':
       return { ...before, lost: before.lost + event.count };
     case 'closed':
-      return { ...before, isOpen: false, trouble: event.reason };
+      return { ...before, isOpen: false, problem: event.reason };
   }
 }
 
 /** Returns a function that stops it. */
-function listen(tell: (event: LiveEvent) => void): () => void {
+function subscribe(tell: (event: LiveEvent) => void): () => void {
   const stop = new AbortController();
   const { signal } = stop;
   // On plain HTTP from another machine, locks are unavailable: such a page reads its own stream.
   if (!('locks' in navigator)) {
-    void readForEver(tell, signal);
+    void readForever(tell, signal);
     return () => stop.abort();
   }
   // Tabs with other tokens may belong to other projects.
@@ -81,7 +81,7 @@ function listen(tell: (event: LiveEvent) => void): () => void {
     channel.postMessage(event);
     tell(event);
   };
-  const lead = (): Promise<void> => readForEver(share, signal);
+  const lead = (): Promise<void> => readForever(share, signal);
   navigator.locks.request(channel.name, { signal }, lead).catch(() => {}); // aborted while waiting for the lock
   // The tab that reads the stream may have opened it long ago.
   tell({ kind: 'open' });
@@ -91,7 +91,7 @@ function listen(tell: (event: LiveEvent) => void): () => void {
   };
 }
 
-async function readForEver(tell: (event: LiveEvent) => void, signal: AbortSignal): Promise<void> {
+async function readForever(tell: (event: LiveEvent) => void, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; failures += 1) {
     const reason = await readOnce((event) => {
       if (event.kind === 'open') failures = 0;
@@ -108,14 +108,14 @@ async function readForEver(tell: (event: LiveEvent) => void, signal: AbortSignal
 /** Returns why the stream ended. */
 async function readOnce(tell: (event: LiveEvent) => void, signal: AbortSignal): Promise<string> {
   const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  let timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
   try {
     const response = await send('watchLog', {}, AbortSignal.any([signal, silence.signal]));
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const events = new EventReader();
     for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
       clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
       const read = events.read(chunk.value);
       const entries = read.filter(({ event }) => event === 'entry').map(({ data }) => data as LiveEntry);
       for (const event of read.flatMap(otherEvent)) tell(event);
@@ -123,7 +123,7 @@ async function readOnce(tell: (event: LiveEvent) => void, signal: AbortSignal): 
     }
     return 'The server closed the stream.';
   } catch (error) {
-    return error instanceof Refusal ? error.message : 'The connection was lost.';
+    return error instanceof RequestError ? error.message : 'The connection was lost.';
   } finally {
     clearTimeout(timer);
   }

@@ -1,11 +1,11 @@
 /** Paginated lists: the next page is loaded when the last rows are visible. */
 import { type InfiniteData, type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { type AnswerOf, call, type Input, type OperationId, REFRESH_MS, type Refusal } from './client.ts';
+import { call, type Input, type OperationId, REFRESH_MS, type RequestError, type ResponseOf } from './client.ts';
 
 /** The operations whose responses may have a cursor. */
 export type PagedId = {
-  [Id in OperationId]: AnswerOf<Id> extends { cursor?: string } ? Id : never;
+  [Id in OperationId]: ResponseOf<Id> extends { cursor?: string } ? Id : never;
 }[OperationId];
 
 interface Options<Page> {
@@ -17,9 +17,15 @@ interface Options<Page> {
 export function usePages<Id extends PagedId>(
   id: Id,
   input: Input<Id>,
-  { isEnabled = true, isRefreshed = true }: Options<AnswerOf<Id>> = {},
-): UseInfiniteQueryResult<InfiniteData<AnswerOf<Id>>, Refusal> {
-  return useInfiniteQuery<AnswerOf<Id>, Refusal, InfiniteData<AnswerOf<Id>>, readonly unknown[], string | undefined>({
+  { isEnabled = true, isRefreshed = true }: Options<ResponseOf<Id>> = {},
+): UseInfiniteQueryResult<InfiniteData<ResponseOf<Id>>, RequestError> {
+  return useInfiniteQuery<
+    ResponseOf<Id>,
+    RequestError,
+    InfiniteData<ResponseOf<Id>>,
+    readonly unknown[],
+    string | undefined
+  >({
     queryKey: [id, 'pages', input],
     queryFn: ({ pageParam, signal }) =>
       call(id, { ...input, query: { ...input.query, ...(pageParam && { cursor: pageParam }) } as never }, signal),

@@ -16,7 +16,7 @@ interface ExampleParameter {
 }
 
 /** The members of an operation in the OpenAPI document that are used. */
-interface Described {
+interface DescribedOperation {
   security: readonly unknown[];
   parameters?: readonly (Pick<ExampleParameter, 'in' | 'name'> & { example?: string })[];
   requestBody?: { content: Readonly<Record<string, { example?: unknown }>> };
@@ -25,7 +25,7 @@ interface Described {
 export function exampleRequest(
   method: string,
   path: string,
-  { security, parameters = [], requestBody }: Described,
+  { security, parameters = [], requestBody }: DescribedOperation,
 ): ExampleRequest {
   const [content] = Object.values(requestBody?.content ?? {});
   return {

@@ -35,7 +35,7 @@ search.addEventListener('keydown', (event) => {
 
 for (const operation of document.querySelectorAll<HTMLDetailsElement>('details.operation')) {
   // Fields are created on demand.
-  operation.addEventListener('toggle', () => equip(operation), { once: true });
+  operation.addEventListener('toggle', () => addForm(operation), { once: true });
 }
 
 const isTokenKnown = readEnvironment().catch(() => {}); // without a token, the user types it
@@ -50,7 +50,7 @@ async function readEnvironment(): Promise<void> {
   if (href !== undefined) document.querySelector('#tools')?.append(element('a', { href }, 'Guides'));
 }
 
-function equip(operation: HTMLDetailsElement): void {
+function addForm(operation: HTMLDetailsElement): void {
   const example = operation.querySelector('.example');
   const rows = [...operation.querySelectorAll<HTMLElement>('tr[data-name]')].map((row) => {
     const { in: where = '', name = '', example: value = '' } = row.dataset;

@@ -15,7 +15,7 @@ interface Sending {
 export async function send(request: ExampleRequest, { token, answer, signal }: Sending): Promise<void> {
   const { method, body, isPublic } = request;
   const target = targetOf(request);
-  if (method !== 'GET' && method !== 'HEAD' && !(await isMeant(`${method} ${location.origin}${target}`))) return;
+  if (method !== 'GET' && method !== 'HEAD' && !(await confirm(`${method} ${location.origin}${target}`))) return;
   answer.hidden = false;
   answer.textContent = '…';
   try {
@@ -50,7 +50,7 @@ async function show({ body, headers }: Response, answer: HTMLElement): Promise<v
   answer.textContent = head + JSON.stringify(JSON.parse(text), null, 2);
 }
 
-function isMeant(request: string): Promise<boolean> {
+function confirm(request: string): Promise<boolean> {
   const yes = element('button', { type: 'button' }, 'Send');
   const no = element('button', { type: 'button' }, 'Cancel');
   const dialog = element(

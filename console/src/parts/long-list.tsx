@@ -24,7 +24,7 @@ interface Props<Row> {
   /** Called when the last rows are visible. */
   onEnd?: (() => void) | undefined;
   /** Reports whether the rows must not move, because the pointer is over the list or it is scrolled. */
-  onHold?: (isHeld: boolean) => void;
+  onPause?: (isPaused: boolean) => void;
 }
 
 const ROW_PX = 41;
@@ -50,8 +50,13 @@ export function LongList<Row>(props: Props<Row>) {
     if (isAtEnd) onEnd?.();
   }, [isAtEnd, onEnd]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
-    <div ref={box} tabIndex={0} className="-m-4 max-h-[max(24rem,calc(100dvh-18.5rem))] overflow-auto" {...held(props)}>
+    <div
+      ref={box}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
+      tabIndex={0}
+      className="-m-4 max-h-[max(24rem,calc(100dvh-18.5rem))] overflow-auto"
+      {...pauseHandlers(props)}
+    >
       {/* biome-ignore lint/a11y/useSemanticElements: rows of a table element cannot be positioned individually */}
       <div role="table" aria-label={label} aria-rowcount={rows.length + 1} className="min-w-full">
         {/* biome-ignore lint/a11y/useSemanticElements: as above */}
@@ -119,11 +124,11 @@ function sizeOf(element: Element, entry: ResizeObserverEntry | undefined, list: 
   return list.itemSizeCache.get(list.options.getItemKey(list.indexFromElement(element))) ?? ROW_PX;
 }
 
-function held<Row>({ onHold }: Props<Row>): React.HTMLAttributes<HTMLDivElement> {
-  if (!onHold) return {};
+function pauseHandlers<Row>({ onPause }: Props<Row>): React.HTMLAttributes<HTMLDivElement> {
+  if (!onPause) return {};
   return {
-    onPointerEnter: () => onHold(true),
-    onPointerLeave: (event) => onHold(event.currentTarget.scrollTop > 0),
-    onScroll: (event) => onHold(event.currentTarget.scrollTop > 0 || event.currentTarget.matches(':hover')),
+    onPointerEnter: () => onPause(true),
+    onPointerLeave: (event) => onPause(event.currentTarget.scrollTop > 0),
+    onScroll: (event) => onPause(event.currentTarget.scrollTop > 0 || event.currentTarget.matches(':hover')),
   };
 }

@@ -1,6 +1,6 @@
 /** Empty, failed and loading states of a screen. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { Refusal } from '../api/client.ts';
+import type { RequestError } from '../api/client.ts';
 import { Button } from './button.tsx';
 
 /** An empty state, which should say what to do next. */
@@ -26,11 +26,11 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
 }
 
 /** Shows the response once it is there, and until then that it is loading or why it failed. An old response stays visible. */
-export function Answered<T>({
+export function QueryResult<T>({
   query,
   children,
 }: {
-  query: UseQueryResult<T, Refusal>;
+  query: UseQueryResult<T, RequestError>;
   children: (answer: T) => React.ReactNode;
 }) {
   const { data, error, refetch } = query;

@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from 'react';
 import { useCall } from '../api/client.ts';
 import { environmentOf, setToken, useToken } from '../api/session.ts';
 import { Button } from '../parts/button.tsx';
-import { Login } from './login.tsx';
+import { LoginForm } from './login.tsx';
 import { Palette } from './palette.tsx';
-import { setTheme, type Theme, themeInForce } from './theme.ts';
+import { currentTheme, setTheme, type Theme } from './theme.ts';
 
 const SCREENS = [
   ['/overview', 'Overview'],
@@ -22,13 +22,13 @@ const SCREENS = [
 ] as const;
 
 /** Targets of the palette: the screens, and views that people search for by name. */
-const PLACES = [...SCREENS, ['/runs?view=waiting', 'Runs waiting for events']] as const;
+const PALETTE_SCREENS = [...SCREENS, ['/runs?view=waiting', 'Runs waiting for events']] as const;
 
 export function Layout() {
   const token = useToken();
   const hadToken = useRef(false);
   hadToken.current ||= token !== undefined;
-  if (token === undefined) return <Login wasRefused={hadToken.current} />;
+  if (token === undefined) return <LoginForm wasRefused={hadToken.current} />;
   return (
     <div className="grid min-h-dvh grid-rows-[auto_1fr] md:grid-cols-[13rem_minmax(0,1fr)] md:grid-rows-1">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-panel focus:p-2">
@@ -59,7 +59,7 @@ function Sidebar() {
         </Button>
       </div>
       <div className={`${isOpen ? 'flex' : 'hidden'} min-h-0 flex-1 flex-col gap-3 md:flex`}>
-        <Palette screens={PLACES} />
+        <Palette screens={PALETTE_SCREENS} />
         <nav aria-label="Screens" className="flex flex-col gap-0.5 overflow-y-auto">
           {SCREENS.map(([to, name]) => (
             <Link
@@ -85,7 +85,7 @@ function Sidebar() {
   );
 }
 
-const WHAT_A_SCOPE_MAY: Record<string, string> = {
+const SCOPE_LIMITS: Record<string, string> = {
   'read-only': 'This token is read-only. Changes need a full token.',
   'publish-only': 'This token can only publish. Reading and other changes need a full token.',
 };
@@ -94,7 +94,7 @@ const WHAT_A_SCOPE_MAY: Record<string, string> = {
 function Project() {
   const { data } = useCall('getSession', {}, { refreshMs: 0 });
   if (data === undefined) return null;
-  const limits = WHAT_A_SCOPE_MAY[data.scope];
+  const limits = SCOPE_LIMITS[data.scope];
   return (
     <div className="mt-auto flex flex-col gap-1 border-t border-line pt-3">
       <p className="text-xs text-quiet">Project</p>
@@ -105,7 +105,7 @@ function Project() {
 }
 
 function ThemeChoice() {
-  const [theme, choose] = useState(themeInForce);
+  const [theme, choose] = useState(currentTheme);
   return (
     <select
       aria-label="Theme"

@@ -4,7 +4,7 @@ import { Button } from '../parts/button.tsx';
 import { TextField } from '../parts/field.tsx';
 
 /** Asks for a token. The first request shows whether it is valid; the page returns here if it is rejected. */
-export function Login({ wasRefused }: { wasRefused: boolean }) {
+export function LoginForm({ wasRefused }: { wasRefused: boolean }) {
   const [text, setText] = useState('');
   const submit = (event: FormEvent): void => {
     event.preventDefault();

@@ -2,7 +2,7 @@
 import { useRouter } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useCall } from '../api/client.ts';
-import { type Place, placesFor } from './places.ts';
+import { type PaletteTarget, paletteTargetsFor } from './palette-targets.ts';
 
 const ONCE = { refreshMs: 0 };
 
@@ -46,8 +46,8 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
   const schedules = useCall('listSchedules', {}, ONCE).data?.map(({ scheduleId }) => scheduleId);
   const groups = useCall('listUrlGroups', {}, ONCE).data?.map(({ name }) => name);
   const keys = useCall('listFlowControlKeys', {}, ONCE).data?.flowControls.map(({ flowControlKey }) => flowControlKey);
-  const places = placesFor(typed, screens, { queues, schedules, urlGroups: groups, flowControlKeys: keys });
-  const go = (place: Place | undefined): void => {
+  const places = paletteTargetsFor(typed, screens, { queues, schedules, urlGroups: groups, flowControlKeys: keys });
+  const go = (place: PaletteTarget | undefined): void => {
     if (place === undefined) return;
     dialog.current?.close();
     router.history.push(`/console${place.to}`);

@@ -3,7 +3,7 @@ export type Theme = 'system' | 'light' | 'dark';
 
 const KEY = 'waypost.theme';
 
-export function themeInForce(): Theme {
+export function currentTheme(): Theme {
   const kept = localStorage.getItem(KEY);
   return kept === 'light' || kept === 'dark' ? kept : 'system';
 }
@@ -14,5 +14,5 @@ export function setTheme(theme: Theme): void {
 }
 
 export function applyTheme(): void {
-  document.documentElement.dataset['theme'] = themeInForce();
+  document.documentElement.dataset['theme'] = currentTheme();
 }

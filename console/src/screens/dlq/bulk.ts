@@ -1,5 +1,5 @@
 /** Bulk retry and delete of DLQ entries. */
-import { call, Refusal } from '../../api/client.ts';
+import { call, RequestError } from '../../api/client.ts';
 import { countPages, type Job, type Step, stepsOf } from '../../parts/bulk.ts';
 import type { Selection } from './selection.ts';
 
@@ -25,7 +25,7 @@ const WORDS = {
 } as const;
 
 /** Messages that die after the start, such as a retried one, are not included. */
-export function deadJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
+export function dlqJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
   const bounded = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
   const which = selection.kind === 'all' && Object.keys(filter).length > 0 ? ' that match the filter' : '';
   const job = { ...WORDS[action], nounOf: (count: number) => `${count === 1 ? 'entry' : 'entries'}${which}` };
@@ -63,7 +63,7 @@ async function changeEach(action: BulkAction, dlqIds: string[], signal: AbortSig
     const { done } = await change(action, { dlqIds }, signal);
     return { done, gone: dlqIds.length - done };
   } catch (error) {
-    if (!(error instanceof Refusal && error.status === 404)) throw error;
+    if (!(error instanceof RequestError && error.status === 404)) throw error;
     // The request fails as a whole if one entry is missing, so each is tried on its own.
     if (dlqIds.length === 1) return { done: 0, gone: 1 };
     const sum = { done: 0, gone: 0 };

@@ -1,6 +1,6 @@
 /** The dead letter queue: dead messages with their last response, to retry or delete. */
 import { useState } from 'react';
-import { type AnswerOf, useChange } from '../../api/client.ts';
+import { type ResponseOf, useChange } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
@@ -12,16 +12,16 @@ import { countOf } from '../../parts/count.ts';
 import { type FilterField, Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty, Failure } from '../../parts/states.tsx';
+import { Empty, Failure, QueryResult } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
 import { contentOf } from '../message/content.ts';
-import { useShowRepeated } from '../message/sent-again.tsx';
-import { MessageLink, Opener, Target } from '../messages/cells.tsx';
-import { deadJob } from './bulk.ts';
+import { useShowRepeated } from '../message/repeat-notice.tsx';
+import { ExpandButton, MessageLink, Target } from '../messages/cells.tsx';
+import { dlqJob } from './bulk.ts';
 import { RetryDialog } from './retry-dialog.tsx';
 import { isSelected, NONE, type Selection, toggled } from './selection.ts';
 
-type Dead = AnswerOf<'getDlqMessage'>;
+type DeadMessage = ResponseOf<'getDlqMessage'>;
 
 const FIELDS: readonly FilterField[] = [
   { name: 'responseStatus', label: 'Status', kind: 'number', placeholder: '500, or 0 for no response' },
@@ -48,20 +48,20 @@ export function Screen() {
   return (
     <Page title="DLQ" about="The dead letter queue: dead messages, with the last response to each.">
       <Filters fields={FIELDS} />
-      <DeadList key={JSON.stringify(filter)} filter={filter} />
+      <DlqList key={JSON.stringify(filter)} filter={filter} />
     </Page>
   );
 }
 
-function DeadList({ filter }: { filter: Record<string, string> }) {
+function DlqList({ filter }: { filter: Record<string, string> }) {
   const [openKey, setOpenKey] = useState<string>();
-  const [isHeld, setIsHeld] = useState(false);
+  const [isPaused, setIsPaused] = useState(false);
   const [selection, setSelection] = useState<Selection>(NONE);
   const [job, setJob] = useState<Job>();
   const pages = usePages(
     'listDlqMessages',
     { query: { ...filter, count: PAGE_COUNT } as never },
-    { isRefreshed: !isHeld },
+    { isRefreshed: !isPaused },
   );
   const rows = useRows(pages.data, messagesOf);
   const ids = rows.map(({ dlqId }) => dlqId);
@@ -71,7 +71,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
     setJob(undefined);
     setSelection(NONE);
   };
-  const columns: ListColumn<Dead>[] = [
+  const columns: ListColumn<DeadMessage>[] = [
     {
       name: 'Selected',
       className: 'overflow-hidden text-transparent',
@@ -89,7 +89,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
       name: 'Status',
       cell: ({ dlqId, responseStatus }) => (
         <span className="flex items-center gap-1">
-          <Opener isOpen={dlqId === openKey} toggle={() => setOpenKey(dlqId === openKey ? undefined : dlqId)} />
+          <ExpandButton isOpen={dlqId === openKey} toggle={() => setOpenKey(dlqId === openKey ? undefined : dlqId)} />
           <Badge tone="bad">{responseStatus === 0 ? 'none' : responseStatus}</Badge>
         </span>
       ),
@@ -144,17 +144,17 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
             <span className="self-center text-quiet tabular-nums" aria-live="polite">
               {selection.kind === 'all' ? 'all selected' : `${selection.ids.size.toLocaleString()} selected`}
             </span>
-            <Button kind="main" disabled={!hasSome} onClick={() => setJob(deadJob('retry', selection, filter))}>
+            <Button kind="main" disabled={!hasSome} onClick={() => setJob(dlqJob('retry', selection, filter))}>
               Retry
             </Button>
-            <Button kind="danger" disabled={!hasSome} onClick={() => setJob(deadJob('delete', selection, filter))}>
+            <Button kind="danger" disabled={!hasSome} onClick={() => setJob(dlqJob('delete', selection, filter))}>
               Delete
             </Button>
           </>
         )
       }
     >
-      <Answered query={pages}>
+      <QueryResult query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
             <Empty title={Object.keys(filter).length > 0 ? 'No entry matches this filter' : 'The DLQ is empty'}>
@@ -171,21 +171,21 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
               openKey={openKey}
               detail={(dead) => <Detail dead={dead} />}
               onEnd={onEndOf(pages)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           )
         }
-      </Answered>
+      </QueryResult>
       {job && <BulkDialog job={job} onClose={close} />}
     </Panel>
   );
 }
 
-function messagesOf({ messages }: AnswerOf<'listDlqMessages'>): readonly Dead[] {
+function messagesOf({ messages }: ResponseOf<'listDlqMessages'>): readonly DeadMessage[] {
   return messages;
 }
 
-function Detail({ dead }: { dead: Dead }) {
+function Detail({ dead }: { dead: DeadMessage }) {
   const { dlqId, messageId, url, responseStatus, responseBody, responseBodyBase64, responseHeader = {} } = dead;
   const [isEdited, setIsEdited] = useState(false);
   const retry = useChange('retryDlqMessage');
@@ -231,7 +231,7 @@ function Detail({ dead }: { dead: Dead }) {
 }
 
 /** The error if there was no response; otherwise the body of the response. */
-function reasonOf({ responseBody, responseBodyBase64 }: Dead): string {
+function reasonOf({ responseBody, responseBodyBase64 }: DeadMessage): string {
   return (responseBody ?? (responseBodyBase64 === undefined ? '' : 'binary response')).slice(0, 500);
 }
 

@@ -1,11 +1,11 @@
 import { useState } from 'react';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
 
 interface Props {
-  of: AnswerOf<'getFlowControlKey'>;
+  of: ResponseOf<'getFlowControlKey'>;
   onClose: () => void;
 }
 

@@ -1,18 +1,18 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type ResponseOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Name } from '../../parts/copy.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { duration } from '../../parts/time.tsx';
 import { PinDialog } from './pin-dialog.tsx';
 
-type Key = AnswerOf<'getFlowControlKey'>;
+type Key = ResponseOf<'getFlowControlKey'>;
 
 const NUMBER = 'text-right tabular-nums';
 
@@ -50,7 +50,7 @@ export function Screen() {
         />
       </div>
       <Panel>
-        <Answered query={keys}>
+        <QueryResult query={keys}>
           {({ flowControls, cursor: next }) => (
             <>
               {flowControls.length === 0 ? (
@@ -73,7 +73,7 @@ export function Screen() {
               )}
             </>
           )}
-        </Answered>
+        </QueryResult>
       </Panel>
     </Page>
   );

@@ -7,7 +7,7 @@ import { Failure } from '../../parts/states.tsx';
 import { RetryDialog } from '../dlq/retry-dialog.tsx';
 import { type Content, isRedacted } from './content.ts';
 import { PublishAgain } from './publish-again.tsx';
-import { useShowRepeated } from './sent-again.tsx';
+import { useShowRepeated } from './repeat-notice.tsx';
 
 interface Props {
   messageId: string;

@@ -1,16 +1,16 @@
 /** The content of a message, from wherever it is stored: the message, the DLQ, or its log. Pure. */
-import type { Sending } from '../../api/as-code.ts';
-import type { AnswerOf } from '../../api/client.ts';
+import type { RequestSpec } from '../../api/as-code.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';
-import type { Entry } from './life.ts';
+import type { Entry } from './timeline-items.ts';
 
-export type Content = Omit<AnswerOf<'getMessage'>, 'body' | 'bodyBase64' | 'notBefore' | 'createdAt'> & {
+export type Content = Omit<ResponseOf<'getMessage'>, 'body' | 'bodyBase64' | 'notBefore' | 'createdAt'> & {
   body: { text: string } | { base64: string } | undefined;
   createdAt?: number;
   notBefore?: number;
 };
 
-export function contentOf({ body, bodyBase64, ...rest }: AnswerOf<'getMessage'>): Content {
+export function contentOf({ body, bodyBase64, ...rest }: ResponseOf<'getMessage'>): Content {
   const shown = body !== undefined ? { text: body } : bodyBase64 !== undefined ? { base64: bodyBase64 } : undefined;
   return { ...rest, body: shown };
 }
@@ -43,7 +43,7 @@ export function isRedacted({ header = {}, body, url, callback, failureCallback }
   return values.some((value) => value !== undefined && isHidden(value));
 }
 
-export function sendingOf(content: Content): Sending {
+export function sendingOf(content: Content): RequestSpec {
   const { url, queueName, method, header = {}, body, maxRetries, retryDelayExpression, timeout } = content;
   const { callback, failureCallback, labels, flowControlKey, parallelism, rate, period } = content;
   return {

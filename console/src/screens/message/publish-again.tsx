@@ -1,6 +1,6 @@
 /** Publishes an edited copy of a message. */
 import { type FormEvent, useId, useState } from 'react';
-import { headersOf, type Sending } from '../../api/as-code.ts';
+import { headersOf, type RequestSpec } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
@@ -78,9 +78,9 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
   );
 }
 
-function readForm(form: FormData, like: Sending): { sending: Sending; body: string } {
+function readForm(form: FormData, like: RequestSpec): { sending: RequestSpec; body: string } {
   const text = (name: string): string => String(form.get(name) ?? '');
-  const sending: Sending = {
+  const sending: RequestSpec = {
     ...like,
     destination: text('destination').trim(),
     method: text('method'),

@@ -2,7 +2,7 @@
 
 import { useParams } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { type AnswerOf, REFRESH_MS, useCall } from '../../api/client.ts';
+import { REFRESH_MS, type ResponseOf, useCall } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Button } from '../../parts/button.tsx';
 import { Copy } from '../../parts/copy.tsx';
@@ -10,11 +10,11 @@ import { Page, Panel } from '../../parts/panel.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 import { Actions } from './actions.tsx';
 import { type Content, contentOf, contentOfEntry } from './content.ts';
-import { Explained } from './explained.tsx';
-import { type Entry, lifeOf } from './life.ts';
-import { Sent } from './sent.tsx';
-import { SentAgain } from './sent-again.tsx';
+import { ExplanationPanel } from './explanation-panel.tsx';
+import { RepeatNotice } from './repeat-notice.tsx';
+import { SentRequest } from './sent-request.tsx';
 import { Timeline } from './timeline.tsx';
+import { type Entry, timelineOf } from './timeline-items.ts';
 
 const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
 const EXPLAINED_ENDINGS: readonly string[] = ['delivered', 'dead', 'cancelled'];
@@ -74,8 +74,8 @@ export function Screen() {
         )
       }
     >
-      <SentAgain />
-      {explained.data && <Explained explanation={explained.data} />}
+      <RepeatNotice />
+      {explained.data && <ExplanationPanel explanation={explained.data} />}
       {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
       {content === undefined && log.isFetched && !log.error && (
         <Panel>
@@ -85,14 +85,14 @@ export function Screen() {
       {content && (
         <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <Panel title="Timeline">
-            <Timeline moments={lifeOf(entries)} isOver={isOver} />
+            <Timeline moments={timelineOf(entries)} isOver={isOver} />
             {log.hasNextPage && (
               <Button className="mt-3" disabled={log.isFetching} onClick={onEndOf(log)}>
                 Load more
               </Button>
             )}
           </Panel>
-          <Sent content={content} />
+          <SentRequest content={content} />
         </div>
       )}
     </Page>
@@ -103,6 +103,6 @@ function isEnd(last: Entry | undefined): boolean {
   return last !== undefined && ENDINGS.includes(last.state);
 }
 
-function logsOf({ logs }: AnswerOf<'listLogs'>): readonly Entry[] {
+function logsOf({ logs }: ResponseOf<'listLogs'>): readonly Entry[] {
   return logs;
 }

@@ -4,9 +4,9 @@ import { Body } from '../../parts/body.tsx';
 import { Facts } from '../../parts/panel.tsx';
 import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
 import { textOrBytes } from './content.ts';
-import { type Entry, type Moment, type Stretch, stretchesOf } from './life.ts';
+import { type Entry, type Segment, segmentsOf, type TimelineItem } from './timeline-items.ts';
 
-export function Timeline({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean }) {
+export function Timeline({ moments, isOver }: { moments: readonly TimelineItem[]; isOver: boolean }) {
   return (
     <div className="flex flex-col gap-4">
       <Axis moments={moments} isOver={isOver} />
@@ -47,7 +47,7 @@ function Change({ entry: { state, time, nextDeliveryTime, error } }: { entry: En
   );
 }
 
-function Attempt({ attempt, isLast }: { attempt: Moment & { kind: 'attempt' }; isLast: boolean }) {
+function Attempt({ attempt, isLast }: { attempt: TimelineItem & { kind: 'attempt' }; isLast: boolean }) {
   const { number, startMs, result, nextMs } = attempt;
   const { responseStatus, error } = result ?? {};
   return (
@@ -60,7 +60,7 @@ function Attempt({ attempt, isLast }: { attempt: Moment & { kind: 'attempt' }; i
         <At atMs={startMs} />
       </div>
       {error !== undefined && <p className="break-words text-bad">{error}</p>}
-      {result && <Answer entry={result} />}
+      {result && <ResponseDetails entry={result} />}
       {isLast && nextMs !== undefined && (
         <p className="text-quiet">
           Next attempt <Time atMs={nextMs} />, {exactTime(nextMs)}
@@ -70,7 +70,7 @@ function Attempt({ attempt, isLast }: { attempt: Moment & { kind: 'attempt' }; i
   );
 }
 
-function Answer({ entry: { responseBody, responseHeaders = {} } }: { entry: Entry }) {
+function ResponseDetails({ entry: { responseBody, responseHeaders = {} } }: { entry: Entry }) {
   const headers = Object.entries(responseHeaders);
   if (responseBody === undefined && headers.length === 0) return null;
   const body = responseBody === undefined ? undefined : textOrBytes(responseBody);
@@ -97,7 +97,7 @@ function At({ atMs }: { atMs: number }) {
   );
 }
 
-const STRETCHES: Record<Stretch['kind'], string> = {
+const SEGMENT_CLASSES: Record<Segment['kind'], string> = {
   wait: 'hatched text-quiet',
   delivered: 'bg-good',
   failed: 'bg-bad',
@@ -107,13 +107,13 @@ const STRETCHES: Record<Stretch['kind'], string> = {
 /** Keeps an attempt of milliseconds visible among waits of days. */
 const WIDTH_MIN_PX = 4;
 
-function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean }) {
+function Axis({ moments, isOver }: { moments: readonly TimelineItem[]; isOver: boolean }) {
   const nowMs = useNowMs();
-  const stretches = stretchesOf(moments, nowMs);
+  const stretches = segmentsOf(moments, nowMs);
   const first = stretches[0];
   if (!first) return null;
   const endMs = isOver ? (stretches.at(-1)?.toMs ?? nowMs) : nowMs;
-  const wait: Stretch[] =
+  const wait: Segment[] =
     endMs > (stretches.at(-1)?.toMs ?? endMs)
       ? [{ kind: 'wait', fromMs: stretches.at(-1)?.toMs ?? 0, toMs: endMs }]
       : [];
@@ -124,7 +124,7 @@ function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean
           <span
             key={stretch.fromMs + stretch.kind}
             title={`${stretch.attempt ? `attempt ${stretch.attempt}` : 'wait'}: ${duration(stretch.toMs - stretch.fromMs)}`}
-            className={`min-w-0 ${STRETCHES[stretch.kind]}`}
+            className={`min-w-0 ${SEGMENT_CLASSES[stretch.kind]}`}
             style={{ flexGrow: stretch.toMs - stretch.fromMs, flexBasis: WIDTH_MIN_PX }}
           />
         ))}

@@ -23,7 +23,7 @@ export function Target({ method, url }: { method: string; url: string }) {
 }
 
 /** Expands the details below a row. */
-export function Opener({ isOpen, toggle }: { isOpen: boolean; toggle: () => void }) {
+export function ExpandButton({ isOpen, toggle }: { isOpen: boolean; toggle: () => void }) {
   return (
     <button
       type="button"

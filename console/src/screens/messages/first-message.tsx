@@ -1,5 +1,5 @@
 /** The empty state of the message list: how to send the first message. */
-import { asCurl, headersOf, type Sending } from '../../api/as-code.ts';
+import { asCurl, headersOf, type RequestSpec } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
 import { environmentOf } from '../../api/session.ts';
 import { Button } from '../../parts/button.tsx';
@@ -14,7 +14,7 @@ const DESTINATION = 'https://your-app.example.com/hello';
 export function FirstMessage() {
   const { mode, token } = environmentOf();
   const isDev = mode === 'dev';
-  const sending: Sending = {
+  const sending: RequestSpec = {
     destination: isDev ? DEV_DESTINATION : DESTINATION,
     method: 'POST',
     headers: [['Content-Type', 'application/json']],

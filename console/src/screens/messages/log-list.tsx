@@ -8,12 +8,12 @@ import { Code } from '../../parts/copy.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
-import { MessageLink, Opener, Target } from './cells.tsx';
+import { ExpandButton, MessageLink, Target } from './cells.tsx';
 import { FirstMessage } from './first-message.tsx';
-import { useGrowingLog } from './growing.ts';
-import { LiveState } from './live-state.tsx';
+import { useGrowingLog } from './growing-log.ts';
+import { LiveSwitch } from './live-switch.tsx';
 import { keyOf, latestOf } from './rows.ts';
 
 const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_6.5rem_minmax(0,3fr)_minmax(0,2fr)_minmax(0,1fr)]';
@@ -26,9 +26,9 @@ interface Props {
 
 export function LogList({ filter, isFolded }: Props) {
   const [isLive, setIsLive] = useState(true);
-  const [isHeld, setIsHeld] = useState(false);
+  const [isPaused, setIsPaused] = useState(false);
   const [openKey, setOpenKey] = useState<string>();
-  const { entries, live, waitingCount, history } = useGrowingLog(filter, { isEnabled: true, isLive, isHeld });
+  const { entries, live, waitingCount, history } = useGrowingLog(filter, { isEnabled: true, isLive, isPaused });
   const rows = useMemo(() => (isFolded ? latestOf(entries) : entries), [entries, isFolded]);
   const keyOfRow = isFolded ? ({ messageId }: LiveEntry): string => messageId : keyOf;
   const columns = columnsOf((row) => {
@@ -40,12 +40,12 @@ export function LogList({ filter, isFolded }: Props) {
       title={rows.length === 0 ? 'Log' : countOf(rows.length, isFolded ? 'message' : 'change', history.hasNextPage)}
       actions={
         <>
-          {waitingCount > 0 && <Button onClick={() => setIsHeld(false)}>{waitingCount.toLocaleString()} new</Button>}
-          <LiveState live={live} isOn={isLive} change={setIsLive} />
+          {waitingCount > 0 && <Button onClick={() => setIsPaused(false)}>{waitingCount.toLocaleString()} new</Button>}
+          <LiveSwitch live={live} isOn={isLive} change={setIsLive} />
         </>
       }
     >
-      <Answered query={history}>
+      <QueryResult query={history}>
         {() =>
           rows.length > 0 ? (
             <LongList
@@ -57,7 +57,7 @@ export function LogList({ filter, isFolded }: Props) {
               openKey={openKey}
               detail={(entry) => <Detail entry={entry} />}
               onEnd={onEndOf(history)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           ) : Object.keys(filter).length > 0 ? (
             <Empty title="No entry matches this filter">Log entries are deleted after their retention time.</Empty>
@@ -65,7 +65,7 @@ export function LogList({ filter, isFolded }: Props) {
             <FirstMessage />
           )
         }
-      </Answered>
+      </QueryResult>
     </Panel>
   );
 }
@@ -76,7 +76,7 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
       name: 'State',
       cell: (row) => (
         <span className="flex items-center gap-1">
-          <Opener {...opener(row)} />
+          <ExpandButton {...opener(row)} />
           <StateBadge state={row.state} />
         </span>
       ),
@@ -90,12 +90,12 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
             <Target method={row.method} url={row.url} />
           </MessageLink>
           <p className="truncate text-xs text-quiet md:hidden">
-            <Time atMs={row.time} /> <Answer entry={row} />
+            <Time atMs={row.time} /> <ResponseCell entry={row} />
           </p>
         </>
       ),
     },
-    { name: 'Response', className: 'truncate max-md:hidden', cell: (row) => <Answer entry={row} /> },
+    { name: 'Response', className: 'truncate max-md:hidden', cell: (row) => <ResponseCell entry={row} /> },
     {
       name: 'Queue, labels',
       className: 'truncate text-quiet max-md:hidden',
@@ -104,7 +104,7 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
   ];
 }
 
-function Answer({ entry: { responseStatus, error, nextDeliveryTime } }: { entry: LiveEntry }) {
+function ResponseCell({ entry: { responseStatus, error, nextDeliveryTime } }: { entry: LiveEntry }) {
   const text = error ?? (responseStatus === undefined ? '' : String(responseStatus));
   return (
     <>

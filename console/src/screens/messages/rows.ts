@@ -7,7 +7,7 @@ export function keyOf({ messageId, state, time }: LiveEntry): string {
 }
 
 /** Merges two lists, newest first, without duplicates. */
-export function merged(arrived: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
+export function merge(arrived: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
   if (arrived.length === 0) return [...read];
   const known = new Set(read.map(keyOf));
   const fresh = arrived.filter((entry) => !known.has(keyOf(entry)));
@@ -16,7 +16,7 @@ export function merged(arrived: readonly LiveEntry[], read: readonly LiveEntry[]
 }
 
 /** States after which an earlier error no longer matters. */
-const MENDED: readonly string[] = ['DELIVERED', 'CANCELED'];
+const RECOVERED: readonly string[] = ['DELIVERED', 'CANCELED'];
 
 /** The latest entry of each message, with the error that led to its state. */
 export function latestOf(entries: readonly LiveEntry[]): LiveEntry[] {
@@ -24,7 +24,7 @@ export function latestOf(entries: readonly LiveEntry[]): LiveEntry[] {
   for (const entry of entries) {
     const latest = byMessage.get(entry.messageId);
     if (!latest) byMessage.set(entry.messageId, entry);
-    else if (entry.error !== undefined && latest.error === undefined && !MENDED.includes(latest.state)) {
+    else if (entry.error !== undefined && latest.error === undefined && !RECOVERED.includes(latest.state)) {
       const { error, responseStatus } = entry;
       byMessage.set(entry.messageId, { ...latest, error, ...(responseStatus !== undefined && { responseStatus }) });
     }

@@ -1,31 +1,31 @@
 /** Unfinished messages, newest first, with the reason why each is unfinished. */
 import { useState } from 'react';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { exactTime, Sentence, Time } from '../../parts/time.tsx';
-import { MessageLink, Opener, Target } from './cells.tsx';
+import { ExpandButton, MessageLink, Target } from './cells.tsx';
 
-type Unfinished = AnswerOf<'listUnfinishedMessages'>['messages'][number];
+type Unfinished = ResponseOf<'listUnfinishedMessages'>['messages'][number];
 
 const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_minmax(0,3fr)_minmax(0,3fr)_8.5rem_minmax(0,1fr)]';
 const TONES: Record<Unfinished['state'], Tone> = { waiting: 'quiet', active: 'busy', held: 'warn' };
 
 export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
   const [openKey, setOpenKey] = useState<string>();
-  const [isHeld, setIsHeld] = useState(false);
-  const pages = usePages('listUnfinishedMessages', { query: filter as never }, { isRefreshed: !isHeld });
+  const [isPaused, setIsPaused] = useState(false);
+  const pages = usePages('listUnfinishedMessages', { query: filter as never }, { isRefreshed: !isPaused });
   const rows = useRows(pages.data, messagesOf);
   const columns: ListColumn<Unfinished>[] = [
     {
       name: 'State',
       cell: ({ messageId, state }) => (
         <span className="flex items-center gap-1">
-          <Opener
+          <ExpandButton
             isOpen={messageId === openKey}
             toggle={() => setOpenKey(messageId === openKey ? undefined : messageId)}
           />
@@ -77,7 +77,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
   ];
   return (
     <Panel>
-      <Answered query={pages}>
+      <QueryResult query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
             <Empty title="No unfinished messages">
@@ -95,16 +95,16 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
               openKey={openKey}
               detail={(message) => <Detail message={message} />}
               onEnd={onEndOf(pages)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           )
         }
-      </Answered>
+      </QueryResult>
     </Panel>
   );
 }
 
-function messagesOf({ messages }: AnswerOf<'listUnfinishedMessages'>): readonly Unfinished[] {
+function messagesOf({ messages }: ResponseOf<'listUnfinishedMessages'>): readonly Unfinished[] {
   return messages;
 }
 

@@ -2,9 +2,9 @@
 import { useEffect, useRef } from 'react';
 import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import type { Lines } from './series.ts';
+import type { ChartData } from './series.ts';
 
-export interface Line {
+export interface ChartLine {
   name: string;
   /** The name of a theme colour, such as `good`. */
   colour: string;
@@ -12,8 +12,8 @@ export interface Line {
 
 interface Props {
   label: string;
-  lines: readonly Line[];
-  data: Lines;
+  lines: readonly ChartLine[];
+  data: ChartData;
   /** Formats a value for the axis and the legend. */
   format?: (value: number) => string;
 }
@@ -54,7 +54,11 @@ export function Chart({ label, lines, data, format = (value) => value.toLocaleSt
   return <div ref={container} role="img" aria-label={label} className="min-w-0" />;
 }
 
-function optionsOf(element: HTMLElement, lines: readonly Line[], format: (value: number) => string): UPlot.Options {
+function optionsOf(
+  element: HTMLElement,
+  lines: readonly ChartLine[],
+  format: (value: number) => string,
+): UPlot.Options {
   const colour = (name: string): string => resolved(element, `var(--color-${name})`);
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
   return {

@@ -1,16 +1,16 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type AnswerOf, REFRESH_MS, useCall } from '../../api/client.ts';
+import { REFRESH_MS, type ResponseOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { countOf, countText } from '../../parts/count.ts';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
-import { Answered } from '../../parts/states.tsx';
+import { QueryResult } from '../../parts/states.tsx';
 import { Table } from '../../parts/table.tsx';
 import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { FirstMessage } from '../messages/first-message.tsx';
 import { Chart } from './chart.tsx';
-import { HeldBackTable } from './held-back.tsx';
-import { linesOf, quantileOf, together } from './series.ts';
+import { HeldTable } from './held-table.tsx';
+import { chartDataOf, quantileOf, sumHistograms } from './series.ts';
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -58,7 +58,7 @@ export function Screen() {
         </Panel>
       )}
       <Rates range={range} />
-      <Answered query={overview}>{(answer) => <Standing of={answer} />}</Answered>
+      <QueryResult query={overview}>{(answer) => <CurrentState of={answer} />}</QueryResult>
     </Page>
   );
 }
@@ -69,13 +69,13 @@ function Rates({ range }: { range: Range }) {
   const fromMs = toMs - RANGES[range];
   const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });
   return (
-    <Answered query={minutes}>
+    <QueryResult query={minutes}>
       {(answer) => {
         const { minutes: rows, bounds } = answer;
         const sum = (member: 'accepted' | 'delivered' | 'failedAttempts' | 'dead'): string =>
           rows.reduce((total, row) => total + row[member], 0).toLocaleString();
-        const responseTimeP99 = quantileOf(together(rows, 'latency'), bounds, 0.99);
-        const lag = together(rows, 'lag');
+        const responseTimeP99 = quantileOf(sumHistograms(rows, 'latency'), bounds, 0.99);
+        const lag = sumHistograms(rows, 'lag');
         return (
           <>
             <div className="grid grid-cols-2 gap-3 md:grid-cols-3 xl:grid-cols-6">
@@ -83,15 +83,15 @@ function Rates({ range }: { range: Range }) {
               <Tile name="Delivered" value={sum('delivered')} />
               <Tile name="Failed attempts" value={sum('failedAttempts')} />
               <Tile name="Dead" value={sum('dead')} />
-              <Tile name="p99 response time" value={within(responseTimeP99)} />
-              <Tile name="p99 delivery lag" value={within(quantileOf(lag, bounds, 0.99))} />
+              <Tile name="p99 response time" value={durationText(responseTimeP99)} />
+              <Tile name="p99 delivery lag" value={durationText(quantileOf(lag, bounds, 0.99))} />
             </div>
             <div className="grid gap-4 xl:grid-cols-2">
               <Panel title="Messages per minute">
                 <Chart
                   label="Accepted and delivered messages, and failed attempts, per minute"
                   lines={RATES}
-                  data={linesOf(answer, fromMs, toMs, (minute) => [
+                  data={chartDataOf(answer, fromMs, toMs, (minute) => [
                     minute?.accepted ?? 0,
                     minute?.delivered ?? 0,
                     minute?.failedAttempts ?? 0,
@@ -105,7 +105,7 @@ function Rates({ range }: { range: Range }) {
                   <Chart
                     label="Response time per minute"
                     lines={LATENCIES}
-                    data={linesOf(answer, fromMs, toMs, (minute) => [
+                    data={chartDataOf(answer, fromMs, toMs, (minute) => [
                       quantileOf(minute?.latency ?? [], bounds, 0.5),
                       quantileOf(minute?.latency ?? [], bounds, 0.99),
                     ])}
@@ -117,23 +117,23 @@ function Rates({ range }: { range: Range }) {
           </>
         );
       }}
-    </Answered>
+    </QueryResult>
   );
 }
 
-function numbered(counted: AnswerOf<'getOverview'>['waiting'], noun: string): string {
+function countedNoun(counted: ResponseOf<'getOverview'>['waiting'], noun: string): string {
   if (counted.isAtLeast && counted.count === 0) return `${noun}s: ${countText(counted)}`;
   return `${countText(counted)} ${noun}${counted.count === 1 ? '' : 's'}`;
 }
 
-function within(ms: number | null): string {
+function durationText(ms: number | null): string {
   return ms === null ? '–' : duration(ms);
 }
 
-function Standing({
+function CurrentState({
   of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention, storage, cell },
 }: {
-  of: AnswerOf<'getOverview'>;
+  of: ResponseOf<'getOverview'>;
 }) {
   return (
     <>
@@ -155,10 +155,10 @@ function Standing({
                 'In the DLQ',
                 <span key="d" className="inline-flex flex-wrap gap-x-4">
                   <Link to="/dlq" className="text-accent underline">
-                    {numbered(dlq.messages, 'message')}
+                    {countedNoun(dlq.messages, 'message')}
                   </Link>
                   <Link to="/runs" search={{ view: 'failed' }} className="text-accent underline">
-                    {numbered(dlq.workflowRuns, 'run')}
+                    {countedNoun(dlq.workflowRuns, 'run')}
                   </Link>
                 </span>,
               ],
@@ -170,7 +170,7 @@ function Standing({
           />
         </Panel>
         <Panel title="Held messages">
-          <HeldBackTable of={heldBack} />
+          <HeldTable of={heldBack} />
         </Panel>
       </div>
       {failures.causes.length > 0 && (
@@ -224,7 +224,7 @@ function Standing({
   );
 }
 
-function storageText({ bytes, unusedBytes = 0 }: NonNullable<AnswerOf<'getOverview'>['storage']>): string {
+function storageText({ bytes, unusedBytes = 0 }: NonNullable<ResponseOf<'getOverview'>['storage']>): string {
   return `${sizeText(bytes)}${unusedBytes > 0 ? `, including ${sizeText(unusedBytes)} free for new data` : ''}`;
 }
 

@@ -1,21 +1,21 @@
 /** Converts the counts per minute into the data of a chart. A minute without a row had no events. Pure. */
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 
-type Minutes = AnswerOf<'listMinutes'>;
+type Minutes = ResponseOf<'listMinutes'>;
 type Minute = Minutes['minutes'][number];
 
 const MINUTE_MS = 60_000;
 
 /** The first list has the times in seconds, as the chart expects. */
-export type Lines = [times: number[], ...lines: (number | null)[][]];
+export type ChartData = [times: number[], ...lines: (number | null)[][]];
 
 /** From the minute of `fromMs` to the last complete minute before `toMs`; an incomplete one would always look like a drop. */
-export function linesOf(
+export function chartDataOf(
   { minutes }: Minutes,
   fromMs: number,
   toMs: number,
   valuesOf: (minute: Minute | undefined) => (number | null)[],
-): Lines {
+): ChartData {
   const known = new Map(minutes.map((minute) => [minute.time, minute]));
   const times: number[] = [];
   const rows: (number | null)[][] = [];
@@ -43,7 +43,7 @@ export function quantileOf(counts: readonly number[], bounds: readonly number[],
 }
 
 /** Adds up the histograms of all minutes. */
-export function together(minutes: readonly Minute[], member: 'latency' | 'lag'): number[] {
+export function sumHistograms(minutes: readonly Minute[], member: 'latency' | 'lag'): number[] {
   const sums: number[] = [];
   for (const minute of minutes)
     for (const [index, count] of minute[member].entries()) sums[index] = (sums[index] ?? 0) + count;

@@ -1,15 +1,15 @@
 import { Link } from '@tanstack/react-router';
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type ResponseOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Name } from '../../parts/copy.tsx';
 import { countOf } from '../../parts/count.ts';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
-type Queue = AnswerOf<'listQueues'>[number];
+type Queue = ResponseOf<'listQueues'>[number];
 
 const COLUMNS: readonly Column<Queue>[] = [
   { name: 'Queue', cell: ({ name }) => <Name>{name}</Name> },
@@ -44,7 +44,7 @@ export function Screen() {
   return (
     <Page title="Queues" about="A queue delivers its messages in order, with limited parallelism.">
       <Panel>
-        <Answered query={queues}>
+        <QueryResult query={queues}>
           {(rows) =>
             rows.length === 0 ? (
               <Empty title="No queues yet">
@@ -54,7 +54,7 @@ export function Screen() {
               <Table label="Queues" columns={COLUMNS} rows={rows} keyOf={({ name }) => name} />
             )
           }
-        </Answered>
+        </QueryResult>
       </Panel>
     </Page>
   );

@@ -3,7 +3,7 @@ import { memo } from 'react';
 import { duration } from '../../parts/time.tsx';
 import { type Range, shareOf } from './axis.ts';
 import type { Row } from './rows.ts';
-import type { Stretch, StretchKind } from './timeline.ts';
+import type { Segment, SegmentKind } from './timeline.ts';
 
 const TONES: Record<string, string> = {
   STEP_SUCCESS: 'text-good',
@@ -29,21 +29,21 @@ const MARKS: Record<string, string> = {
   CALLBACK_CANCELED: '–',
 };
 
-const SHAPES: Record<StretchKind, string> = {
+const SHAPES: Record<SegmentKind, string> = {
   run: 'h-4 bg-current',
   failed: 'h-4 bg-bad',
   waits: 'h-4 hatched border border-current text-quiet',
   queued: 'h-0.5 bg-quiet',
 };
 
-const MEANINGS: Record<StretchKind, string> = {
+const MEANINGS: Record<SegmentKind, string> = {
   run: 'running',
   failed: 'failed attempt',
   waits: 'waiting',
   queued: 'due, not started',
 };
 
-const LANES = {
+const GROUP_LINES = {
   first: 'top-1/2 bottom-0 border-t rounded-tl',
   inner: 'inset-y-0',
   last: 'top-0 bottom-1/2 border-b rounded-bl',
@@ -59,7 +59,17 @@ interface Props {
 
 export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelect, onFold }: Props) {
   const { key, bar, depth, isUnfolded } = row;
-  const { name, state, lane, child, stretches, fromMs, toMs, isTakenOver, attempts } = bar;
+  const {
+    name,
+    state,
+    groupPosition: lane,
+    child,
+    segments: stretches,
+    fromMs,
+    toMs,
+    isReused: isTakenOver,
+    attempts,
+  } = bar;
   const failed = attempts.filter(({ error }) => error !== undefined);
   return (
     <div className={`flex h-8 border-b border-line ${isSelected ? 'bg-raised' : 'hover:bg-raised'}`}>
@@ -71,7 +81,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           <span
             aria-hidden="true"
             title="parallel step"
-            className={`absolute w-1.5 border-l-2 border-busy ${LANES[lane]}`}
+            className={`absolute w-1.5 border-l-2 border-busy ${GROUP_LINES[lane]}`}
             style={{ left: `${depth * 0.75 + 0.25}rem` }}
           />
         )}
@@ -110,7 +120,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
       >
         {stretches.map((stretch, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: segments have no id, and keep their order
-          <Piece key={index} stretch={stretch} range={range} />
+          <SegmentBar key={index} stretch={stretch} range={range} />
         ))}
         {stretches.length === 0 && fromMs >= range.fromMs && fromMs <= range.toMs && (
           <span
@@ -120,7 +130,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         )}
         <span
           className={`pointer-events-none absolute top-1/2 -translate-y-1/2 rounded-sm px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums ${stretches.length === 0 ? 'ml-4' : ''}`}
-          style={captionPlace(fromMs, toMs, range)}
+          style={captionPosition(fromMs, toMs, range)}
         >
           {isTakenOver
             ? 'reused'
@@ -133,7 +143,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
   );
 });
 
-function Piece({ stretch: { kind, fromMs, toMs }, range }: { stretch: Stretch; range: Range }) {
+function SegmentBar({ stretch: { kind, fromMs, toMs }, range }: { stretch: Segment; range: Range }) {
   const from = clamp(shareOf(fromMs, range));
   const to = clamp(shareOf(toMs, range));
   if (toMs < range.fromMs || fromMs > range.toMs) return null;
@@ -147,7 +157,7 @@ function Piece({ stretch: { kind, fromMs, toMs }, range }: { stretch: Stretch; r
 }
 
 /** Right of the bar; left of it near the right edge; on top of it if the bar fills the row. */
-function captionPlace(fromMs: number, toMs: number, range: Range): React.CSSProperties {
+function captionPosition(fromMs: number, toMs: number, range: Range): React.CSSProperties {
   const from = clamp(shareOf(fromMs, range));
   const to = clamp(shareOf(toMs, range));
   if (to < 0.75) return { left: `${to * 100}%` };

@@ -81,7 +81,7 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
         })}
         {dragged && (
           <div className="pointer-events-none absolute inset-y-0 right-0 left-(--names)">
-            <div className="absolute inset-y-0 bg-accent opacity-20" style={placeOf(dragged, range)} />
+            <div className="absolute inset-y-0 bg-accent opacity-20" style={positionOf(dragged, range)} />
           </div>
         )}
       </div>
@@ -114,7 +114,7 @@ function Axis({ range, originMs }: { range: Range; originMs: number }) {
   );
 }
 
-function placeOf(part: Range, range: Range): React.CSSProperties {
+function positionOf(part: Range, range: Range): React.CSSProperties {
   const left = shareOf(part.fromMs, range) * 100;
   return { left: `${left}%`, width: `${shareOf(part.toMs, range) * 100 - left}%` };
 }

@@ -1,9 +1,9 @@
 /** Loads runs with their events, for the timeline. */
 import { type QueryClient, type UseQueryResult, useQueries, useQueryClient } from '@tanstack/react-query';
-import { type AnswerOf, call, REFRESH_MS, type Refusal } from '../../api/client.ts';
+import { call, REFRESH_MS, type RequestError, type ResponseOf } from '../../api/client.ts';
 
-export type Run = AnswerOf<'listWorkflowRuns'>['runs'][number];
-export type RunEvent = AnswerOf<'listWorkflowMessageLogs'>['events'][number];
+export type Run = ResponseOf<'listWorkflowRuns'>['runs'][number];
+export type RunEvent = ResponseOf<'listWorkflowMessageLogs'>['events'][number];
 
 /** Several runs may share an id; without the time, the latest one is meant. */
 export interface RunName {
@@ -27,7 +27,7 @@ const YOUNG_REFRESH_MS = 1_000;
 const LATE_MS = 10_000;
 
 /** `null`: there is no such run. */
-export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents | null, Refusal>[] {
+export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents | null, RequestError>[] {
   const queries = useQueryClient();
   return useQueries({
     queries: names.map((name) => ({
@@ -36,14 +36,14 @@ export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents
       refetchInterval: (query: { state: { data?: RunWithEvents | null | undefined } }) =>
         refreshMsOf(query.state.data?.run),
     })),
-  }) as UseQueryResult<RunWithEvents | null, Refusal>[];
+  }) as UseQueryResult<RunWithEvents | null, RequestError>[];
 }
 
 function keyOf({ id, createdAtMs }: RunName): unknown[] {
   return ['run with events', id, createdAtMs ?? 0];
 }
 
-export function isMoving(run: Run | undefined): boolean {
+export function isInProgress(run: Run | undefined): boolean {
   return run?.workflowState === 'RUN_STARTED' || run?.failureFunction?.state === 'CALLBACK_INPROGRESS';
 }
 
@@ -54,7 +54,7 @@ export function isParked({ steps }: Run): boolean {
 
 /** A young run is probably being watched, and finishes soon, so it is reloaded more often. */
 function refreshMsOf(run: Run | undefined): number | false {
-  if (run === undefined || !isMoving(run)) return false;
+  if (run === undefined || !isInProgress(run)) return false;
   return Date.now() - run.workflowRunCreatedAt < YOUNG_MS ? YOUNG_REFRESH_MS : REFRESH_MS;
 }
 

@@ -75,7 +75,7 @@ function follow(delivery: Delivery, event: RunEvent): void {
       break;
     case 'ERROR':
     case 'STEP_PARKED':
-      if (open) Object.assign(open, { toMs: event.time, ...troubleOf(event) });
+      if (open) Object.assign(open, { toMs: event.time, ...errorMembersOf(event) });
       break;
     case 'DELIVERED':
     case 'FAILED':
@@ -87,7 +87,7 @@ function follow(delivery: Delivery, event: RunEvent): void {
   }
 }
 
-function troubleOf({ error, responseStatus, responseBody }: RunEvent): Partial<Attempt> {
+function errorMembersOf({ error, responseStatus, responseBody }: RunEvent): Partial<Attempt> {
   return {
     error: error ?? 'failed',
     ...(responseStatus !== undefined && { status: responseStatus }),

@@ -2,12 +2,12 @@
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
 import { Sentence, Time } from '../../parts/time.tsx';
-import { isMoving, type Run } from './data.ts';
+import { isInProgress, type Run } from './data.ts';
 import { failureOf } from './failure.ts';
 
 export function Explanation({ run }: { run: Run }) {
   const failure = failureOf(run);
-  if (failure === undefined) return <WhyItWaits run={run} />;
+  if (failure === undefined) return <WaitExplanation run={run} />;
   const { step, error, message, response } = failure;
   return (
     <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-bad bg-panel p-4">
@@ -27,14 +27,14 @@ export function Explanation({ run }: { run: Run }) {
   );
 }
 
-function WhyItWaits({ run }: { run: Run }) {
+function WaitExplanation({ run }: { run: Run }) {
   const { data, error } = useCall(
     'explainWorkflowRun',
     { path: { workflowRunId: run.workflowRunId } },
-    isMoving(run) ? {} : { refreshMs: 0 },
+    isInProgress(run) ? {} : { refreshMs: 0 },
   );
   // The explanation is for the latest run with this id.
-  if (!data || error || data.workflowCreatedAt !== run.workflowRunCreatedAt || !isMoving(run)) return null;
+  if (!data || error || data.workflowCreatedAt !== run.workflowRunCreatedAt || !isInProgress(run)) return null;
   return (
     <section aria-label="Explanation" className="rounded-lg border border-line bg-panel p-4">
       <p className="break-words">

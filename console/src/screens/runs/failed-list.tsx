@@ -1,6 +1,6 @@
 /** Failed runs, to resume, restart or delete, individually or in bulk. */
 import { useState } from 'react';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { onEndOf, usePages } from '../../api/pages.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
@@ -10,14 +10,14 @@ import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { type FailedAction, failedJob } from './bulk.ts';
 import { messageIn } from './failure.ts';
 import { RunLink } from './run-link.tsx';
 import { URL_COLUMN } from './url-column.tsx';
 
-type Dead = AnswerOf<'listFailedWorkflowRuns'>['messages'][number];
+type FailedRun = ResponseOf<'listFailedWorkflowRuns'>['messages'][number];
 
 const PAGE_COUNT = 100;
 const GRID =
@@ -30,12 +30,12 @@ const ACTIONS: readonly (readonly [action: FailedAction, name: string, kind: 'ma
 ];
 
 export function FailedList({ filter }: { filter: Record<string, string> }) {
-  const [isHeld, setIsHeld] = useState(false);
+  const [isPaused, setIsPaused] = useState(false);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [job, setJob] = useState<Job>();
   const query = { ...filter, count: PAGE_COUNT } as never;
-  const pages = usePages('listFailedWorkflowRuns', { query }, { isRefreshed: !isHeld });
-  const rows: Dead[] = pages.data?.pages.flatMap(({ messages }): Dead[] => messages) ?? [];
+  const pages = usePages('listFailedWorkflowRuns', { query }, { isRefreshed: !isPaused });
+  const rows: FailedRun[] = pages.data?.pages.flatMap(({ messages }): FailedRun[] => messages) ?? [];
   const isFiltered = Object.keys(filter).length > 0;
   const toggle = (dlqId: string): void => {
     const next = new Set(chosen);
@@ -68,7 +68,7 @@ export function FailedList({ filter }: { filter: Record<string, string> }) {
         )
       }
     >
-      <Answered query={pages}>
+      <QueryResult query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
             <Empty title={isFiltered ? 'No failed run matches this filter' : 'No failed runs'}>
@@ -83,17 +83,17 @@ export function FailedList({ filter }: { filter: Record<string, string> }) {
               rows={rows}
               keyOf={({ dlqId }) => dlqId}
               onEnd={onEndOf(pages)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           )
         }
-      </Answered>
+      </QueryResult>
       {job && <BulkDialog job={job} onClose={close} />}
     </Panel>
   );
 }
 
-function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void): ListColumn<Dead>[] {
+function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void): ListColumn<FailedRun>[] {
   return [
     {
       name: 'Selected',
@@ -134,7 +134,7 @@ function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void)
   ];
 }
 
-function reasonOf({ responseStatus, responseBody = '' }: Dead): string {
+function reasonOf({ responseStatus, responseBody = '' }: FailedRun): string {
   const message = messageIn(responseBody) ?? responseBody.slice(0, 500);
   return responseStatus === 0 ? message || 'no response' : `${responseStatus} ${message}`;
 }
@@ -146,7 +146,7 @@ const CALLBACKS = {
   CALLBACK_CANCELED: ['quiet', 'cancelled'],
 } as const;
 
-function callbackOf({ dlqId, failureFunctionState, failureCallbackInfo }: Dead): React.ReactNode {
+function callbackOf({ dlqId, failureFunctionState, failureCallbackInfo }: FailedRun): React.ReactNode {
   const state = failureFunctionState ?? failureCallbackInfo?.state;
   if (state === undefined) return <span className="text-quiet">none</span>;
   const [tone, word] = CALLBACKS[state];

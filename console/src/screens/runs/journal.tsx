@@ -4,7 +4,7 @@ import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Answered } from '../../parts/states.tsx';
+import { QueryResult } from '../../parts/states.tsx';
 import type { RunWithEvents } from './data.ts';
 
 const VIEWS = [
@@ -48,9 +48,9 @@ export function Journal({ shown }: { shown: RunWithEvents }) {
 function RawJournal({ runId }: { runId: string }) {
   const journal = useCall('getWorkflowRunJournal', { path: { workflowRunId: runId } });
   return (
-    <Answered query={journal}>
+    <QueryResult query={journal}>
       {(entries) => <Body text={JSON.stringify(entries.map((entry) => ({ ...entry, body: textOf(entry.body) })))} />}
-    </Answered>
+    </QueryResult>
   );
 }
 
@@ -58,7 +58,7 @@ function RawJournal({ runId }: { runId: string }) {
 function RawRun({ shown: { run } }: { shown: RunWithEvents }) {
   const query = { workflowRunId: [run.workflowRunId], workflowCreatedAt: run.workflowRunCreatedAt };
   const whole = useCall('listWorkflowRuns', { query }, { refreshMs: 0 });
-  return <Answered query={whole}>{({ runs }) => <Body text={JSON.stringify(runs[0])} />}</Answered>;
+  return <QueryResult query={whole}>{({ runs }) => <Body text={JSON.stringify(runs[0])} />}</QueryResult>;
 }
 
 function textOf(base64: string): unknown {

@@ -35,14 +35,14 @@ export function RunActions({ run }: { run: Run }) {
       )}
       {dlqId !== undefined && workflowState === 'RUN_FAILED' && (
         <>
-          <StartAgain
+          <StartNewRun
             id="resumeWorkflowRun"
             dlqId={dlqId}
             kind="main"
             name="Resume"
             about="Starts a new run that continues with the failed step"
           />
-          <StartAgain
+          <StartNewRun
             id="restartWorkflowRun"
             dlqId={dlqId}
             kind="plain"
@@ -87,7 +87,7 @@ interface StartProps {
 }
 
 /** Starts a new run and opens its page. */
-function StartAgain({ id, dlqId, kind, name, about }: StartProps) {
+function StartNewRun({ id, dlqId, kind, name, about }: StartProps) {
   const change = useChange(id);
   const navigate = useNavigate();
   const start = (): void => {

@@ -8,7 +8,7 @@ import { CodeBlock } from '../../parts/code-block.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { cancelJob } from './bulk.ts';
 import { isParked, type Run } from './data.ts';
@@ -38,15 +38,15 @@ const COLUMNS: readonly ListColumn<Run>[] = [
   URL_COLUMN,
   { name: 'Labels', className: 'truncate text-quiet max-md:hidden', cell: ({ labels = [] }) => labels.join(', ') },
   { name: 'Started', className: 'text-quiet max-md:hidden', cell: (run) => <Time atMs={run.workflowRunCreatedAt} /> },
-  { name: 'Duration', className: 'text-right text-quiet tabular-nums', cell: (run) => <Took run={run} /> },
+  { name: 'Duration', className: 'text-right text-quiet tabular-nums', cell: (run) => <RunDuration run={run} /> },
   { name: 'Steps', className: 'text-right tabular-nums max-md:hidden', cell: stepsOf },
 ];
 
 export function RunList({ filter }: { filter: Record<string, string> }) {
-  const [isHeld, setIsHeld] = useState(false);
+  const [isPaused, setIsPaused] = useState(false);
   const [isCancelling, setIsCancelling] = useState(false);
   const query = { ...filter, count: PAGE_COUNT, trimBody: 0 } as never;
-  const pages = usePages('listWorkflowRuns', { query }, { isRefreshed: !isHeld });
+  const pages = usePages('listWorkflowRuns', { query }, { isRefreshed: !isPaused });
   const rows: Run[] = pages.data?.pages.flatMap(({ runs }): Run[] => runs) ?? [];
   const isFiltered = Object.keys(filter).length > 0;
   const mayBeActive = filter['state'] === undefined || filter['state'] === 'RUN_STARTED';
@@ -62,7 +62,7 @@ export function RunList({ filter }: { filter: Record<string, string> }) {
         )
       }
     >
-      <Answered query={pages}>
+      <QueryResult query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
             isFiltered ? (
@@ -78,17 +78,17 @@ export function RunList({ filter }: { filter: Record<string, string> }) {
               rows={rows}
               keyOf={(run) => `${run.workflowRunId}@${run.workflowRunCreatedAt}`}
               onEnd={onEndOf(pages)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           )
         }
-      </Answered>
+      </QueryResult>
       {isCancelling && <BulkDialog job={cancelJob(filter)} onClose={() => setIsCancelling(false)} />}
     </Panel>
   );
 }
 
-function Took({ run }: { run: Run }) {
+function RunDuration({ run }: { run: Run }) {
   const nowMs = useNowMs();
   return duration((run.workflowRunCompletedAt ?? nowMs) - run.workflowRunCreatedAt);
 }

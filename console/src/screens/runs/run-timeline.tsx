@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'react';
 import { useNowMs } from '../../parts/time.tsx';
 import { Chart } from './chart.tsx';
-import { isMoving, type RunName, type RunWithEvents, useRuns } from './data.ts';
+import { isInProgress, type RunName, type RunWithEvents, useRuns } from './data.ts';
 import { rowsOf } from './rows.ts';
 import { StepDetails } from './step-details.tsx';
 
@@ -18,7 +18,7 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
   const names = [...unfolded.values()];
   const children = useRuns(names);
   const readAt = children.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
-  const isOpen = isMoving(shown.run) || children.some(({ data }) => isMoving(data?.run));
+  const isOpen = isInProgress(shown.run) || children.some(({ data }) => isInProgress(data?.run));
   const presentMs = useNowMs();
   // biome-ignore lint/correctness/useExhaustiveDependencies: a finished run changes only when it is reloaded
   const readMs = useMemo(() => Date.now(), [shown, readAt]);

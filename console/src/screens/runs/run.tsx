@@ -2,7 +2,7 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Badge, StateBadge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { CutBody } from './cut-body.tsx';
 import { isParked, type Run, type RunWithEvents, useRuns } from './data.ts';
 import { Explanation } from './explanation.tsx';
@@ -24,11 +24,11 @@ export function Screen() {
   const [found] = useRuns([{ id: runId, createdAtMs: at === undefined ? undefined : Number(at) }]);
   return (
     found && (
-      <Answered query={found}>
+      <QueryResult query={found}>
         {(shown) =>
           shown === null ? <Unknown runId={runId} /> : <RunPage key={shown.run.workflowRunCreatedAt} {...shown} />
         }
-      </Answered>
+      </QueryResult>
     )
   );
 }

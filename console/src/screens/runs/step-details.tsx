@@ -15,7 +15,7 @@ import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
 
 /** Maps the states of a failure callback to those of a step. */
-const AS_STEP: Record<string, string> = {
+const STEP_STATES: Record<string, string> = {
   CALLBACK_INPROGRESS: 'STEP_PROGRESS',
   CALLBACK_SUCCESS: 'STEP_SUCCESS',
   CALLBACK_FAIL: 'STEP_FAILED',
@@ -23,7 +23,7 @@ const AS_STEP: Record<string, string> = {
 };
 
 export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose: () => void }) {
-  const { name, type, state, step, failure, fromMs, toMs, child, isTakenOver } = bar;
+  const { name, type, state, step, failure, fromMs, toMs, child, isReused: isTakenOver } = bar;
   const delivery = step ?? bar.next ?? failure;
   const bodyOf = (whole: Run, read: (step: Step) => string | undefined): string | undefined => {
     const steps = whole.steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
@@ -45,7 +45,7 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
       </header>
       <Facts
         facts={[
-          ['State', <StateBadge key="" state={AS_STEP[state] ?? state} />],
+          ['State', <StateBadge key="" state={STEP_STATES[state] ?? state} />],
           ['Type', type],
           ['Started', isTakenOver ? 'in the failed run' : exactTime(fromMs)],
           ['Duration', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],

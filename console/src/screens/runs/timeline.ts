@@ -6,10 +6,10 @@ import type { FailureFunction, NextStep, RunEvent, Step, WorkflowRun } from '../
 import { type Attempt, type Deliveries, type Delivery, deliveriesOf } from './deliveries.ts';
 
 /** `waits`: a sleep, a wait, or the delay before a retry. `queued`: due, but not started. */
-export type StretchKind = 'run' | 'failed' | 'waits' | 'queued';
+export type SegmentKind = 'run' | 'failed' | 'waits' | 'queued';
 
-export interface Stretch {
-  kind: StretchKind;
+export interface Segment {
+  kind: SegmentKind;
   fromMs: number;
   toMs: number;
 }
@@ -22,10 +22,10 @@ export interface Bar {
   state: string;
   fromMs: number;
   toMs: number;
-  stretches: Stretch[];
+  segments: Segment[];
   attempts: Attempt[];
   /** The position of a step in its parallel group. */
-  lane?: 'first' | 'inner' | 'last';
+  groupPosition?: 'first' | 'inner' | 'last';
   /** Exactly one of the next three is set. */
   step?: Step;
   next?: NextStep;
@@ -33,7 +33,7 @@ export interface Bar {
   /** The run that it invoked. */
   child?: { id: string; createdAtMs: number | undefined };
   /** Its result was taken over from the failed run that this run continues. */
-  isTakenOver: boolean;
+  isReused: boolean;
 }
 
 /** `nowMs`: the end of open segments of an active run. */
@@ -53,12 +53,13 @@ export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: num
     const context = { run, deliveries, executing, beforeMs, groupEndMs: nextMs ?? runEndMs, runEndMs };
     const lanes = group.steps.map((step, at) => {
       const bar = stepBar(step, context);
-      if (group.steps.length > 1) bar.lane = at === 0 ? 'first' : at === group.steps.length - 1 ? 'last' : 'inner';
+      if (group.steps.length > 1)
+        bar.groupPosition = at === 0 ? 'first' : at === group.steps.length - 1 ? 'last' : 'inner';
       return bar;
     });
     bars.push(...lanes);
     beforeMs = Math.max(beforeMs, ...lanes.map(({ toMs }) => toMs));
-    executing = goingOn(group.steps, deliveries) ?? executing;
+    executing = continuingDelivery(group.steps, deliveries) ?? executing;
   });
   if (run.failureFunction) bars.push(failureBar(run.failureFunction, deliveries, nowMs));
   return bars;
@@ -84,8 +85,8 @@ function stepBar(step: Step, context: Context): Bar {
     run.predecessor !== undefined &&
     !deliveries.planOf.has(stepId);
   const parts = isInitial || isTakenOver ? [] : partsOf(step, context);
-  const stretches = parts.flatMap(({ stretches: own }) => own);
-  if (stretches.length === 0 && !isInitial && !isTakenOver) stretches.push(guessed(step, context));
+  const stretches = parts.flatMap(({ segments: own }) => own);
+  if (stretches.length === 0 && !isInitial && !isTakenOver) stretches.push(estimatedSegment(step, context));
   const startMs = isTakenOver ? run.workflowRunCreatedAt : createdAt;
   return {
     ...spanOf(stretches, Math.min(startMs, runEndMs)),
@@ -93,16 +94,16 @@ function stepBar(step: Step, context: Context): Bar {
     name: step.stepName ?? childId ?? 'step',
     type: stepType,
     state: step.state,
-    stretches,
+    segments: stretches,
     attempts: parts.flatMap(({ attempts }) => attempts),
     step,
     ...(childId !== undefined && { child: { id: childId, createdAtMs: step.invokedWorkflowCreatedAt } }),
-    isTakenOver,
+    isReused: isTakenOver,
   };
 }
 
 interface Part {
-  stretches: Stretch[];
+  segments: Segment[];
   attempts: Attempt[];
 }
 
@@ -116,29 +117,29 @@ function partsOf(step: Step, { deliveries, executing, runEndMs }: Context): Part
   const execution = plan ?? executing;
   const parts: Part[] = [];
   // A parallel sleep is the delay of its plan, any other one that of its result.
-  if (plan && plan.dueMs > plan.createdMs) parts.push(waiting(plan.createdMs, Math.min(plan.dueMs, endMs)));
-  if (execution) parts.push(delivered(execution, plan ? endMs : Math.min(createdAt, endMs)));
+  if (plan && plan.dueMs > plan.createdMs) parts.push(waitPart(plan.createdMs, Math.min(plan.dueMs, endMs)));
+  if (execution) parts.push(deliveryPart(execution, plan ? endMs : Math.min(createdAt, endMs)));
   if (stepType.startsWith('Sleep')) {
-    if (!plan && result) parts.push(waiting(result.createdMs, Math.min(result.dueMs, runEndMs)));
+    if (!plan && result) parts.push(waitPart(result.createdMs, Math.min(result.dueMs, runEndMs)));
   } else if (WAITING.has(stepType) || calls.length > 0) {
     const fromMs = plan ? Math.max(createdAt, ...ends(parts)) : createdAt;
-    if (state !== 'STEP_SUCCESS' || result) parts.push(waiting(fromMs, endMs));
-    for (const call of calls) parts.push(delivered(call, endMs));
+    if (state !== 'STEP_SUCCESS' || result) parts.push(waitPart(fromMs, endMs));
+    for (const call of calls) parts.push(deliveryPart(call, endMs));
   }
-  return parts.filter(({ stretches, attempts }) => stretches.length + attempts.length > 0);
+  return parts.filter(({ segments: stretches, attempts }) => stretches.length + attempts.length > 0);
 }
 
 const WAITING: ReadonlySet<string> = new Set(['Wait', 'WaitForWebhook', 'Invoke', 'Call']);
 
-function waiting(fromMs: number, toMs: number): Part {
-  return { stretches: toMs > fromMs ? [{ kind: 'waits', fromMs, toMs }] : [], attempts: [] };
+function waitPart(fromMs: number, toMs: number): Part {
+  return { segments: toMs > fromMs ? [{ kind: 'waits', fromMs, toMs }] : [], attempts: [] };
 }
 
 /** The attempts to deliver a message until `endMs`, and the waits between them. */
-function delivered(delivery: Delivery, endMs: number): Part {
-  const stretches: Stretch[] = [];
+function deliveryPart(delivery: Delivery, endMs: number): Part {
+  const stretches: Segment[] = [];
   const attempts = delivery.attempts.filter(({ fromMs }) => fromMs <= endMs);
-  const add = (kind: StretchKind, fromMs: number, toMs: number): void => {
+  const add = (kind: SegmentKind, fromMs: number, toMs: number): void => {
     if (toMs > fromMs) stretches.push({ kind, fromMs, toMs: Math.min(toMs, endMs) });
   };
   let freeMs = delivery.dueMs;
@@ -149,44 +150,44 @@ function delivered(delivery: Delivery, endMs: number): Part {
     freeMs = toMs;
   }
   if (!delivery.isOver && freeMs < endMs) add(attempts.length === 0 ? 'queued' : 'waits', freeMs, endMs);
-  return { stretches, attempts };
+  return { segments: stretches, attempts };
 }
 
 /** The delivery that will execute a step which has not started. */
 function nextBar(next: NextStep, at: number, { byId }: Deliveries, runEndMs: number): Bar {
   const delivery = byId.get(next.messageId);
-  const { stretches, attempts } = delivery ? delivered(delivery, runEndMs) : told(next);
+  const { segments: stretches, attempts } = delivery ? deliveryPart(delivery, runEndMs) : partFromErrors(next);
   return {
     ...spanOf(stretches, attempts[0]?.fromMs ?? runEndMs),
     key: `next-${at}-${next.messageId}`,
     name: next.stepName ?? 'next step',
     type: 'Next',
     state: next.state,
-    stretches,
+    segments: stretches,
     attempts,
     next,
-    isTakenOver: false,
+    isReused: false,
   };
 }
 
 function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: number): Bar {
   const delivery = byId.get(failure.messageId);
-  const { stretches, attempts } = delivery ? delivered(delivery, nowMs) : told(failure);
+  const { segments: stretches, attempts } = delivery ? deliveryPart(delivery, nowMs) : partFromErrors(failure);
   return {
     ...spanOf(stretches, attempts[0]?.fromMs ?? nowMs),
     key: 'failure',
     name: 'failure callback',
     type: 'Failure',
     state: failure.state,
-    stretches,
+    segments: stretches,
     attempts,
     failure,
-    isTakenOver: false,
+    isReused: false,
   };
 }
 
 /** Attempts that are known only from their errors, with their end time alone. */
-function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
+function partFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   const attempts = errors.map(
     ({ time, error, status, body }, index): Attempt => ({
       purpose: 'step',
@@ -198,11 +199,11 @@ function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
       ...(body !== '' && { response: body }),
     }),
   );
-  return { stretches: [], attempts };
+  return { segments: [], attempts };
 }
 
 /** A sequential step ends when its result is saved; a parallel step of which only the plan is known ends with its group. */
-function guessed(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Stretch {
+function estimatedSegment(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Segment {
   const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
   const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);
   const kind = wakesMs !== undefined || WAITING.has(stepType) ? 'waits' : 'run';
@@ -213,13 +214,13 @@ function guessed(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Stret
 }
 
 /** The last result of a group continues the run. */
-function goingOn(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
+function continuingDelivery(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
   return steps
     .flatMap(({ stepId = 0, messageId }) => resultOf.get(stepId) ?? byId.get(messageId) ?? [])
     .reduce<Delivery | undefined>((last, each) => (last && last.createdMs > each.createdMs ? last : each), undefined);
 }
 
-function spanOf(stretches: readonly Stretch[], atMs: number): { fromMs: number; toMs: number } {
+function spanOf(stretches: readonly Segment[], atMs: number): { fromMs: number; toMs: number } {
   if (stretches.length === 0) return { fromMs: atMs, toMs: atMs };
   return {
     fromMs: stretches.reduce((least, { fromMs }) => Math.min(least, fromMs), Number.POSITIVE_INFINITY),
@@ -228,5 +229,5 @@ function spanOf(stretches: readonly Stretch[], atMs: number): { fromMs: number; 
 }
 
 function ends(parts: readonly Part[]): number[] {
-  return parts.flatMap(({ stretches }) => stretches.map(({ toMs }) => toMs));
+  return parts.flatMap(({ segments: stretches }) => stretches.map(({ toMs }) => toMs));
 }

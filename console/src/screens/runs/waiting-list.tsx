@@ -1,31 +1,31 @@
 /** Runs that wait for events, sorted by event. Each event can be sent from here. */
 import { useState } from 'react';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { NotifyDialog } from './notify-dialog.tsx';
 import { RunLink } from './run-link.tsx';
 import { URL_COLUMN } from './url-column.tsx';
 
-type Waiter = AnswerOf<'listAllWaiters'>['waiters'][number];
+type Waiter = ResponseOf<'listAllWaiters'>['waiters'][number];
 
 const GRID =
   'grid-cols-[minmax(0,1fr)_5.5rem] md:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem_5.5rem]';
 
 export function WaitingList({ filter }: { filter: Record<string, string> }) {
-  const [isHeld, setIsHeld] = useState(false);
+  const [isPaused, setIsPaused] = useState(false);
   const [notified, setNotified] = useState<Waiter>();
-  const pages = usePages('listAllWaiters', { query: filter }, { isRefreshed: !isHeld });
+  const pages = usePages('listAllWaiters', { query: filter }, { isRefreshed: !isPaused });
   const rows = useRows(pages.data, waitersOf);
   const isFiltered = Object.keys(filter).length > 0;
   return (
     <Panel title={rows.length === 0 ? 'Waiting runs' : countOf(rows.length, 'waiting run', pages.hasNextPage)}>
-      <Answered query={pages}>
+      <QueryResult query={pages}>
         {() =>
           rows.length === 0 ? (
             <Empty title={isFiltered ? 'No run is waiting for a matching event' : 'No run is waiting for an event'}>
@@ -40,11 +40,11 @@ export function WaitingList({ filter }: { filter: Record<string, string> }) {
               rows={rows}
               keyOf={({ messageId }) => messageId}
               onEnd={onEndOf(pages)}
-              onHold={setIsHeld}
+              onPause={setIsPaused}
             />
           )
         }
-      </Answered>
+      </QueryResult>
       {notified && (
         <NotifyDialog
           runId={notified.workflowRunId}
@@ -56,7 +56,7 @@ export function WaitingList({ filter }: { filter: Record<string, string> }) {
   );
 }
 
-function waitersOf({ waiters }: AnswerOf<'listAllWaiters'>): readonly Waiter[] {
+function waitersOf({ waiters }: ResponseOf<'listAllWaiters'>): readonly Waiter[] {
   return waiters;
 }
 

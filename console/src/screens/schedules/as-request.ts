@@ -1,9 +1,9 @@
 /** Rebuilds the request that creates a schedule. The API shows all of its settings, except redacted values. */
-import { headersOf, type Sending } from '../../api/as-code.ts';
-import type { AnswerOf } from '../../api/client.ts';
+import { headersOf, type RequestSpec } from '../../api/as-code.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';
 
-type Schedule = AnswerOf<'getSchedule'>;
+type Schedule = ResponseOf<'getSchedule'>;
 type HeaderMap = NonNullable<Schedule['header']>;
 
 /** True if a value is hidden, so that it cannot be sent again. */
@@ -17,7 +17,7 @@ export function isRedacted(schedule: Schedule): boolean {
 }
 
 /** The message that the schedule publishes. */
-function messageOf(schedule: Schedule): Sending {
+function messageOf(schedule: Schedule): RequestSpec {
   const { destination, method, header = {}, retries, timeout, delay, queueName, labels } = schedule;
   const { retryDelayExpression, flowControlKey, parallelism, rate, period, callback, failureCallback } = schedule;
   return {

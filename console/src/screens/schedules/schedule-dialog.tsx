@@ -1,7 +1,7 @@
 /** One schedule: its next times, its latest messages, and its actions. */
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type ResponseOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { StateBadge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
@@ -9,12 +9,12 @@ import { Code } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { Facts } from '../../parts/panel.tsx';
-import { Answered } from '../../parts/states.tsx';
+import { QueryResult } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
 import { bodyOf, isRedacted, messageHeaders, scheduleHeaders } from './as-request.ts';
 import { timeZoneOf, upcomingTimes } from './upcoming.ts';
 
-type Schedule = AnswerOf<'getSchedule'>;
+type Schedule = ResponseOf<'getSchedule'>;
 
 const TIMES = 10;
 const LAST = 10;
@@ -151,7 +151,7 @@ function Last({ scheduleId }: { scheduleId: string }) {
   return (
     <section className="flex flex-col gap-2">
       <h3 className="font-semibold">Latest messages</h3>
-      <Answered query={events}>
+      <QueryResult query={events}>
         {({ events: entries }) => {
           const latest = new Map(entries.toReversed().map((entry) => [entry.messageId, entry]));
           const messages = [...latest.values()].toSorted((a, b) => b.time - a.time).slice(0, LAST);
@@ -170,7 +170,7 @@ function Last({ scheduleId }: { scheduleId: string }) {
             </ul>
           );
         }}
-      </Answered>
+      </QueryResult>
     </section>
   );
 }

@@ -1,15 +1,15 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type ResponseOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Name } from '../../parts/copy.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty } from '../../parts/states.tsx';
+import { Empty, QueryResult } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { ScheduleDialog } from './schedule-dialog.tsx';
 
-type Schedule = AnswerOf<'getSchedule'>;
+type Schedule = ResponseOf<'getSchedule'>;
 
 export function Screen() {
   const schedules = useCall('listSchedules');
@@ -35,7 +35,7 @@ export function Screen() {
   return (
     <Page title="Schedules" about="A schedule publishes the same message at the times of a cron expression.">
       <Panel>
-        <Answered query={schedules}>
+        <QueryResult query={schedules}>
           {(rows) => (
             <>
               {rows.length === 0 ? (
@@ -53,7 +53,7 @@ export function Screen() {
                 ))}
             </>
           )}
-        </Answered>
+        </QueryResult>
       </Panel>
     </Page>
   );

@@ -1,5 +1,5 @@
 /** The form of the request builder, and the request that it describes. Pure. */
-import type { Sending } from '../../api/as-code.ts';
+import type { RequestSpec } from '../../api/as-code.ts';
 
 export const KINDS = [
   ['publish', 'Publish a message'],
@@ -90,7 +90,7 @@ export const FIELDS_OF: Record<Kind, readonly (keyof Form)[]> = {
   notify: [],
 };
 
-export function sendingOf(form: Form): Sending {
+export function sendingOf(form: Form): RequestSpec {
   const fields = FIELDS_OF[form.kind];
   const text = (name: keyof Form): string | undefined =>
     fields.includes(name) && form[name] !== '' ? form[name] : undefined;

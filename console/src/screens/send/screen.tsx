@@ -2,7 +2,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { asClientCode, asCurl } from '../../api/as-code.ts';
-import type { Refusal } from '../../api/client.ts';
+import type { RequestError } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
 import { Copy } from '../../parts/copy.tsx';
 import { Choice, TextArea, TextField } from '../../parts/field.tsx';
@@ -29,7 +29,7 @@ const LABELS: Partial<Record<keyof Form, [label: string, placeholder: string]>> 
 
 export function Screen() {
   const [form, setForm] = useState(EMPTY_FORM);
-  const send = useMutation<unknown, Refusal, Form>({ mutationFn: (given) => sendNow(sendingOf(given)) });
+  const send = useMutation<unknown, RequestError, Form>({ mutationFn: (given) => sendNow(sendingOf(given)) });
   const fieldOf = (name: keyof Form) => ({
     value: form[name],
     onChange: ({ target }: { target: { value: string } }) => setForm({ ...form, [name]: target.value }),

@@ -1,8 +1,8 @@
-import { headersOf, type Sending } from '../../api/as-code.ts';
+import { headersOf, type RequestSpec } from '../../api/as-code.ts';
 import { call } from '../../api/client.ts';
 
-/** Sends the request and returns the server's response. Throws `Refusal`. */
-export function sendNow(sending: Sending): Promise<unknown> {
+/** Sends the request and returns the server's response. Throws `RequestError`. */
+export function sendNow(sending: RequestSpec): Promise<unknown> {
   const { kind, destination, queueName, cron, body } = sending;
   const headers = headersOf(sending);
   const content = body && 'text' in body ? { body: body.text } : {};

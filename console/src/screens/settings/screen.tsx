@@ -1,9 +1,9 @@
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type ResponseOf, useCall } from '../../api/client.ts';
 import { environmentOf } from '../../api/session.ts';
 import { Action } from '../../parts/action.tsx';
 import { Code, Copy } from '../../parts/copy.tsx';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
-import { Answered } from '../../parts/states.tsx';
+import { QueryResult } from '../../parts/states.tsx';
 import { SignatureCheck } from './signature-check.tsx';
 import { Tokens } from './tokens.tsx';
 
@@ -12,7 +12,7 @@ export function Screen() {
   const { docsUrl, version } = environmentOf();
   return (
     <Page title="Settings">
-      <Answered query={session}>
+      <QueryResult query={session}>
         {({ project, scope, tokenName }) => (
           <>
             <Panel title="This project">
@@ -55,7 +55,7 @@ export function Screen() {
             {scope !== 'publish-only' && <Limits />}
           </>
         )}
-      </Answered>
+      </QueryResult>
     </Page>
   );
 }
@@ -76,12 +76,12 @@ function SigningKeys() {
         </Action>
       }
     >
-      <Answered query={keys}>{(pair) => <KeyPair pair={pair} />}</Answered>
+      <QueryResult query={keys}>{(pair) => <KeyPair pair={pair} />}</QueryResult>
     </Panel>
   );
 }
 
-function KeyPair({ pair: { current, next } }: { pair: AnswerOf<'getSigningKeys'> }) {
+function KeyPair({ pair: { current, next } }: { pair: ResponseOf<'getSigningKeys'> }) {
   const shown = (key: string, name: string) => (
     <span className="inline-flex flex-wrap items-center gap-2">
       <Code>{`${key.slice(0, 8)}…`}</Code>
@@ -102,7 +102,7 @@ function Limits() {
   const parallelism = useCall('getGlobalParallelism');
   return (
     <Panel title="Limits">
-      <Answered query={parallelism}>
+      <QueryResult query={parallelism}>
         {({ parallelismMax, parallelismCount }) => (
           <Facts
             facts={[
@@ -111,7 +111,7 @@ function Limits() {
             ]}
           />
         )}
-      </Answered>
+      </QueryResult>
     </Panel>
   );
 }

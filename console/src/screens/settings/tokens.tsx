@@ -1,6 +1,6 @@
 /** The tokens of this project. A full token can create and revoke them. */
 import { type FormEvent, useState } from 'react';
-import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
+import { type ResponseOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -8,11 +8,11 @@ import { Code, Copy } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Choice, TextField } from '../../parts/field.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Answered, Failure } from '../../parts/states.tsx';
+import { Failure, QueryResult } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
-type Token = AnswerOf<'listTokens'>['tokens'][number];
+type Token = ResponseOf<'listTokens'>['tokens'][number];
 
 const SCOPES = [
   ['full', 'full: everything'],
@@ -55,11 +55,11 @@ export function Tokens() {
     <Panel title="Tokens of this project">
       <div className="flex flex-col gap-8">
         <NewToken />
-        <Answered query={tokens}>
+        <QueryResult query={tokens}>
           {({ tokens: rows }) => (
             <Table label="Tokens" columns={COLUMNS} rows={rows} keyOf={({ tokenId }) => tokenId} />
           )}
-        </Answered>
+        </QueryResult>
       </div>
     </Panel>
   );

@@ -1,17 +1,17 @@
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { isMasked } from '../../../../src/protocol/urls/shown-url.ts';
-import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
+import { type ResponseOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code, Name } from '../../parts/copy.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty, Failure } from '../../parts/states.tsx';
+import { Empty, Failure, QueryResult } from '../../parts/states.tsx';
 import { Table } from '../../parts/table.tsx';
 import { EndpointHealth } from './endpoint-health.tsx';
 
-type Group = AnswerOf<'getUrlGroup'>;
+type Group = ResponseOf<'getUrlGroup'>;
 
 export function Screen() {
   const groups = useCall('listUrlGroups');
@@ -20,7 +20,7 @@ export function Screen() {
       <Panel title="Add an endpoint">
         <AddForm />
       </Panel>
-      <Answered query={groups}>
+      <QueryResult query={groups}>
         {(rows) =>
           rows.length === 0 ? (
             <Panel>
@@ -33,7 +33,7 @@ export function Screen() {
             rows.map((group) => <GroupPanel key={group.name} group={group} />)
           )
         }
-      </Answered>
+      </QueryResult>
     </Page>
   );
 }

@@ -1,19 +1,19 @@
 /** What holds messages that are due, with the reason and the number of messages. */
 import { Link } from '@tanstack/react-router';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Name } from '../../parts/copy.tsx';
 import { countText } from '../../parts/count.ts';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
-type HeldBack = AnswerOf<'getOverview'>['heldBack'];
-type Counted = AnswerOf<'getOverview'>['unfinished'];
+type HeldBack = ResponseOf<'getOverview'>['heldBack'];
+type Counted = ResponseOf<'getOverview'>['unfinished'];
 
 type Reason = HeldBack['queues'][number]['reason'];
 
 /** A short label for each reason of the API. */
-const WORDS: Record<Reason, string> = {
+const REASONS: Record<Reason, string> = {
   delayed: 'delayed',
   retrying: 'retrying',
   parked: 'parked: code changed',
@@ -40,14 +40,14 @@ interface Row {
   dueAtMs: number;
 }
 
-export function HeldBackTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {
+export function HeldTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {
   const rows: Row[] = [
     ...(project
       ? [
           {
             what: 'project' as const,
             name: 'all',
-            why: WORDS[project.reason],
+            why: REASONS[project.reason],
             waiting: project.waiting,
             dueAtMs: project.due,
           },
@@ -56,21 +56,21 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
     ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
       what: 'endpoint' as const,
       name: origin,
-      why: isHeldBack ? 'too many attempts without a response' : WORDS[reason],
+      why: isHeldBack ? 'too many attempts without a response' : REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
     ...queues.map(({ queueName, reason, waiting, due }) => ({
       what: 'queue' as const,
       name: queueName,
-      why: WORDS[reason],
+      why: REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
     ...flowControlKeys.map(({ flowControlKey, reason, waiting, due }) => ({
       what: 'flow-control key' as const,
       name: flowControlKey,
-      why: WORDS[reason],
+      why: REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
@@ -83,7 +83,7 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
         rows={rows}
         keyOf={({ what, name }) => `${what} ${name}`}
         columns={[
-          { name: 'Held by', cell: ({ what, name }) => <Place what={what} name={name} /> },
+          { name: 'Held by', cell: ({ what, name }) => <Holder what={what} name={name} /> },
           { name: 'Reason', cell: ({ why }) => <Badge tone="warn">{why}</Badge> },
           { name: 'Messages', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
           { name: 'Oldest due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
@@ -94,7 +94,7 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
   );
 }
 
-function Place({ what, name }: Pick<Row, 'what' | 'name'>) {
+function Holder({ what, name }: Pick<Row, 'what' | 'name'>) {
   const code = <Name>{name}</Name>;
   return (
     <span className="flex flex-wrap items-baseline gap-x-2">

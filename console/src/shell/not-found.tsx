@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import { Page } from '../parts/panel.tsx';
 
-export function NoScreen() {
+export function NotFound() {
   return (
     <Page title="Page not found">
       <p>

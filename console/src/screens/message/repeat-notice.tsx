@@ -9,7 +9,7 @@ export function useShowRepeated(originalId: string): (messageId: string) => void
     void navigate({ to: '/messages/$messageId', params: { messageId }, search: { repeats: originalId } });
 }
 
-export function SentAgain() {
+export function RepeatNotice() {
   const { repeats } = useSearch({ from: '/messages/$messageId' });
   if (repeats === undefined) return null;
   return (

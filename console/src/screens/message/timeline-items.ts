@@ -1,9 +1,9 @@
 /** Derives the timeline of a message from its log: state changes, attempts, and the waits between them. Pure. */
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 
-export type Entry = AnswerOf<'listLogs'>['logs'][number];
+export type Entry = ResponseOf<'listLogs'>['logs'][number];
 
-export type Moment =
+export type TimelineItem =
   | { kind: 'change'; entry: Entry }
   | {
       kind: 'attempt';
@@ -16,8 +16,8 @@ export type Moment =
     };
 
 /** `entries`: oldest first, starting with the first. */
-export function lifeOf(entries: readonly Entry[]): Moment[] {
-  const moments: Moment[] = [];
+export function timelineOf(entries: readonly Entry[]): TimelineItem[] {
+  const moments: TimelineItem[] = [];
   let attempts = 0;
   for (const entry of entries) {
     const attempt = moments.findLast((moment) => moment.kind === 'attempt');
@@ -44,7 +44,7 @@ export function lifeOf(entries: readonly Entry[]): Moment[] {
   return moments;
 }
 
-export interface Stretch {
+export interface Segment {
   kind: 'wait' | 'delivered' | 'failed' | 'running';
   fromMs: number;
   toMs: number;
@@ -52,10 +52,10 @@ export interface Stretch {
 }
 
 /** The timeline as contiguous segments on one axis, up to the end or `nowMs`. */
-export function stretchesOf(moments: readonly Moment[], nowMs: number): Stretch[] {
+export function segmentsOf(moments: readonly TimelineItem[], nowMs: number): Segment[] {
   const [first] = moments;
   if (!first) return [];
-  const stretches: Stretch[] = [];
+  const stretches: Segment[] = [];
   let atMs = timeOf(first);
   for (const moment of moments) {
     if (timeOf(moment) > atMs) {
@@ -74,6 +74,6 @@ export function stretchesOf(moments: readonly Moment[], nowMs: number): Stretch[
   return stretches;
 }
 
-function timeOf(moment: Moment): number {
+function timeOf(moment: TimelineItem): number {
   return moment.kind === 'attempt' ? moment.startMs : moment.entry.time;
 }

@@ -1,10 +1,10 @@
 /** The server's explanation of why a message is waiting, or how it ended. */
 import { Link } from '@tanstack/react-router';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Sentence, Time } from '../../parts/time.tsx';
 
-type Explanation = AnswerOf<'explainMessage'>;
+type Explanation = ResponseOf<'explainMessage'>;
 
 const TONES: Partial<Record<Explanation['reason'], Tone>> = {
   delivered: 'good',
@@ -15,7 +15,7 @@ const TONES: Partial<Record<Explanation['reason'], Tone>> = {
   due: 'quiet',
 };
 
-export function Explained({
+export function ExplanationPanel({
   explanation: { reason, explanation, due, since, ahead, blockedBy, dlqId },
 }: {
   explanation: Explanation;

@@ -10,7 +10,7 @@ import { Facts, Panel } from '../../parts/panel.tsx';
 import { duration, exactTime, Time } from '../../parts/time.tsx';
 import { type Content, sendingOf } from './content.ts';
 
-export function Sent({ content }: { content: Content }) {
+export function SentRequest({ content }: { content: Content }) {
   const { method, url, header = {}, body, callback, failureCallback, callbackHeader, failureCallbackHeader } = content;
   return (
     <div className="flex min-w-0 flex-col gap-4">
@@ -21,26 +21,26 @@ export function Sent({ content }: { content: Content }) {
             ['URL', <Code key="url">{url}</Code>],
             ['Created', content.createdAt && <Time atMs={content.createdAt} />],
             ['Not before', notBefore(content)],
-            ['URL group', content.topicName && <OthersOf key="group" name="topicName" value={content.topicName} />],
+            ['URL group', content.topicName && <FilterLink key="group" name="topicName" value={content.topicName} />],
             ['Endpoint', content.endpointName],
-            ['Queue', content.queueName && <OthersOf key="queue" name="queueName" value={content.queueName} />],
+            ['Queue', content.queueName && <FilterLink key="queue" name="queueName" value={content.queueName} />],
             [
               'Flow control',
               content.flowControlKey && (
                 <>
-                  <OthersOf name="flowControlKey" value={content.flowControlKey} /> {limitsOf(content)}
+                  <FilterLink name="flowControlKey" value={content.flowControlKey} /> {limitsOf(content)}
                 </>
               ),
             ],
             [
               'Schedule',
-              content.scheduleId && <OthersOf key="schedule" name="scheduleId" value={content.scheduleId} />,
+              content.scheduleId && <FilterLink key="schedule" name="scheduleId" value={content.scheduleId} />,
             ],
             [
               'Labels',
               content.labels?.map((label) => (
                 <span key={label} className="mr-2">
-                  <OthersOf name="label" value={label} />
+                  <FilterLink name="label" value={label} />
                 </span>
               )),
             ],
@@ -75,7 +75,7 @@ export function Sent({ content }: { content: Content }) {
 }
 
 /** Links to all messages with the same value. */
-function OthersOf({ name, value }: { name: string; value: string }) {
+function FilterLink({ name, value }: { name: string; value: string }) {
   return (
     <Link
       to="/messages"

@@ -1,6 +1,6 @@
 /** Finds the targets of the command palette for the typed text. Pure. */
 
-export interface Place {
+export interface PaletteTarget {
   /** `screen`, `message`, `queue`, … */
   kind: string;
   name: string;
@@ -19,14 +19,14 @@ export interface KnownNames {
 const PLACES_MAX = 12;
 
 /** An id first, then screens, then names. Names that start with the text come before those that contain it. */
-export function placesFor(
+export function paletteTargetsFor(
   typed: string,
   screens: readonly (readonly [to: string, name: string])[],
   names: KnownNames,
-): Place[] {
+): PaletteTarget[] {
   const text = typed.trim();
   const lower = text.toLowerCase();
-  const all: Place[] = [
+  const all: PaletteTarget[] = [
     ...screens.map(([to, name]) => ({ kind: 'screen', name, to })),
     ...named('queue', names.queues, () => '/queues'),
     ...named('schedule', names.schedules, (name) => `/schedules?open=${encodeURIComponent(name)}`),
@@ -34,16 +34,16 @@ export function placesFor(
     ...named('URL group', names.urlGroups, () => '/url-groups'),
   ];
   const fitting = all.filter(({ name }) => name.toLowerCase().includes(lower));
-  const beginsWith = ({ name }: Place): boolean => name.toLowerCase().startsWith(lower);
+  const beginsWith = ({ name }: PaletteTarget): boolean => name.toLowerCase().startsWith(lower);
   const sorted = [...fitting.filter(beginsWith), ...fitting.filter((place) => !beginsWith(place))];
   return [...ofId(text), ...sorted, ...ofFilter(text)].slice(0, PLACES_MAX);
 }
 
-function named(kind: string, names: readonly string[] = [], to: (name: string) => string): Place[] {
+function named(kind: string, names: readonly string[] = [], to: (name: string) => string): PaletteTarget[] {
   return names.map((name) => ({ kind, name, to: to(name) }));
 }
 
-function ofId(text: string): Place[] {
+function ofId(text: string): PaletteTarget[] {
   const id = encodeURIComponent(text);
   if (/^msg_\S+$/.test(text)) return [{ kind: 'message', name: text, to: `/messages/${id}` }];
   if (/^wfr_\S+$/.test(text)) return [{ kind: 'run', name: text, to: `/runs/${id}` }];
@@ -51,7 +51,7 @@ function ofId(text: string): Place[] {
 }
 
 /** Other text may be a URL, a label or a host of messages. */
-function ofFilter(text: string): Place[] {
+function ofFilter(text: string): PaletteTarget[] {
   if (text === '') return [];
   const value = encodeURIComponent(text);
   if (/^https?:\/\//i.test(text)) return [{ kind: 'messages to', name: text, to: `/messages?url=${value}` }];

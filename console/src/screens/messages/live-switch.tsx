@@ -1,15 +1,15 @@
 /** The switch of the live view, with its status and the number of dropped entries. */
-import type { Live } from '../../api/live.ts';
+import type { LiveStatus } from '../../api/live.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 
 interface Props {
-  live: Live;
+  live: LiveStatus;
   isOn: boolean;
   change: (isOn: boolean) => void;
 }
 
-export function LiveState({ live: { isOpen, lost, trouble }, isOn, change }: Props) {
+export function LiveSwitch({ live: { isOpen, lost, problem: trouble }, isOn, change }: Props) {
   return (
     <>
       {lost > 0 && (

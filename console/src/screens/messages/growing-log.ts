@@ -1,11 +1,11 @@
 /** The paginated log together with new entries from the live stream. It does not move while the user is reading. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import type { AnswerOf } from '../../api/client.ts';
+import type { ResponseOf } from '../../api/client.ts';
 import { type LiveEntry, useLive } from '../../api/live.ts';
 import { usePages, useRows } from '../../api/pages.ts';
 import { matches } from './matches.ts';
-import { merged } from './rows.ts';
+import { merge } from './rows.ts';
 
 /** At this length the list is reloaded, so that a page left open for days does not grow without bound. */
 const ARRIVED_MAX = 5_000;
@@ -16,10 +16,10 @@ const DRAW_MS = 250;
 interface Settings {
   isEnabled: boolean;
   isLive: boolean;
-  isHeld: boolean;
+  isPaused: boolean;
 }
 
-export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLive, isHeld }: Settings) {
+export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLive, isPaused }: Settings) {
   const queries = useQueryClient();
   const text = JSON.stringify(filter);
   /** Newest first. */
@@ -42,7 +42,7 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
   const history = usePages(
     'listLogs',
     { query: { ...filter, count: PAGE_COUNT } as never },
-    { isEnabled, isRefreshed: !live.isOpen && !isHeld },
+    { isEnabled, isRefreshed: !live.isOpen && !isPaused },
   );
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a changed filter shows another list
@@ -55,7 +55,7 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
   useEffect(() => {
     const draw = (): void => {
       setWaitingCount(waiting.current.length);
-      if (isHeld || waiting.current.length === 0) return;
+      if (isPaused || waiting.current.length === 0) return;
       if (arrived.length + waiting.current.length > ARRIVED_MAX) return void restart();
       const fresh = waiting.current.splice(0).reverse();
       setWaitingCount(0);
@@ -64,13 +64,13 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
     draw();
     const timer = setInterval(draw, DRAW_MS);
     return () => clearInterval(timer);
-  }, [isHeld, arrived.length, restart]);
+  }, [isPaused, arrived.length, restart]);
 
-  const read = useRows<AnswerOf<'listLogs'>, LiveEntry>(history.data, logsOf);
-  const entries = useMemo(() => merged(arrived, read), [arrived, read]);
+  const read = useRows<ResponseOf<'listLogs'>, LiveEntry>(history.data, logsOf);
+  const entries = useMemo(() => merge(arrived, read), [arrived, read]);
   return { entries, live, waitingCount, history };
 }
 
-function logsOf({ logs }: AnswerOf<'listLogs'>): readonly LiveEntry[] {
+function logsOf({ logs }: ResponseOf<'listLogs'>): readonly LiveEntry[] {
   return logs;
 }
