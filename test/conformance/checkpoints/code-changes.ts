@@ -15,7 +15,7 @@ function changed(status = 409, name = 'Upstash-Workflow-Code-Changed'): Reply {
 export const codeChanges: Section = {
   title: 'Code that has changed',
   statements: [
-    statement('K27', 'A run whose code has changed is parked, and spends no retry however often.', async (server) => {
+    statement('K27', 'A run whose code has changed is parked, and never uses up a retry.', async (server) => {
       const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
       const [one] = await save(server, [token], [{ step: runStep(1) }]);
       answer(DONE);
@@ -57,7 +57,7 @@ export const codeChanges: Section = {
       expect((await server.get('/v2/workflows/logs?state=STEP_PARKED')).runs).toEqual([]);
     }),
 
-    statement('K29', 'Parked runs are delivered at once when somebody asks for it.', async (server) => {
+    statement('K29', 'Parked runs are delivered immediately on request.', async (server) => {
       const one = await called(server);
       const two = await called(server);
       const resume = (id: string) => server.ask('POST', `/v2/waypost/runs/${id}/resume`);
@@ -81,7 +81,7 @@ export const codeChanges: Section = {
       expect(await server.post('/v2/waypost/runs/resume')).toEqual({ resumed: 0 });
     }),
 
-    statement('K30', 'Each message that the call held is parked, and tried again by itself.', async (server) => {
+    statement('K30', 'Each message of the call is parked, and tried again automatically.', async (server) => {
       const { run, token, answer } = await called(server);
       const planned = await save(
         server,
@@ -99,7 +99,7 @@ export const codeChanges: Section = {
       );
     }),
 
-    statement('K31', 'A parked run has no place in its flow-control key, and can be cancelled.', async (server) => {
+    statement('K31', 'A parked run has no permit of its flow-control key, and can be cancelled.', async (server) => {
       const headers = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'parallelism=1' };
       const { run, answer } = await called(server, { headers });
       const other = await start(server, { headers });
@@ -113,7 +113,7 @@ export const codeChanges: Section = {
       await run.lastDelivery(1);
     }),
 
-    statement('K32', 'With another status, or to a delivery that has no token, it is a failure.', async (server) => {
+    statement('K32', 'With another status, or for a delivery without a token, it is a failure.', async (server) => {
       const { run, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
       answer(changed(500));
       await run.reached('RUN_FAILED');

@@ -7,7 +7,7 @@ import { answered, DONE, FEATURES, fromBase64, plans, runStep, start } from '../
 export const ends: Section = {
   title: 'Ends',
   statements: [
-    statement('K21', 'An answer with a token that is held ends the run with its body.', async (server) => {
+    statement('K21', 'A response with a token of the call ends the run with its body.', async (server) => {
       const results: [body: string, shown: string | undefined][] = [
         ['{"grün":[1, 2]}', '{"grün":[1, 2]}'],
         ['', undefined],
@@ -23,7 +23,7 @@ export const ends: Section = {
 
     statement(
       'K22',
-      'Without one, the message that it delivered is delivered, and what else it holds goes out anew.',
+      'Without one, the delivered message counts as delivered, and the other messages of the call are sent again.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const planned = await save(
@@ -46,7 +46,7 @@ export const ends: Section = {
 
     statement(
       'K23',
-      'Any other answer is a failed attempt of each message that it holds, as if each had been delivered.',
+      'Any other response is a failed attempt of each message of the call, as if each had been delivered.',
       async (server) => {
         const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '1' } });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
@@ -76,7 +76,7 @@ export const ends: Section = {
       },
     ),
 
-    statement('K24', 'A result with a token that is not held is a failed attempt.', async (server) => {
+    statement('K24', 'A result with an unknown token is a failed attempt.', async (server) => {
       const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
       await save(server, [token], [{ step: runStep(1) }]);
       answer(end(token, '"early"'));
@@ -84,7 +84,7 @@ export const ends: Section = {
       expect((await run.buried()).responseBody).toContain('does not hold');
     }),
 
-    statement('K25', 'An answer to the first message names the library, or is an end.', async (server) => {
+    statement('K25', 'A response to the first message identifies the library, or is an end.', async (server) => {
       const ended = await called(server);
       ended.answer({ status: 200, body: '"done"', headers: { 'Upstash-Workflow-End': ended.token } });
       await ended.run.reached('RUN_SUCCESS');
@@ -95,7 +95,7 @@ export const ends: Section = {
 
     statement(
       'K26',
-      'A run whose call is done with all that it holds stands still until it is cancelled.',
+      'A run whose call has settled all its messages makes no progress until it is cancelled.',
       async (server) => {
         const { run, token, answer } = await called(server);
         expect(await save(server, [token])).toEqual([]);

@@ -19,7 +19,7 @@ export const lastSteps: Section = {
   statements: [
     statement(
       'K51',
-      'Each delivery with a token says how long a last step may be that comes with the end.',
+      'Each delivery with a token carries the maximum length of a last step that is sent with the end.',
       async (server) => {
         const { delivery } = await called(server);
         expect(delivery.headers['upstash-workflow-end-step']).toBe(String(END_STEP_BYTES_MAX));
@@ -30,7 +30,7 @@ export const lastSteps: Section = {
 
     statement(
       'K52',
-      'The last step may come with the end: the run is then as if a checkpoint had kept it.',
+      'The last step may be sent with the end: the run is then the same as with a checkpoint.',
       async (server) => {
         const runs = await Promise.all(
           [true, false].map(async (isWithEnd) => {
@@ -52,23 +52,27 @@ export const lastSteps: Section = {
       },
     ),
 
-    statement('K53', 'It may be the only one, and takes no start from the rate.', async (server) => {
+    statement('K53', 'It may be the only step, and does not count towards the rate.', async (server) => {
       const headers = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'rate=1, period=1d' };
       const { run, token, answer } = await called(server, { headers });
       answer(endWith(token, runStep(1)));
       await run.reached('RUN_SUCCESS');
     }),
 
-    statement('K54', 'What is no result of a step, or too long for it, is a failed attempt.', async (server) => {
-      for (const step of [plans(1, 2)[0], [], runStep(1, JSON.stringify('a'.repeat(END_STEP_BYTES_MAX)))]) {
-        const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
-        answer(endWith(token, step));
-        await run.reached('RUN_FAILED');
-        expect((await run.buried()).responseBody).toContain('the last step');
-      }
-    }),
+    statement(
+      'K54',
+      'A value that is not the result of a step, or too long for one, is a failed attempt.',
+      async (server) => {
+        for (const step of [plans(1, 2)[0], [], runStep(1, JSON.stringify('a'.repeat(END_STEP_BYTES_MAX)))]) {
+          const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
+          answer(endWith(token, step));
+          await run.reached('RUN_FAILED');
+          expect((await run.buried()).responseBody).toContain('the last step');
+        }
+      },
+    ),
 
-    statement('K55', 'If the journal has another result of it, the answer ends nothing.', async (server) => {
+    statement('K55', 'If the journal has another result of it, the response ends nothing.', async (server) => {
       const { run, token, answer } = await called(server);
       await run.step(runStep(1, '"first"'));
       answer(endWith(token, runStep(1, '"second"'), '"second"'));

@@ -13,7 +13,7 @@ export const limits: Section = {
   statements: [
     statement(
       'K13',
-      'Each step that is held takes from the rate of its key; when none is left, it waits.',
+      'Each step of the call counts towards the rate of its key; when the rate is used up, the step waits.',
       async (server) => {
         const { run, token, answer } = await called(server, { headers: flow('rate=2, period=1m') });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
@@ -29,7 +29,7 @@ export const limits: Section = {
 
     statement(
       'K14',
-      'A key with parallelism 1 lets a call go on, unless another waits for the key.',
+      'A key with parallelism 1 lets a call continue, unless another message waits for the key.',
       async (server) => {
         const { run, token, answer } = await called(server, { headers: flow('parallelism=1') });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
@@ -48,7 +48,7 @@ export const limits: Section = {
 
     statement(
       'K15',
-      'Also a full worker lets its calls go on.',
+      'A worker without free slots lets its calls continue.',
       async (server) => {
         const { run, token, answer } = await called(server);
         for (let others = server.workers - 1; others > 0; others -= 1) await called(server);
@@ -63,7 +63,7 @@ export const limits: Section = {
       { flags: ['--in-flight-max', '1'] },
     ),
 
-    statement('K16', 'The time limit of the call begins anew with each checkpoint.', async (server) => {
+    statement('K16', 'The timeout of the call restarts with each checkpoint.', async (server) => {
       const { run, token } = await called(server, { headers: { 'upstash-timeout': '10s', 'upstash-retries': '0' } });
       server.clock.advance(9_000);
       const [one] = await save(server, [token], [{ step: runStep(1) }]);

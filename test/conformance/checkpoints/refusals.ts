@@ -8,7 +8,7 @@ import { DONE, runStep, waitStep } from '../support/workflow.ts';
 export const refusals: Section = {
   title: 'Refusals',
   statements: [
-    statement('K17', 'Whoever has no token of a delivery is refused with 401.', async (server) => {
+    statement('K17', 'A checkpoint without a token of a delivery gets 401.', async (server) => {
       const { token } = await called(server);
       const body = JSON.stringify({ done: [token] });
       const altered = `${token.slice(0, -2)}${token.endsWith('AA') ? 'BB' : 'AA'}`;
@@ -20,7 +20,7 @@ export const refusals: Section = {
       expect((await sendText(server, token, body)).status).toBe(401);
     }),
 
-    statement('K18', 'A message that was done, or whose call is over, is lost.', async (server) => {
+    statement('K18', 'A message that was settled, or whose call is over, is lost.', async (server) => {
       const { run, token, answer } = await called(server);
       const [one] = await save(server, [token], [{ step: runStep(1) }]);
       const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
@@ -33,21 +33,25 @@ export const refusals: Section = {
       expect(await run.journal()).toHaveLength(3);
     }),
 
-    statement('K19', 'The endpoint of a run that was cancelled learns it with its next checkpoint.', async (server) => {
-      const { run, token, answer } = await called(server);
-      const [one] = await save(server, [token], [{ step: runStep(1) }]);
-      await run.cancel();
-      const { status, json } = await send(server, [one.token], [{ step: runStep(2) }]);
-      expect([status, json.reason]).toEqual([409, 'ended']);
-      answer(DONE);
-      await run.logged('CANCELED');
-      expect((await run.events()).filter(({ state }) => state === 'CREATED')).toHaveLength(2);
-      await run.lastDelivery(1);
-    }),
+    statement(
+      'K19',
+      'The endpoint of a cancelled run is informed by the response to its next checkpoint.',
+      async (server) => {
+        const { run, token, answer } = await called(server);
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        await run.cancel();
+        const { status, json } = await send(server, [one.token], [{ step: runStep(2) }]);
+        expect([status, json.reason]).toEqual([409, 'ended']);
+        answer(DONE);
+        await run.logged('CANCELED');
+        expect((await run.events()).filter(({ state }) => state === 'CREATED')).toHaveLength(2);
+        await run.lastDelivery(1);
+      },
+    ),
 
     statement(
       'K20',
-      'A mistake is 412 or 422, names its element, and saves nothing: the call goes on.',
+      'An invalid checkpoint gets 412 or 422 that names its element, and saves nothing: the call continues.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const good = { step: runStep(1) };

@@ -8,25 +8,29 @@ import { DONE, invokeStep, Run, runStep, waitStep } from '../support/workflow.ts
 export const suspensions: Section = {
   title: 'Suspending',
   statements: [
-    statement('K9', 'A step that sleeps is not held, and is delivered at its time.', async (server) => {
-      const inTime = [() => ({ delay: '100s' }), () => ({ notBefore: Math.ceil(server.clock.nowMs() / 1000) + 100 })];
-      for (const at of inTime) {
-        const { run, token, answer } = await called(server);
-        const step = { ...runStep(1), stepType: 'SleepFor' };
-        const [entry] = await save(server, [token], [{ step, ...at() }]);
-        expect(entry).toEqual({ messageId: expect.stringMatching(/^msg_/) });
-        answer(DONE);
-        server.clock.advance(99_000);
-        await run.lastDelivery(1);
-        server.clock.advance(2_000);
-        const second = await callOf(run, 2, answer);
-        expect([second.delivery.messageId, second.delivery.step]).toEqual([entry.messageId, step]);
-        answer(end(second.token));
-        await run.reached('RUN_SUCCESS');
-      }
-    }),
+    statement(
+      'K9',
+      'A step that sleeps is not claimed by the call, and is delivered when it is due.',
+      async (server) => {
+        const inTime = [() => ({ delay: '100s' }), () => ({ notBefore: Math.ceil(server.clock.nowMs() / 1000) + 100 })];
+        for (const at of inTime) {
+          const { run, token, answer } = await called(server);
+          const step = { ...runStep(1), stepType: 'SleepFor' };
+          const [entry] = await save(server, [token], [{ step, ...at() }]);
+          expect(entry).toEqual({ messageId: expect.stringMatching(/^msg_/) });
+          answer(DONE);
+          server.clock.advance(99_000);
+          await run.lastDelivery(1);
+          server.clock.advance(2_000);
+          const second = await callOf(run, 2, answer);
+          expect([second.delivery.messageId, second.delivery.step]).toEqual([entry.messageId, step]);
+          answer(end(second.token));
+          await run.reached('RUN_SUCCESS');
+        }
+      },
+    ),
 
-    statement('K10', 'A call to somebody else goes out, and its result is delivered on its own.', async (server) => {
+    statement('K10', 'A call to another service is sent, and its result is delivered by itself.', async (server) => {
       const { run, token, answer } = await called(server);
       const call = run.callItem(server.destination('/third'), { method: 'POST', body: 'question' });
       // Whatever run it names, it is of this one.
@@ -48,7 +52,7 @@ export const suspensions: Section = {
       await run.reached('RUN_SUCCESS');
     }),
 
-    statement('K11', 'A wait is registered, and the event or the deadline is delivered on its own.', async (server) => {
+    statement('K11', 'A wait is registered, and the event or the deadline is delivered by itself.', async (server) => {
       const { run, token, answer } = await called(server);
       const wait = { eventId: 'event', timeout: '20s', step: waitStep(1) };
       expect(await save(server, [token], [{ wait }])).toEqual([{ messageId: expect.stringMatching(/^msg_/) }]);
@@ -68,7 +72,7 @@ export const suspensions: Section = {
       await run.reached('RUN_SUCCESS');
     }),
 
-    statement('K12', 'An invocation begins a run, whose result is delivered on its own.', async (server) => {
+    statement('K12', 'An invocation starts a run, whose result is delivered by itself.', async (server) => {
       const { run, token, answer } = await called(server);
       const answerChild = server.endpoint.hold('/child');
       const invoke: Json = await run.invokeItem({ id: 'wfr_child', path: '/child' });

@@ -7,7 +7,7 @@ const differences: Section = {
   statements: [
     statement(
       'C1',
-      'A DLQ entry is retried by its id in the path, in the query, or in a JSON body.',
+      'A DLQ entry can be retried by its id in the path, in the query, or in a JSON body.',
       async (server) => {
         const ids: string[] = [];
         for (const path of ['/1', '/2', '/3']) ids.push((await server.bury(path)).dlqId);
@@ -18,21 +18,25 @@ const differences: Section = {
       },
     ),
 
-    statement('C2', 'Filters of a bulk action are read from a JSON body, single or as arrays.', async (server) => {
-      for (const label of ['a', 'b', 'c'])
-        await server.publish('/a', { 'Upstash-Delay': '1h', 'Upstash-Label': label });
-      expect(await server.delete('/v2/messages', { label: 'a' })).toEqual({ cancelled: 1 });
-      expect(await server.delete('/v2/messages', { label: ['b', 'c'] })).toEqual({ cancelled: 2 });
-    }),
+    statement(
+      'C2',
+      'Filters of a bulk action are read from a JSON body, as single values or arrays.',
+      async (server) => {
+        for (const label of ['a', 'b', 'c'])
+          await server.publish('/a', { 'Upstash-Delay': '1h', 'Upstash-Label': label });
+        expect(await server.delete('/v2/messages', { label: 'a' })).toEqual({ cancelled: 1 });
+        expect(await server.delete('/v2/messages', { label: ['b', 'c'] })).toEqual({ cancelled: 2 });
+      },
+    ),
 
-    statement('C3', 'Keys are rotated under both paths.', async (server) => {
+    statement('C3', 'Keys can be rotated under both paths.', async (server) => {
       const { next } = await server.get('/v2/keys');
       const once = await server.post('/v2/rotate');
       const twice = await server.post('/v2/keys/rotate');
       expect([once.current, twice.current]).toEqual([next, once.next]);
     }),
 
-    statement('C4', 'Headers of a batch item are texts or arrays of texts.', async (server) => {
+    statement('C4', 'Headers of a batch item are strings or arrays of strings.', async (server) => {
       const destination = server.destination('/a');
       const [one, two] = await server.post('/v2/batch', [
         { destination, headers: { 'upstash-delay': '1h', 'Upstash-Forward-X': 'x' } },
@@ -50,7 +54,7 @@ const differences: Section = {
       expect(await server.bury('/b')).toMatchObject(both);
     }),
 
-    statement('C6', 'The parts of a flow-control value may have blanks between them.', async (server) => {
+    statement('C6', 'The parts of a flow-control value may have spaces between them.', async (server) => {
       const value = 'parallelism=3, rate=4, period=2s';
       const headers = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': value };
       const id = await server.publish('/a', { 'Upstash-Delay': '1h', ...headers });
@@ -59,7 +63,7 @@ const differences: Section = {
 
     statement(
       'C7',
-      'The own header prefix configures and is delivered, and the signature names it.',
+      'Our own header prefix configures and is delivered, and the signature names it.',
       async (server) => {
         const id = await server.publish('/a', { 'Waypost-Retries': '1', 'Waypost-Forward-X': 'x' });
         const { headers } = await server.endpoint.arrival('/a');
@@ -78,7 +82,7 @@ const differences: Section = {
       expect([logs.length, (await server.get(`/v2/logs?cursor=${cursor}`)).logs.length]).toEqual([1_000, 1]);
     }),
 
-    statement('C9', 'An option that does not exist changes nothing, and the answer names it.', async (server) => {
+    statement('C9', 'An unknown option has no effect, and the response names it.', async (server) => {
       const destination = server.destination('/a');
       const headers = { 'Upstash-Delay': '1h', 'Upstash-Retires': '5' };
       const { json, headers: one } = await server.ask('POST', `/v2/publish/${destination}`, { headers });

@@ -5,7 +5,7 @@ import { type Section, statement } from '../support/statement.ts';
 export const access: Section = {
   title: 'Authentication, errors and versioning',
   statements: [
-    statement('I24', 'Every operation asks for a bearer token.', async (server) => {
+    statement('I24', 'Every operation requires a bearer token.', async (server) => {
       const operations = ['POST /v2/queues/q/resume', 'GET /v2/dlq/1-1', 'GET /v2/flowControl/', 'GET /v2/logs'];
       for (const operation of operations) {
         const [method = '', target = ''] = operation.split(' ');
@@ -16,28 +16,24 @@ export const access: Section = {
       }
     }),
 
-    statement(
-      'I25',
-      'The scheme is read in any case, and blanks around the token are not part of it.',
-      async (server) => {
-        const headers = { authorization: `bEARER   ${server.token} ` };
-        expect((await server.ask('GET', '/v2/logs', { token: null, headers })).status).toBe(200);
-      },
-    ),
+    statement('I25', 'The scheme is case-insensitive, and spaces around the token are ignored.', async (server) => {
+      const headers = { authorization: `bEARER   ${server.token} ` };
+      expect((await server.ask('GET', '/v2/logs', { token: null, headers })).status).toBe(200);
+    }),
 
-    statement('I26', 'All operations are under /v2, and nothing is anywhere else.', async (server) => {
+    statement('I26', 'All operations are under /v2, and nothing is elsewhere.', async (server) => {
       for (const path of ['/logs', '/v1/logs', '/v3/logs', '/dlq/1-1', '/flowControl/']) {
         expect((await server.ask('GET', path)).status, path).toBe(404);
       }
     }),
 
-    statement('I27', 'A wrong method is 405 and names those that there are.', async (server) => {
+    statement('I27', 'A wrong method gets 405 with the allowed ones.', async (server) => {
       const { status, headers } = await server.ask('PUT', '/v2/dlq');
       expect(status).toBe(405);
       expect(headers.allow?.split(', ').sort()).toEqual(['DELETE', 'GET']);
     }),
 
-    statement('I28', 'A list without entries is an empty array and has no cursor.', async (server) => {
+    statement('I28', 'An empty list is an empty array without a cursor.', async (server) => {
       expect(await server.get('/v2/dlq')).toEqual({ messages: [] });
       expect(await server.get('/v2/events')).toEqual({ events: [] });
     }),

@@ -25,7 +25,7 @@ export const deadLetter: Section = {
       expect((await server.get(`/v2/dlq/${dlqId}`)).header).toEqual(header);
     }),
 
-    statement('I8', 'body is a text; what is no text is in bodyBase64.', async (server) => {
+    statement('I8', 'body is a text; other bytes are in bodyBase64.', async (server) => {
       const text = await server.bury('/a', {}, 'grün');
       expect(await server.get(`/v2/dlq/${text.dlqId}`)).toMatchObject({ body: 'grün' });
       const bytes = await server.bury('/b', {}, Buffer.of(0xff, 0xfe));
@@ -75,7 +75,7 @@ export const deadLetter: Section = {
       expect((await server.get(`/v2/dlq/${dlqId}`)).callerIP).toBe('127.0.0.1');
     }),
 
-    statement('I14', 'responseBody is a text; what is no text is in responseBodyBase64.', async (server) => {
+    statement('I14', 'responseBody is a text; other bytes are in responseBodyBase64.', async (server) => {
       server.endpoint.replies('/text', { status: 500, body: 'grün' });
       server.endpoint.replies('/bytes', { status: 500, body: Buffer.of(0xff, 0xfe) });
       const [text, bytes] = await Promise.all(
@@ -104,7 +104,7 @@ export const deadLetter: Section = {
       },
     ),
 
-    statement('I16', 'An entry that is not there is 404, one that is malformed too.', async (server) => {
+    statement('I16', 'A missing entry gets 404, and so does a malformed id.', async (server) => {
       for (const dlqId of ['1725323658779-0', 'nonsense', '%2F']) {
         expect((await server.ask('GET', `/v2/dlq/${dlqId}`)).status, dlqId).toBe(404);
       }

@@ -13,7 +13,7 @@ export const flowControlListing: Section = {
   statements: [
     statement(
       'I17',
-      'The keys are listed in an object, as flowControls, with and without the slash at the end.',
+      'The keys are listed in an object, as flowControls, with and without a trailing slash.',
       async (server) => {
         expect(await server.get('/v2/flowControl/')).toEqual({ flowControls: [] });
         await publish(server, '/a', 'key', { 'Upstash-Delay': '1h' });

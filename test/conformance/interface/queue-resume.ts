@@ -12,7 +12,7 @@ export const queueResume: Section = {
       expect((await server.get('/v2/queues/queue')).paused).toBe(false);
     }),
 
-    statement('I2', 'Delivery then goes on from the earliest undelivered message, in order.', async (server) => {
+    statement('I2', 'Delivery then continues from the earliest undelivered message, in order.', async (server) => {
       await server.enqueue('queue', '/a?n=0');
       await server.endpoint.arrival('/a');
       await server.post('/v2/queues/queue/pause');
@@ -41,7 +41,7 @@ export const queueResume: Section = {
       await server.endpoint.arrival('/second');
     }),
 
-    statement('I4', 'Resuming an active queue has no effect, whatever runs and waits in it.', async (server) => {
+    statement('I4', 'Resuming an active queue has no effect, whatever is running or waiting in it.', async (server) => {
       const release = server.endpoint.hold('/a');
       const running = await server.enqueue('queue', '/a');
       const waiting = await server.enqueue('queue', '/b');

@@ -25,7 +25,7 @@ async function expectTrace(server: Subject, path: string, nth: number, trace: un
 export const traces: Section = {
   title: 'Traces',
   statements: [
-    statement('I35', 'The trace of a publish goes on with each attempt and all callbacks.', async (server) => {
+    statement('I35', 'The trace of a publish includes each attempt and all callbacks.', async (server) => {
       server.endpoint.replies('/', FAILED);
       await server.publish('/', {
         ...TRACE,
@@ -43,7 +43,7 @@ export const traces: Section = {
       await expectTrace(server, '/failure', 1, PASSED);
     }),
 
-    statement('I36', 'So it does through queues, groups, batches and retries from the DLQ.', async (server) => {
+    statement('I36', 'It also includes queues, groups, batches and retries from the DLQ.', async (server) => {
       await server.enqueue('q', '/queued', TRACE);
       await expectTrace(server, '/queued', 1, PASSED);
       const endpoints = [{ url: server.destination('/one') }, { url: server.destination('/two') }];
@@ -62,17 +62,21 @@ export const traces: Section = {
       await expectTrace(server, '/buried', 2, PASSED);
     }),
 
-    statement('I37', 'A forwarded trace wins; one that is not valid is ignored, and is no mistake.', async (server) => {
-      await server.publish('/forwarded', { ...TRACE, 'Upstash-Forward-Traceparent': OTHER });
-      await expectTrace(server, '/forwarded', 1, { ...NONE, traceparent: OTHER });
-      for (const traceparent of ['nonsense', PARENT.replace(/-.*-0/, `-${'0'.repeat(32)}-00f067aa0ba902b7-0`)]) {
-        await server.publish('/invalid', { ...TRACE, traceparent });
-      }
-      await expectTrace(server, '/invalid', 1, NONE);
-      await expectTrace(server, '/invalid', 2, NONE);
-    }),
+    statement(
+      'I37',
+      'A forwarded trace takes precedence; an invalid one is ignored without an error.',
+      async (server) => {
+        await server.publish('/forwarded', { ...TRACE, 'Upstash-Forward-Traceparent': OTHER });
+        await expectTrace(server, '/forwarded', 1, { ...NONE, traceparent: OTHER });
+        for (const traceparent of ['nonsense', PARENT.replace(/-.*-0/, `-${'0'.repeat(32)}-00f067aa0ba902b7-0`)]) {
+          await server.publish('/invalid', { ...TRACE, traceparent });
+        }
+        await expectTrace(server, '/invalid', 1, NONE);
+        await expectTrace(server, '/invalid', 2, NONE);
+      },
+    ),
 
-    statement('I38', 'The times of a schedule are not in the trace of its creation.', async (server) => {
+    statement('I38', 'The triggers of a schedule are not in the trace of its creation.', async (server) => {
       await server.post(`/v2/schedules/${server.destination('/scheduled')}`, undefined, {
         headers: { ...TRACE, 'Upstash-Cron': '* * * * *' },
       });
@@ -80,7 +84,7 @@ export const traces: Section = {
       await expectTrace(server, '/scheduled', 1, NONE);
     }),
 
-    statement('I39', 'A run is one trace, though its steps name none or another.', async (server) => {
+    statement('I39', 'A run is one trace, even if its steps name none or another.', async (server) => {
       const run = await startAndDeliver(server, {
         headers: { ...TRACE, 'upstash-retries': '0' },
         failureUrl: server.destination('/failed'),
@@ -108,7 +112,7 @@ export const traces: Section = {
 
     statement(
       'I40',
-      "Baggage goes only to hosts that a setting names, and so does a run's.",
+      'Baggage is sent only to the hosts in a setting, and so is that of a run.',
       async (server) => {
         const { origin } = server.endpoint;
         const other = origin.replace('127.0.0.1', 'localhost');
@@ -143,7 +147,7 @@ export const traces: Section = {
       { flags: ['--forward-cloud-events'] },
     ),
 
-    statement('I42', 'Without that setting they stay with their request.', async (server) => {
+    statement('I42', 'Without that setting they are not forwarded.', async (server) => {
       await server.publish('/event', { 'ce-id': '7' });
       expect((await server.endpoint.arrival('/event')).headers).not.toHaveProperty('ce-id');
     }),

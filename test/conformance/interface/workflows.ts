@@ -88,7 +88,7 @@ export const workflows: Section = {
 
     statement(
       'I31',
-      'The list takes its filters: run, URL, creation date, state, message, start, end.',
+      'The list accepts its filters: run, URL, creation date, state, message, start, end.',
       async (server) => {
         const startMs = server.clock.nowMs();
         const one = await successfulRun(server);
@@ -130,7 +130,7 @@ export const workflows: Section = {
       }
     }),
 
-    statement('I33', 'A notify answers each waiter with the message that it was sent.', async (server) => {
+    statement('I33', 'A notify returns each waiter with the message that it was sent.', async (server) => {
       const runs = [await startAndDeliver(server), await startAndDeliver(server)];
       for (const run of runs) await run.wait('e', { timeout: '1h', step: waitStep(1) });
       const answer = await server.post('/v2/notify/e', { a: 1 });
@@ -145,7 +145,7 @@ export const workflows: Section = {
       expect(answer).toEqual(expect.arrayContaining(expected));
     }),
 
-    statement('I34', 'A notify that nobody waits for is answered with an empty array.', async (server) => {
+    statement('I34', 'A notify without a waiter returns an empty array.', async (server) => {
       expect(await server.post('/v2/notify/nobodys', { a: 1 })).toEqual([]);
     }),
   ],

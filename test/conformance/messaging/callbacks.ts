@@ -15,7 +15,7 @@ function base64(text: string): string {
 export const callbacks: Section = {
   title: 'Callbacks and failure callbacks',
   statements: [
-    statement('M112', 'A callback follows every attempt and tells how it went.', async (server) => {
+    statement('M112', 'A callback follows every attempt and reports its outcome.', async (server) => {
       server.endpoint.replies('/a', { status: 500, body: 'broken' }, { status: 201, body: 'fine' });
       const headers = { 'Upstash-Retries': '1', 'Upstash-Retry-Delay': '1000' };
       const id = await server.publish('/a', { ...headers, 'Upstash-Callback': server.destination('/callback') });
@@ -29,7 +29,7 @@ export const callbacks: Section = {
       expect(second).toMatchObject({ ...common, status: 201, body: base64('fine'), retried: 1 });
     }),
 
-    statement('M113', 'Header maps in a callback hold arrays, and its times are numbers.', async (server) => {
+    statement('M113', 'Header maps in a callback contain arrays, and its times are numbers.', async (server) => {
       server.endpoint.replies('/a', { headers: { 'X-Answer': 'a' } });
       const callback = { 'Upstash-Callback': server.destination('/callback') };
       await server.publish('/a', { 'Upstash-Forward-X-Source': 's', ...callback });
@@ -39,7 +39,7 @@ export const callbacks: Section = {
       expect([payload.createdAt, payload.notBefore]).toEqual([server.clock.nowMs(), server.clock.nowMs()]);
     }),
 
-    statement('M114', 'A callback is a message with an id and a log of its own.', async (server) => {
+    statement('M114', 'A callback is a message with its own id and log.', async (server) => {
       const id = await server.publish('/a', { 'Upstash-Callback': server.destination('/callback') });
       const callbackId = String((await server.endpoint.arrival('/callback')).headers['upstash-message-id']);
       expect(callbackId).toMatch(/^msg_/);
@@ -47,7 +47,7 @@ export const callbacks: Section = {
       expect(await server.finished(callbackId)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
     }),
 
-    statement('M115', 'The failure callback comes once, and its DLQ id can be used at once.', async (server) => {
+    statement('M115', 'The failure callback is sent once, and its DLQ id can be used immediately.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });
       const id = await server.publish('/a', {
         'Upstash-Retries': '1',
@@ -61,7 +61,7 @@ export const callbacks: Section = {
       expect(server.endpoint.to('/failure')).toHaveLength(1);
     }),
 
-    statement('M116', 'Options of a callback act on the callback alone.', async (server) => {
+    statement('M116', 'Options of a callback apply to the callback only.', async (server) => {
       const id = await server.publish('/a', {
         'Upstash-Callback': server.destination('/callback'),
         'Upstash-Callback-Forward-X': 'x',
@@ -77,7 +77,7 @@ export const callbacks: Section = {
       expect(await retriesOf(String(callback.headers['upstash-message-id']))).toBe(1);
     }),
 
-    statement('M117', 'A delay for a callback is 400.', async (server) => {
+    statement('M117', 'A delay for a callback gets 400.', async (server) => {
       const headers = { 'Upstash-Callback': server.destination('/callback'), 'Upstash-Callback-Delay': '1s' };
       const target = `/v2/publish/${server.destination('/a')}`;
       const { status, json } = await server.ask('POST', target, { headers });

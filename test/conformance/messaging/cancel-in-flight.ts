@@ -7,7 +7,7 @@ export const cancelInFlight: Section = {
   statements: [
     statement(
       'M161',
-      'A cancel ends an attempt under way, and the next message of its queue or flow-control key is sent.',
+      'A cancel interrupts a running attempt, and the next message of its queue or flow-control key is sent.',
       async (server) => {
         server.endpoint.hold('/hangs');
         const perKey = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=1' };

@@ -10,7 +10,7 @@ function waiting(server: Subject, to = '/a', headers: Record<string, string> = {
 export const cancel: Section = {
   title: 'Cancel',
   statements: [
-    statement('M89', 'A canceled message is 404 at once and is never delivered.', async (server) => {
+    statement('M89', 'A cancelled message gets 404 immediately and is never delivered.', async (server) => {
       const id = await waiting(server);
       const { status, json } = await server.ask('DELETE', `/v2/messages/${id}`);
       expect([status, json]).toEqual([200, { cancelled: 1 }]);
@@ -21,24 +21,24 @@ export const cancel: Section = {
       expect(server.endpoint.to('/a')).toEqual([]);
     }),
 
-    statement('M90', 'Its log shows that the cancel was asked for and done.', async (server) => {
+    statement('M90', 'The log shows that the cancel was requested and done.', async (server) => {
       const id = await waiting(server);
       await server.delete(`/v2/messages/${id}`);
       expect(await server.states(id)).toEqual(['CREATED', 'CANCEL_REQUESTED', 'CANCELED']);
     }),
 
-    statement('M91', 'Canceling an unknown message is 404.', async (server) => {
+    statement('M91', 'Cancelling an unknown message gets 404.', async (server) => {
       const { status, json } = await server.ask('DELETE', '/v2/messages/msg_unknown');
       expect([status, json.error]).toEqual([404, 'message msg_unknown not found']);
     }),
 
-    statement('M92', 'A bulk cancel counts the messages that there are.', async (server) => {
+    statement('M92', 'A bulk cancel counts the messages that existed.', async (server) => {
       const id = await waiting(server);
       expect(await server.delete(`/v2/messages?messageIds=${id},msg_unknown`)).toEqual({ cancelled: 1 });
       expect(await server.delete(`/v2/messages?messageIds=${id},msg_unknown`)).toEqual({ cancelled: 0 });
     }),
 
-    statement('M93', 'A bulk cancel takes ids in the query and in a JSON body.', async (server) => {
+    statement('M93', 'A bulk cancel accepts ids in the query and in a JSON body.', async (server) => {
       const ids = [await waiting(server), await waiting(server), await waiting(server)];
       expect(await server.delete(`/v2/messages?messageIds=${ids[0]}`)).toEqual({ cancelled: 1 });
       expect(await server.delete('/v2/messages', { messageIds: ids.slice(1) })).toEqual({ cancelled: 2 });
@@ -46,7 +46,7 @@ export const cancel: Section = {
 
     statement(
       'M94',
-      'Values of one filter are alternatives, filters restrict one another, and a count takes the oldest; 100 takes all.',
+      'Values of one filter are alternatives, filters are combined with AND, a count takes the oldest, and 100 takes all.',
       async (server) => {
         const a = await waiting(server, '/x', { 'Upstash-Label': 'a' });
         const b = await waiting(server, '/x', { 'Upstash-Label': 'b' });
@@ -67,7 +67,7 @@ export const cancel: Section = {
       },
     ),
 
-    statement('M95', 'A message that waits for a retry can be canceled.', async (server) => {
+    statement('M95', 'A message that waits for a retry can be cancelled.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });
       const id = await server.publish('/a');
       await server.retryPlanned(id);

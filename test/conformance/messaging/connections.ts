@@ -8,7 +8,7 @@ export const connections: Section = {
   statements: [
     statement(
       'M153',
-      'A client that closes its side of the connection after complete requests gets all their answers, and then the end of the connection.',
+      'A client that closes its side of the connection after complete requests gets all responses before the connection ends.',
       async (server) => {
         const { hostname, port } = new URL(server.url);
         const head = `Host: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nUpstash-Delay: 1h\r\n`;

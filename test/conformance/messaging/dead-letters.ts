@@ -12,7 +12,7 @@ async function listed(server: Subject, query = ''): Promise<string[]> {
 export const deadLetters: Section = {
   title: 'DLQ',
   statements: [
-    statement('M129', 'A failed message is in the DLQ with its id, its status and the answer.', async (server) => {
+    statement('M129', 'A dead message is in the DLQ with its id, its status and the response.', async (server) => {
       server.endpoint.replies('/a', { status: 503, body: 'closed' });
       const id = await server.publish('/a', { 'Upstash-Retries': '0' });
       expect(await server.buried(id)).toMatchObject({
@@ -49,20 +49,20 @@ export const deadLetters: Section = {
       expect(await listed(server, 'responseStatus=999')).toEqual([]);
     }),
 
-    statement('M131', 'An entry can be deleted once; then it is 404.', async (server) => {
+    statement('M131', 'An entry can be deleted once; after that it gets 404.', async (server) => {
       const { dlqId } = await server.bury('/a');
       expect((await server.ask('DELETE', `/v2/dlq/${dlqId}`)).status).toBe(200);
       expect((await server.ask('DELETE', `/v2/dlq/${dlqId}`)).status).toBe(404);
     }),
 
-    statement('M132', 'A bulk delete counts the entries that there are.', async (server) => {
+    statement('M132', 'A bulk delete counts the entries that existed.', async (server) => {
       const { dlqId: one } = await server.bury('/a');
       const { dlqId: two } = await server.bury('/b');
       expect(await server.delete(`/v2/dlq?dlqIds=${one}&dlqIds=1-1`)).toEqual({ deleted: 1 });
       expect(await server.delete('/v2/dlq', { dlqIds: [one, two, '1-1'] })).toEqual({ deleted: 1 });
     }),
 
-    statement('M133', 'A bulk delete with an unknown parameter is refused and deletes nothing.', async (server) => {
+    statement('M133', 'A bulk delete with an unknown parameter is rejected and deletes nothing.', async (server) => {
       const { dlqId } = await server.bury('/a');
       const { status, json } = await server.ask('DELETE', '/v2/dlq?lable=a');
       expect(status).toBe(400);
@@ -70,7 +70,7 @@ export const deadLetters: Section = {
       expect(await listed(server)).toEqual([dlqId]);
     }),
 
-    statement('M134', 'Count bounds a bulk delete and a bulk retry.', async (server) => {
+    statement('M134', 'Count limits a bulk delete and a bulk retry.', async (server) => {
       for (const path of ['/a', '/b', '/c']) await server.bury(path);
       expect(await server.delete('/v2/dlq?count=1')).toMatchObject({ deleted: 1, cursor: expect.any(String) });
       for (const path of ['/a', '/b', '/c']) server.endpoint.replies(path);
@@ -90,7 +90,7 @@ export const deadLetters: Section = {
       expect((await server.finished(json.messageId)).at(-1)).toBe('DELIVERED');
     }),
 
-    statement('M136', 'A bulk retry answers the new messages, and an empty cursor at the end.', async (server) => {
+    statement('M136', 'A bulk retry returns the new messages, and an empty cursor at the end.', async (server) => {
       for (const path of ['/a', '/b']) await server.bury(path);
       for (const path of ['/a', '/b']) server.endpoint.replies(path);
       const { status, json } = await server.ask('POST', '/v2/dlq/retry');
@@ -98,7 +98,7 @@ export const deadLetters: Section = {
       expect([status, json]).toEqual([201, { cursor: '', responses: [made, made] }]);
     }),
 
-    statement('M137', 'A bulk retry that finds nothing is 201 with an empty list.', async (server) => {
+    statement('M137', 'A bulk retry that finds nothing gets 201 with an empty list.', async (server) => {
       await server.bury('/a');
       const { status, json } = await server.ask('POST', '/v2/dlq/retry?label=nobodys');
       expect([status, json]).toEqual([201, { cursor: '', responses: [] }]);

@@ -18,14 +18,18 @@ async function delayOf(server: Subject, headers: Record<string, string>): Promis
 export const deduplication: Section = {
   title: 'Deduplication and delay',
   statements: [
-    statement('M78', 'A second publish with the same deduplication id is 202 with the first id.', async (server) => {
-      const headers = { 'Upstash-Deduplication-Id': 'once' };
-      const first = await server.publish('/a', headers);
-      server.clock.advance(9 * 60_000);
-      const { status, json } = await post(server, '/b', headers);
-      expect(status).toBe(202);
-      expect(json).toEqual({ messageId: first, url: server.destination('/b'), deduplicated: true });
-    }),
+    statement(
+      'M78',
+      'A second publish with the same deduplication id gets 202 with the first message id.',
+      async (server) => {
+        const headers = { 'Upstash-Deduplication-Id': 'once' };
+        const first = await server.publish('/a', headers);
+        server.clock.advance(9 * 60_000);
+        const { status, json } = await post(server, '/b', headers);
+        expect(status).toBe(202);
+        expect(json).toEqual({ messageId: first, url: server.destination('/b'), deduplicated: true });
+      },
+    ),
 
     statement('M79', 'A duplicate is neither delivered nor logged.', async (server) => {
       const headers = { 'Upstash-Deduplication-Id': 'once' };
@@ -37,7 +41,7 @@ export const deduplication: Section = {
       expect(server.endpoint.to('/a')).toHaveLength(1);
     }),
 
-    statement('M80', 'After the window the id is free again.', async (server) => {
+    statement('M80', 'After the window the id can be used again.', async (server) => {
       const headers = { 'Upstash-Deduplication-Id': 'once' };
       const first = await server.publish('/a', headers);
       server.clock.advance(10 * 60_000 + 1);
@@ -48,7 +52,7 @@ export const deduplication: Section = {
 
     statement(
       'M81',
-      'By content, a duplicate has the same destination, body, content type and forwarded headers.',
+      'With content-based deduplication, a duplicate has the same destination, body, content type and forwarded headers.',
       async (server) => {
         const byContent = { 'Upstash-Content-Based-Deduplication': 'true' };
         const headers = { ...byContent, 'Content-Type': 'text/plain', 'Upstash-Forward-X': 'x' };
@@ -63,12 +67,12 @@ export const deduplication: Section = {
       },
     ),
 
-    statement('M82', 'A deduplication id with a colon is 400 with the documented text.', async (server) => {
+    statement('M82', 'A deduplication id with a colon gets 400 with the documented text.', async (server) => {
       const { status, json } = await post(server, '/a', { 'Upstash-Deduplication-Id': 'a:b' });
       expect([status, json.error]).toEqual([400, "DeduplicationId cannot contain ':'"]);
     }),
 
-    statement('M83', 'Deduplication by content may be asked for with True.', async (server) => {
+    statement('M83', 'Content-based deduplication can be requested with True.', async (server) => {
       const headers = { 'Upstash-Content-Based-Deduplication': 'True' };
       expect((await post(server, '/a', headers)).status).toBe(200);
       expect((await post(server, '/a', headers)).status).toBe(202);
@@ -83,14 +87,14 @@ export const deduplication: Section = {
       await server.endpoint.arrival('/a');
     }),
 
-    statement('M85', 'Not-Before is in seconds and wins over a delay.', async (server) => {
+    statement('M85', 'Not-Before is in seconds and takes precedence over a delay.', async (server) => {
       const notBeforeS = Math.ceil(server.clock.nowMs() / 1000) + 30;
       const headers = { 'Upstash-Not-Before': String(notBeforeS), 'Upstash-Delay': '1h' };
       const id = await server.publish('/a', headers);
       expect((await server.get(`/v2/messages/${id}`)).notBefore).toBe(notBeforeS * 1000);
     }),
 
-    statement('M86', 'Delays add up their parts; what is no duration is 400.', async (server) => {
+    statement('M86', 'The parts of a delay are added up; a value that is not a duration gets 400.', async (server) => {
       expect(await delayOf(server, { 'Upstash-Delay': '1d1h30m' })).toBe((DAY_S + 5400) * 1000);
       const { status, json } = await post(server, '/a', { 'Upstash-Delay': 'abc' });
       expect(status).toBe(400);
@@ -99,7 +103,7 @@ export const deduplication: Section = {
 
     statement(
       'M87',
-      'A delay above the quota is refused with the documented text.',
+      'A delay above the quota gets an error with the documented text.',
       async (server) => {
         const { status, json } = await post(server, '/a', { 'Upstash-Delay': '8d' });
         expect([status, json.error]).toEqual([412, 'quota maxDelay exceeded, current limit: 604800']);
@@ -107,7 +111,7 @@ export const deduplication: Section = {
       { flags: ['--delay-max', '7d'] },
     ),
 
-    statement('M88', 'Enqueueing with a delay or a not-before is 400.', async (server) => {
+    statement('M88', 'Enqueueing with a delay or a not-before gets 400.', async (server) => {
       for (const [name, value] of Object.entries({ 'Upstash-Delay': '1s', 'Upstash-Not-Before': '9999999999' })) {
         const target = `/v2/enqueue/queue/${server.destination('/a')}`;
         const { status, json } = await server.ask('POST', target, { headers: { [name]: value } });
@@ -123,7 +127,7 @@ export const lostDuplicates: Section = {
   statements: [
     statement(
       'M155',
-      'A duplicate of a message that has died or was cancelled is still a duplicate, and says so.',
+      'A duplicate of a message that is dead or cancelled is still a duplicate, and the response says so.',
       async (server) => {
         const publish = async (id: string) => (await post(server, '/a', { 'Upstash-Deduplication-Id': id })).json;
         const buried = await server.bury('/a', { 'Upstash-Deduplication-Id': 'dead' });

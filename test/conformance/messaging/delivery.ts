@@ -16,42 +16,46 @@ export const delivery: Section = {
       expect((await server.endpoint.arrival('/a')).headers['user-agent']).toBe('Upstash-QStash');
     }),
 
-    statement('M40', 'The delivery carries the id that the publish was answered with.', async (server) => {
+    statement('M40', 'The delivery carries the message id from the response to the publish.', async (server) => {
       const id = await server.publish('/a');
       expect((await server.endpoint.arrival('/a')).headers['upstash-message-id']).toBe(id);
     }),
 
-    statement('M41', 'Deliveries count the retries, from 0.', async (server) => {
+    statement('M41', 'Deliveries carry the number of retries, from 0.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });
       await server.publish('/a', { 'Upstash-Retries': '2', 'Upstash-Retry-Delay': '0' });
       await server.endpoint.arrival('/a', 3);
       expect(server.endpoint.to('/a').map(({ headers }) => headers['upstash-retried'])).toEqual(['0', '1', '2']);
     }),
 
-    statement('M42', 'A forwarded header arrives without the prefix; one of a connection does not.', async (server) => {
-      const ofConnection = {
-        'Upstash-Forward-Host': 'h',
-        'Upstash-Forward-Connection': 'c',
-        'Upstash-Forward-Te': 't',
-      };
-      const { status, headers: answered } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, {
-        headers: { ...ofConnection, 'Upstash-Forward-X-Y': 'v' },
-      });
-      expect([status, answered['waypost-ignored']]).toEqual([200, 'Host, Connection, Te']);
-      const { headers } = await server.endpoint.arrival('/a');
-      expect([headers['x-y'], headers['te'], headers['host']]).toEqual([
-        'v',
-        undefined,
-        expect.not.stringMatching(/^h$/),
-      ]);
-    }),
+    statement(
+      'M42',
+      'A forwarded header arrives without the prefix; a hop-by-hop header does not arrive.',
+      async (server) => {
+        const ofConnection = {
+          'Upstash-Forward-Host': 'h',
+          'Upstash-Forward-Connection': 'c',
+          'Upstash-Forward-Te': 't',
+        };
+        const { status, headers: answered } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, {
+          headers: { ...ofConnection, 'Upstash-Forward-X-Y': 'v' },
+        });
+        expect([status, answered['waypost-ignored']]).toEqual([200, 'Host, Connection, Te']);
+        const { headers } = await server.endpoint.arrival('/a');
+        expect([headers['x-y'], headers['te'], headers['host']]).toEqual([
+          'v',
+          undefined,
+          expect.not.stringMatching(/^h$/),
+        ]);
+      },
+    ),
 
-    statement('M43', 'The prefix is taken off once.', async (server) => {
+    statement('M43', 'The prefix is removed once.', async (server) => {
       await server.publish('/a', { 'Upstash-Forward-Upstash-Z': 'v' });
       expect((await server.endpoint.arrival('/a')).headers['upstash-z']).toBe('v');
     }),
 
-    statement('M44', 'Ordinary request headers are not delivered, the token least of all.', async (server) => {
+    statement('M44', 'Ordinary request headers are not delivered, above all not the token.', async (server) => {
       await server.publish('/a', { 'X-Ordinary': 'x', Cookie: 'c=1', Accept: 'text/html' });
       const { headers } = await server.endpoint.arrival('/a');
       for (const name of ['x-ordinary', 'cookie', 'accept', 'authorization'])
@@ -60,7 +64,7 @@ export const delivery: Section = {
 
     statement(
       'M45',
-      'On request all headers are delivered under their own names, but not the token.',
+      'On request, all headers are delivered under their own names, but not the token.',
       async (server) => {
         await server.publish('/a', { 'Upstash-Header-Forward': 'true', 'X-Ordinary': 'x' });
         const { headers } = await server.endpoint.arrival('/a');
@@ -69,14 +73,14 @@ export const delivery: Section = {
       },
     ),
 
-    statement('M46', 'No content type is made up.', async (server) => {
+    statement('M46', 'A missing content type is not invented.', async (server) => {
       await server.publish('/a', {}, '{"json":"by looks only"}');
       expect((await server.endpoint.arrival('/a')).headers).not.toHaveProperty('content-type');
     }),
 
     statement(
       'M47',
-      'Only messages of groups carry the name of one, only those of schedules the id of one.',
+      'Only messages of a group carry a group name, and only those of a schedule a schedule id.',
       async (server) => {
         const topic = 'upstash-topic-name';
         const schedule = 'upstash-schedule-id';
@@ -95,12 +99,12 @@ export const delivery: Section = {
       },
     ),
 
-    statement('M48', "The delivery names the publisher's address.", async (server) => {
+    statement('M48', 'The delivery carries the address of the publisher.', async (server) => {
       await server.publish('/a');
       expect((await server.endpoint.arrival('/a')).headers['upstash-caller-ip']).toBe('127.0.0.1');
     }),
 
-    statement('M49', 'Every 2xx is a success, and no other status is.', async (server) => {
+    statement('M49', 'Every 2xx is a success, and every other status is a failure.', async (server) => {
       for (const status of [200, 201, 204, 299, 300, 302, 304, 404, 429, 500, 503]) {
         server.endpoint.replies(`/${status}`, { status, headers: { Location: server.destination('/elsewhere') } });
         const id = await server.publish(`/${status}`, { 'Upstash-Retries': '0' });
@@ -109,7 +113,7 @@ export const delivery: Section = {
       expect(server.endpoint.to('/elsewhere')).toEqual([]);
     }),
 
-    statement('M50', 'An attempt fails once its timeout has passed.', async (server) => {
+    statement('M50', 'An attempt fails when its timeout has passed.', async (server) => {
       server.endpoint.hold('/slow');
       const id = await server.publish('/slow', { 'Upstash-Timeout': '1s', 'Upstash-Retries': '0' });
       await server.endpoint.arrival('/slow');

@@ -6,17 +6,17 @@ import { type Section, statement } from '../support/statement.ts';
 export const destinations: Section = {
   title: 'Destinations',
   statements: [
-    statement('M12', 'A destination in the path is delivered to its path and its query.', async (server) => {
+    statement('M12', 'A destination in the path is requested with its path and query.', async (server) => {
       await server.publish('/a?b=c');
       expect((await server.endpoint.arrival('/a')).target).toBe('/a?b=c');
     }),
 
-    statement('M13', 'The same destination in percent-encoding is delivered alike.', async (server) => {
+    statement('M13', 'A percent-encoded destination is requested as if it were not encoded.', async (server) => {
       await server.publish(encodeURIComponent(server.destination('/a?b=c')));
       expect((await server.endpoint.arrival('/a')).target).toBe('/a?b=c');
     }),
 
-    statement('M14', 'Escapes in a destination arrive as they were sent.', async (server) => {
+    statement('M14', 'Escapes in a destination arrive unchanged.', async (server) => {
       await server.publish('/a%2Fb%20c?d=%20%2f');
       expect((await server.endpoint.arrival('/a%2Fb%20c')).target).toBe('/a%2Fb%20c?d=%20%2f');
     }),
@@ -34,13 +34,13 @@ export const destinations: Section = {
       expect([url, maxRetries]).toEqual([server.destination('/a?x=1&y=2'), 1]);
     }),
 
-    statement('M17', 'A destination without a scheme is 400 with the documented text.', async (server) => {
+    statement('M17', 'A destination without a scheme gets 400 with the documented text.', async (server) => {
       const { status, json } = await server.ask('POST', '/v2/publish/example.com/x');
       expect(status).toBe(400);
       expect(json.error).toBe('invalid destination url: endpoint has invalid scheme, add http:// or https://');
     }),
 
-    statement('M18', 'A publish without a destination is 400 with the documented text.', async (server) => {
+    statement('M18', 'A publish without a destination gets 400 with the documented text.', async (server) => {
       for (const target of ['/v2/publish/', '/v2/publish']) {
         const { status, json } = await server.ask('POST', target);
         expect([status, json.error]).toEqual([400, 'a non-empty destination must be provided']);
@@ -49,7 +49,7 @@ export const destinations: Section = {
 
     statement(
       'M19',
-      'With address checks on, a loopback destination is 400 and the text names the address.',
+      'With address checks on, a loopback destination gets 400, and the text names the address.',
       async (server) => {
         const { status, json } = await server.ask('POST', '/v2/publish/http://127.0.0.1:9/a');
         expect(status).toBe(400);
@@ -58,18 +58,22 @@ export const destinations: Section = {
       { flags: ['--allow-destinations', 'none'] },
     ),
 
-    statement('M20', 'The slash at the end of a destination stays in url, request and signature.', async (server) => {
-      for (const [index, path] of ['/a', '/a/', ''].entries()) {
-        const url = `${server.endpoint.origin}${path}`;
-        const id = await server.publish(url);
-        const received = await server.endpoint.arrival(path || '/');
-        expect(received.target, `destination ${index}`).toBe(path || '/');
-        expect(signatureOf(received).claims.sub).toBe(url);
-        expect((await server.logs(id))[0].url).toBe(url);
-      }
-    }),
+    statement(
+      'M20',
+      'A trailing slash of a destination is kept in the URL, the request and the signature.',
+      async (server) => {
+        for (const [index, path] of ['/a', '/a/', ''].entries()) {
+          const url = `${server.endpoint.origin}${path}`;
+          const id = await server.publish(url);
+          const received = await server.endpoint.arrival(path || '/');
+          expect(received.target, `destination ${index}`).toBe(path || '/');
+          expect(signatureOf(received).claims.sub).toBe(url);
+          expect((await server.logs(id))[0].url).toBe(url);
+        }
+      },
+    ),
 
-    statement('M21', 'A publish to an unknown group names it.', async (server) => {
+    statement('M21', 'The error of a publish to an unknown group names the group.', async (server) => {
       const { status, json } = await server.ask('POST', '/v2/publish/nobodys');
       expect([status, json.error]).toEqual([404, 'topic nobodys not found']);
     }),

@@ -17,16 +17,20 @@ async function shown(server: Subject, value: string): Promise<Record<string, unk
 export const flowControl: Section = {
   title: 'Flow control',
   statements: [
-    statement('M138', 'With parallelism 1, messages of a key never overlap, wherever they go.', async (server) => {
-      const release = server.endpoint.hold('/a');
-      await server.publish('/a', limited('parallelism=1'));
-      await server.publish('/b', limited('parallelism=1'));
-      await server.endpoint.arrival('/a');
-      await server.quiet();
-      expect(server.endpoint.to('/b')).toEqual([]);
-      release();
-      await server.endpoint.arrival('/b');
-    }),
+    statement(
+      'M138',
+      'With parallelism 1, messages of a key never overlap, whatever their destinations.',
+      async (server) => {
+        const release = server.endpoint.hold('/a');
+        await server.publish('/a', limited('parallelism=1'));
+        await server.publish('/b', limited('parallelism=1'));
+        await server.endpoint.arrival('/a');
+        await server.quiet();
+        expect(server.endpoint.to('/b')).toEqual([]);
+        release();
+        await server.endpoint.arrival('/b');
+      },
+    ),
 
     statement('M139', 'With a rate of 1 in 5 s, messages start at least 5 s apart.', async (server) => {
       for (let nth = 1; nth <= 3; nth += 1) await server.publish('/a', limited('rate=1,period=5s'));
@@ -40,7 +44,7 @@ export const flowControl: Section = {
       }
     }),
 
-    statement('M140', 'The size of the wait list is the number of messages that wait.', async (server) => {
+    statement('M140', 'The size of the wait list is the number of waiting messages.', async (server) => {
       const release = server.endpoint.hold('/a');
       for (let nth = 1; nth <= 3; nth += 1) await server.publish('/a', limited('parallelism=1'));
       await server.endpoint.arrival('/a');
@@ -50,7 +54,7 @@ export const flowControl: Section = {
       expect(await server.get('/v2/flowControl/key')).toMatchObject({ waitListSize: 1, parallelismCount: 1 });
     }),
 
-    statement('M141', 'A message shows the limits it was given, and the period in seconds.', async (server) => {
+    statement('M141', 'A message shows its limits, and the period in seconds.', async (server) => {
       const key = { flowControlKey: 'key' };
       expect(await shown(server, 'parallelism=3')).toEqual({ ...key, parallelism: 3, rate: undefined, period: 1 });
       expect(await shown(server, 'rate=2, period=1h30m3s')).toEqual({
@@ -61,7 +65,7 @@ export const flowControl: Section = {
       });
     }),
 
-    statement('M142', 'A value without a limit is 400 with the documented text.', async (server) => {
+    statement('M142', 'A value without a limit gets 400 with the documented text.', async (server) => {
       const target = `/v2/publish/${server.destination('/a')}`;
       const { status, json } = await server.ask('POST', target, { headers: limited('period=5s') });
       expect(status).toBe(400);
@@ -70,7 +74,7 @@ export const flowControl: Section = {
       );
     }),
 
-    statement('M143', 'A paused key holds its messages back; resumed, it lets them go.', async (server) => {
+    statement('M143', 'A paused key delivers none of its messages; after resume it does.', async (server) => {
       await server.post('/v2/flowControl/key/pause');
       await server.publish('/a', limited('parallelism=1'));
       await server.quiet();
@@ -83,7 +87,7 @@ export const flowControl: Section = {
 
     statement(
       'M144',
-      'What is pinned stays whatever messages say; unpinning one part leaves the other.',
+      'Pinned values ignore the values of messages; unpinning one leaves the other pinned.',
       async (server) => {
         const key = '/v2/flowControl/key';
         await server.post(`${key}/pin?parallelism=2&rate=5&period=10`);
@@ -105,7 +109,7 @@ export const flowControl: Section = {
       expect((await server.get('/v2/flowControl/key')).rateCount).toBe(0);
     }),
 
-    statement('M146', 'A key always has its eleven fields; an unknown one is 404.', async (server) => {
+    statement('M146', 'A key always has its eleven members; an unknown key gets 404.', async (server) => {
       await server.publish('/a', { 'Upstash-Delay': '1h', ...limited('parallelism=4') });
       expect(await server.get('/v2/flowControl/key')).toEqual({
         flowControlKey: 'key',
@@ -123,7 +127,7 @@ export const flowControl: Section = {
       expect((await server.ask('GET', '/v2/flowControl/unknown')).status).toBe(404);
     }),
 
-    statement('M147', 'The global parallelism has its maximum and its count.', async (server) => {
+    statement('M147', 'The global parallelism shows its maximum and its count.', async (server) => {
       server.endpoint.hold('/a');
       await server.publish('/a');
       await server.endpoint.arrival('/a');

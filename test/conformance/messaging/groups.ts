@@ -12,23 +12,19 @@ function makeGroup(server: Subject, ...paths: string[]): Promise<unknown> {
 export const groups: Section = {
   title: 'URL groups and batch',
   statements: [
-    statement(
-      'M105',
-      'A publish to a group answers one id for each endpoint, and delivers to each.',
-      async (server) => {
-        await makeGroup(server, '/a', '/b');
-        const published = await server.post('/v2/publish/group');
-        expect(published).toEqual([
-          { messageId: expect.stringMatching(/^msg_/), url: server.destination('/a') },
-          { messageId: expect.stringMatching(/^msg_/), url: server.destination('/b') },
-        ]);
-        expect(published[0].messageId).not.toBe(published[1].messageId);
-        await server.endpoint.arrival('/a');
-        await server.endpoint.arrival('/b');
-      },
-    ),
+    statement('M105', 'A publish to a group returns one id per endpoint, and delivers to each.', async (server) => {
+      await makeGroup(server, '/a', '/b');
+      const published = await server.post('/v2/publish/group');
+      expect(published).toEqual([
+        { messageId: expect.stringMatching(/^msg_/), url: server.destination('/a') },
+        { messageId: expect.stringMatching(/^msg_/), url: server.destination('/b') },
+      ]);
+      expect(published[0].messageId).not.toBe(published[1].messageId);
+      await server.endpoint.arrival('/a');
+      await server.endpoint.arrival('/b');
+    }),
 
-    statement('M106', 'An endpoint that is added under a name that exists changes its URL.', async (server) => {
+    statement('M106', 'Adding an endpoint under an existing name changes its URL.', async (server) => {
       for (const path of ['/old', '/new']) {
         await server.post('/v2/topics/group/endpoints', {
           endpoints: [{ name: 'one', url: server.destination(path) }],
@@ -49,7 +45,7 @@ export const groups: Section = {
 
     statement(
       'M108',
-      "A group's default headers hold for publishes to it, unless the request has its own.",
+      'The default headers of a group apply to publishes to it, unless the request has its own.',
       async (server) => {
         await makeGroup(server, '/a');
         const body = JSON.stringify({ headers: { 'Upstash-Retries': ['1'], 'Upstash-Delay': '1h' } });
@@ -63,7 +59,7 @@ export const groups: Section = {
       },
     ),
 
-    statement('M109', 'A batch is answered in the order of its items, with an array for a group.', async (server) => {
+    statement('M109', 'A batch response has the order of its items, with an array for a group.', async (server) => {
       await makeGroup(server, '/a', '/b');
       const items = [
         { destination: server.destination('/1') },
@@ -78,7 +74,7 @@ export const groups: Section = {
       ]);
     }),
 
-    statement('M110', 'One invalid item refuses the whole batch, and nothing is made.', async (server) => {
+    statement('M110', 'One invalid item rejects the whole batch, and nothing is created.', async (server) => {
       const items = [{ destination: server.destination('/a') }, { destination: 'not/a/destination' }];
       expect((await server.ask('POST', '/v2/batch', { body: JSON.stringify(items) })).status).toBe(400);
       expect((await server.get('/v2/logs')).logs).toEqual([]);

@@ -1,13 +1,12 @@
 /** The sections of the checklist, in its order. */
 import type { Section } from '../support/statement.ts';
-import { answers } from './answers.ts';
 import { callbacks } from './callbacks.ts';
 import { cancel } from './cancel.ts';
 import { cancelInFlight } from './cancel-in-flight.ts';
 import { connections } from './connections.ts';
 import { deadLetters } from './dead-letters.ts';
 import { deduplication, lostDuplicates } from './deduplication.ts';
-import { defectiveAnswers } from './defective-answers.ts';
+import { defectiveResponses } from './defective-responses.ts';
 import { delivery } from './delivery.ts';
 import { destinations } from './destinations.ts';
 import { flowControl } from './flow-control.ts';
@@ -19,6 +18,7 @@ import { passwords } from './passwords.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
 import { redirects } from './redirects.ts';
+import { responses } from './responses.ts';
 import { forward, retries } from './retries.ts';
 import { schedules } from './schedules.ts';
 import { signatures } from './signatures.ts';
@@ -45,8 +45,8 @@ export const MESSAGING: readonly Section[] = [
   names,
   lostDuplicates,
   redirects,
-  defectiveAnswers,
-  answers,
+  defectiveResponses,
+  responses,
   passwords,
   cancelInFlight,
 ];

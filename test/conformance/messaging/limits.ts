@@ -13,7 +13,7 @@ const SECRET = { 'Upstash-Redact-Fields': 'body' };
 export const limits: Section = {
   title: 'Redaction and limits',
   statements: [
-    statement('M148', 'A redacted body is shown nowhere but as a hash, and is delivered as it is.', async (server) => {
+    statement('M148', 'A redacted body is shown only as a hash, and is delivered unchanged.', async (server) => {
       const headers = { ...SECRET, 'Upstash-Cron': '0 0 1 1 *', 'Upstash-Schedule-Id': 'mine' };
       await server.post(`/v2/schedules/${server.destination('/a')}`, undefined, { headers, body: 'secret' });
       const waiting = await server.publish('/a', { ...SECRET, 'Upstash-Delay': '1h' }, 'secret');
@@ -44,7 +44,7 @@ export const limits: Section = {
       expect(await headerOf('headers')).toEqual(hidden);
     }),
 
-    statement('M150', 'A redacted message that is retried from the DLQ is delivered as it was.', async (server) => {
+    statement('M150', 'A redacted message that is retried from the DLQ is delivered unchanged.', async (server) => {
       const headers = { 'Upstash-Redact-Fields': 'body,header', 'Upstash-Forward-X-One': '1' };
       const { dlqId } = await server.bury('/a', headers, 'secret');
       await server.post(`/v2/dlq/retry/${dlqId}`);
@@ -54,7 +54,7 @@ export const limits: Section = {
 
     statement(
       'M151',
-      'A daily limit and a burst limit are 429, told apart by their headers.',
+      'A daily limit and a burst limit get 429, distinguished by their headers.',
       async (server) => {
         const target = `/v2/publish/${server.destination('/a')}`;
         expect((await server.ask('POST', target)).status).toBe(200);

@@ -15,7 +15,7 @@ async function listed(server: Subject, query: string): Promise<string[]> {
 export const logs: Section = {
   title: 'Logs',
   statements: [
-    statement('M65', 'A success at first try writes CREATED, ACTIVE and DELIVERED.', async (server) => {
+    statement('M65', 'A success on the first attempt logs CREATED, ACTIVE and DELIVERED.', async (server) => {
       server.endpoint.replies('/a', { status: 202 });
       const id = await server.publish('/a');
       expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
@@ -25,7 +25,7 @@ export const logs: Section = {
 
     statement(
       'M66',
-      'A failure without retries writes CREATED, ACTIVE, ERROR and FAILED, with its error.',
+      'A failure without retries logs CREATED, ACTIVE, ERROR and FAILED, with its error.',
       async (server) => {
         server.endpoint.replies('/a', { status: 500 });
         const id = await server.publish('/a', { 'Upstash-Retries': '0' });
@@ -35,27 +35,23 @@ export const logs: Section = {
       },
     ),
 
-    statement('M67', 'RETRY says when the next attempt is due, in milliseconds.', async (server) => {
+    statement('M67', 'RETRY has the time of the next attempt, in milliseconds.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });
       const retry = await server.retryPlanned(await server.publish('/a', { 'Upstash-Retry-Delay': '90000' }));
       expect(retry.nextDeliveryTime).toBe(server.clock.nowMs() + 90_000);
     }),
 
-    statement(
-      'M68',
-      'ERROR holds the status, the body in base64, and the headers under both names.',
-      async (server) => {
-        server.endpoint.replies('/a', { status: 418, headers: { 'X-Why': 'tea' }, body: 'short and stout' });
-        const id = await server.publish('/a', { 'Upstash-Retries': '0' });
-        await server.finished(id);
-        const error = (await server.logs(id)).find(({ state }) => state === 'ERROR');
-        expect(error).toMatchObject({ responseStatus: 418, responseHeaders: { 'X-Why': ['tea'] } });
-        expect(Buffer.from(error.responseBody, 'base64').toString()).toBe('short and stout');
-        expect(error.responseHeader).toEqual(error.responseHeaders);
-      },
-    ),
+    statement('M68', 'ERROR has the status, the body in base64, and the headers under both names.', async (server) => {
+      server.endpoint.replies('/a', { status: 418, headers: { 'X-Why': 'tea' }, body: 'short and stout' });
+      const id = await server.publish('/a', { 'Upstash-Retries': '0' });
+      await server.finished(id);
+      const error = (await server.logs(id)).find(({ state }) => state === 'ERROR');
+      expect(error).toMatchObject({ responseStatus: 418, responseHeaders: { 'X-Why': ['tea'] } });
+      expect(Buffer.from(error.responseBody, 'base64').toString()).toBe('short and stout');
+      expect(error.responseHeader).toEqual(error.responseHeaders);
+    }),
 
-    statement('M69', 'Events are listed as events, logs as logs, the newest first.', async (server) => {
+    statement('M69', 'Events are listed as events, logs as logs, newest first.', async (server) => {
       const first = await server.publish('/a', DELAYED);
       server.clock.advance(10);
       const second = await server.publish('/a', DELAYED);
@@ -65,7 +61,7 @@ export const logs: Section = {
       expect(logs).toEqual(events);
     }),
 
-    statement('M70', 'Following the cursors visits each entry once; the last page has none.', async (server) => {
+    statement('M70', 'Following the cursors returns each entry once; the last page has no cursor.', async (server) => {
       const ids = [];
       for (let nth = 0; nth < 5; nth += 1) ids.push(await server.publish('/a', DELAYED)); // all at the same time
       const visited: string[] = [];
@@ -109,7 +105,7 @@ export const logs: Section = {
       expect(await listed(server, 'flowControlKey=key')).toEqual([limited]);
     }),
 
-    statement('M72', 'Several labels mean any of them, in either spelling of the query.', async (server) => {
+    statement('M72', 'Several labels match any of them, in either spelling of the query.', async (server) => {
       const a = await server.publish('/a', { ...DELAYED, 'Upstash-Label': 'a' });
       const b = await server.publish('/a', { ...DELAYED, 'Upstash-Label': 'other,b' });
       await server.publish('/a', { ...DELAYED, 'Upstash-Label': 'c' });
@@ -124,7 +120,7 @@ export const logs: Section = {
       expect(logs.map(({ state }: Json) => state)).toEqual(['RETRY', 'ERROR', 'ACTIVE']);
     }),
 
-    statement('M74', 'Dates are milliseconds, and both ends belong to the range.', async (server) => {
+    statement('M74', 'Dates are in milliseconds, and the range includes both ends.', async (server) => {
       const ids: string[] = [];
       const times: number[] = [];
       for (let nth = 0; nth < 4; nth += 1) {
@@ -135,7 +131,7 @@ export const logs: Section = {
       expect(await listed(server, `fromDate=${times[1]}&toDate=${times[2]}`)).toEqual(ids.slice(1, 3).sort());
     }),
 
-    statement('M75', 'The retry expression is on every entry, under both names.', async (server) => {
+    statement('M75', 'The retry expression is in every entry, under both names.', async (server) => {
       const id = await server.publish('/a', { 'Upstash-Retry-Delay': '7 * retried' });
       await server.finished(id);
       for (const entry of await server.logs(id)) {
@@ -143,18 +139,14 @@ export const logs: Section = {
       }
     }),
 
-    statement(
-      'M76',
-      'A list of logs ignores query parameters that it does not know, and names them.',
-      async (server) => {
-        const id = await server.publish('/a', DELAYED);
-        expect(await listed(server, 'nonsense=1&trimBody=2&groupBy=x')).toEqual([id]);
-        const { headers } = await server.ask('GET', '/v2/logs?mesageId=msg_a&state=CREATED');
-        expect(headers['waypost-ignored']).toBe('mesageId');
-      },
-    ),
+    statement('M76', 'A list of logs ignores unknown query parameters, and names them.', async (server) => {
+      const id = await server.publish('/a', DELAYED);
+      expect(await listed(server, 'nonsense=1&trimBody=2&groupBy=x')).toEqual([id]);
+      const { headers } = await server.ask('GET', '/v2/logs?mesageId=msg_a&state=CREATED');
+      expect(headers['waypost-ignored']).toBe('mesageId');
+    }),
 
-    statement('M77', 'The canceled state is written with one L, and a filter may have two.', async (server) => {
+    statement('M77', 'The canceled state is spelled with one L; a filter may use two.', async (server) => {
       const id = await server.publish('/a', DELAYED);
       await server.delete(`/v2/messages/${id}`);
       const { text } = await server.ask('GET', '/v2/logs?state=CANCELLED');

@@ -7,7 +7,7 @@ export const names: Section = {
   statements: [
     statement(
       'M154',
-      'No queue, schedule, URL group or flow-control key is named . or .., which paths cannot hold.',
+      'No queue, schedule, URL group or flow-control key can be named . or .., which paths cannot contain.',
       async (server) => {
         for (const name of ['.', '..']) {
           const queue = await server.ask('POST', '/v2/queues', { body: JSON.stringify({ queueName: name }) });

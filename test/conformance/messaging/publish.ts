@@ -12,20 +12,20 @@ async function waiting(server: Subject, headers: Record<string, string> = {}, bo
 export const publish: Section = {
   title: 'Publish and message object',
   statements: [
-    statement('M22', 'A publish to a URL is answered 200 with a message id.', async (server) => {
+    statement('M22', 'A publish to a URL gets 200 with a message id.', async (server) => {
       const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`);
       expect(status).toBe(200);
       expect(json.messageId).toMatch(/^msg_[1-9A-HJ-NP-Za-km-z]{28,64}$/);
     }),
 
-    statement('M23', 'The answer to a first message does not speak of deduplication.', async (server) => {
+    statement('M23', 'The response to a first message has no member about deduplication.', async (server) => {
       const json = await server.post(`/v2/publish/${server.destination('/a')}`);
       expect(Object.keys(json).sort()).toEqual(['messageId', 'url']);
     }),
 
     statement(
       'M24',
-      'A message can be read as soon as it is published, also when it is delivered at once.',
+      'A message can be read as soon as it is published, even if it is delivered immediately.',
       async (server) => {
         const id = await server.publish('/a');
         expect((await server.get(`/v2/messages/${id}`)).messageId).toBe(id);
@@ -34,29 +34,33 @@ export const publish: Section = {
       },
     ),
 
-    statement('M25', 'A message always has its six fields, in the right types.', async (server) => {
+    statement('M25', 'A message always has its six members, with the right types.', async (server) => {
       const message = await waiting(server);
       for (const name of ['messageId', 'url', 'method']) expect(message[name], name).toEqual(expect.any(String));
       for (const name of ['maxRetries', 'notBefore', 'createdAt'])
         expect(message[name], name).toEqual(expect.any(Number));
     }),
 
-    statement('M26', 'A message that asks for no number of retries has 3.', async (server) => {
+    statement('M26', 'A message without a number of retries has 3.', async (server) => {
       expect((await waiting(server)).maxRetries).toBe(3);
     }),
 
-    statement('M27', 'No retries are shown as 0.', async (server) => {
+    statement('M27', 'A message without retries shows 0.', async (server) => {
       expect((await waiting(server, { 'Upstash-Retries': '0' })).maxRetries).toBe(0);
     }),
 
-    statement('M28', 'Retries that are no number are 400, and the text names the header.', async (server) => {
-      const headers = { 'Upstash-Retries': 'three' };
-      const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers });
-      expect(status).toBe(400);
-      expect(json.error).toContain('Upstash-Retries');
-    }),
+    statement(
+      'M28',
+      'A number of retries that is not a number gets 400, and the text names the header.',
+      async (server) => {
+        const headers = { 'Upstash-Retries': 'three' };
+        const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers });
+        expect(status).toBe(400);
+        expect(json.error).toContain('Upstash-Retries');
+      },
+    ),
 
-    statement('M29', 'More retries than the quota are 412 with the documented text.', async (server) => {
+    statement('M29', 'More retries than the quota get 412 with the documented text.', async (server) => {
       const headers = { 'Upstash-Retries': '1000000' };
       const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers });
       expect([status, json.error]).toEqual([412, 'quota maxRetries exceeded, current limit: 999']);
@@ -64,7 +68,7 @@ export const publish: Section = {
 
     statement(
       'M30',
-      'The header map holds what is forwarded and the content type, and nothing else.',
+      'The header map contains the forwarded headers and the content type, and nothing else.',
       async (server) => {
         const ordinary = { Accept: 'text/html', 'User-Agent': 'me', 'X-Ordinary': 'x' };
         const forwarded = await waiting(server, { ...ordinary, 'Upstash-Forward-My-Header': 'mine' });
@@ -82,19 +86,25 @@ export const publish: Section = {
       expect(header).toEqual({ 'X-Api-Key': ['one', 'two'], 'Content-Type': ['a/b'] });
     }),
 
-    statement('M32', 'A text shows in body, other bytes in bodyBase64, an empty body in neither.', async (server) => {
-      const bodyOf = ({ body, bodyBase64 }: Json): Json => ({ body, bodyBase64 });
-      expect(bodyOf(await waiting(server, {}, 'grün'))).toEqual({ body: 'grün', bodyBase64: undefined });
-      expect(bodyOf(await waiting(server, {}, Buffer.of(0xff, 0)))).toEqual({ body: undefined, bodyBase64: '/wA=' });
-      expect(Object.keys(await waiting(server))).not.toEqual(expect.arrayContaining([expect.stringContaining('body')]));
-    }),
+    statement(
+      'M32',
+      'A text body is shown in body, other bytes in bodyBase64, an empty body in neither.',
+      async (server) => {
+        const bodyOf = ({ body, bodyBase64 }: Json): Json => ({ body, bodyBase64 });
+        expect(bodyOf(await waiting(server, {}, 'grün'))).toEqual({ body: 'grün', bodyBase64: undefined });
+        expect(bodyOf(await waiting(server, {}, Buffer.of(0xff, 0)))).toEqual({ body: undefined, bodyBase64: '/wA=' });
+        expect(Object.keys(await waiting(server))).not.toEqual(
+          expect.arrayContaining([expect.stringContaining('body')]),
+        );
+      },
+    ),
 
-    statement('M33', 'Fields that are not set are absent.', async (server) => {
+    statement('M33', 'Members without a value are absent.', async (server) => {
       const always = ['messageId', 'url', 'method', 'maxRetries', 'notBefore', 'createdAt'];
       expect(Object.keys(await waiting(server)).sort()).toEqual([...always, 'callerIP', 'callerIp'].sort());
     }),
 
-    statement('M34', 'The method that is asked for is delivered; an unknown one is 400.', async (server) => {
+    statement('M34', 'The requested method is used for the delivery; an unknown method gets 400.', async (server) => {
       await server.publish('/a', { 'Upstash-Method': 'PUT' });
       expect((await server.endpoint.arrival('/a')).method).toBe('PUT');
       const headers = { 'Upstash-Method': 'BREW' };
@@ -103,7 +113,7 @@ export const publish: Section = {
       expect(json.error).toContain('Upstash-Method');
     }),
 
-    statement('M35', 'Labels show as the first one and as all of them.', async (server) => {
+    statement('M35', 'Labels are shown as the first one and as the whole list.', async (server) => {
       const { label, labels } = await waiting(server, { 'Upstash-Label': 'a,b' });
       expect([label, labels]).toEqual(['a', ['a', 'b']]);
     }),
@@ -121,12 +131,12 @@ export const publish: Section = {
       {
         flags: ['--message-bytes-max', '1000'],
         deviation:
-          'Refused as it says, with the documented text, but with 413 in place of the unconfirmed 412 of contract M 20.1: ' +
+          'Refused with the documented text, but with 413 instead of the unconfirmed 412 of contract M 20.1: ' +
           'that is what proxies and clients know for a body that is too large.',
       },
     ),
 
-    statement('M37', 'An unknown message is 404 and the text names it.', async (server) => {
+    statement('M37', 'An unknown message gets 404, and the text names it.', async (server) => {
       const { status, json } = await server.ask('GET', '/v2/messages/msg_unknown');
       expect([status, json.error]).toEqual([404, 'message msg_unknown not found']);
     }),

@@ -5,14 +5,14 @@ import { type Section, statement } from '../support/statement.ts';
 export const queues: Section = {
   title: 'Queues',
   statements: [
-    statement('M96', 'Enqueueing makes a missing queue, with parallelism 1.', async (server) => {
+    statement('M96', 'Enqueueing creates a missing queue, with parallelism 1.', async (server) => {
       await server.enqueue('fresh', '/a');
       expect((await server.get('/v2/queues/fresh')).parallelism).toBe(1);
     }),
 
     statement(
       'M97',
-      'With parallelism 1 a message waits until the one before has ended, its retries included.',
+      'With parallelism 1 a message waits until the previous one is finished, including its retries.',
       async (server) => {
         server.endpoint.replies('/first', { status: 500 }, { status: 200 });
         const first = await server.enqueue('queue', '/first', { 'Upstash-Retry-Delay': '5000' });
@@ -26,7 +26,7 @@ export const queues: Section = {
       },
     ),
 
-    statement('M98', "It also waits until the one before's callback has ended.", async (server) => {
+    statement('M98', 'It also waits for the callback of the previous one.', async (server) => {
       const release = server.endpoint.hold('/callback');
       await server.enqueue('queue', '/first', { 'Upstash-Callback': server.destination('/callback') });
       const second = await server.enqueue('queue', '/second');
@@ -37,7 +37,7 @@ export const queues: Section = {
       await server.endpoint.arrival('/second');
     }),
 
-    statement('M99', 'With parallelism 2 two messages run at a time and never three.', async (server) => {
+    statement('M99', 'With parallelism 2, two messages run at a time and never three.', async (server) => {
       await server.post('/v2/queues', { queueName: 'queue', parallelism: 2 });
       const release = server.endpoint.hold('/a');
       for (let nth = 1; nth <= 3; nth += 1) await server.enqueue('queue', '/a');
@@ -50,7 +50,7 @@ export const queues: Section = {
 
     statement(
       'M100',
-      'A paused queue takes messages and delivers none; resumed, it delivers them in order.',
+      'A paused queue accepts messages and delivers none; after resume it delivers them in order.',
       async (server) => {
         await server.enqueue('queue', '/a?n=0');
         await server.endpoint.arrival('/a');
@@ -65,7 +65,7 @@ export const queues: Section = {
       },
     ),
 
-    statement('M101', 'A queue always has its six fields, in the right types.', async (server) => {
+    statement('M101', 'A queue always has its six members, with the right types.', async (server) => {
       await server.post('/v2/queues', { queueName: 'queue' });
       const shape = {
         name: 'queue',
@@ -79,7 +79,7 @@ export const queues: Section = {
       expect(await server.get('/v2/queues')).toEqual([shape]);
     }),
 
-    statement('M102', 'A queue name with a blank or a slash is 400.', async (server) => {
+    statement('M102', 'A queue name with a space or a slash gets 400.', async (server) => {
       for (const queueName of ['a b', 'a/b']) {
         const body = JSON.stringify({ queueName });
         expect((await server.ask('POST', '/v2/queues', { body })).status, queueName).toBe(400);
@@ -88,7 +88,7 @@ export const queues: Section = {
       }
     }),
 
-    statement('M103', 'Deleting an unknown queue is 200.', async (server) => {
+    statement('M103', 'Deleting an unknown queue gets 200.', async (server) => {
       expect((await server.ask('DELETE', '/v2/queues/nobodys')).status).toBe(200);
     }),
 

@@ -68,17 +68,17 @@ export const retries: Section = {
       }
     }),
 
-    statement('M53', 'A constant expression gives the same delay before every retry.', async (server) => {
+    statement('M53', 'A constant expression gives the same delay before each retry.', async (server) => {
       const headers = { 'Upstash-Retry-Delay': '1000' };
       expect(await delays(server, { headers, retries: 3 })).toEqual([1000, 1000, 1000]);
     }),
 
-    statement('M54', 'An expression may count on the retries that were made.', async (server) => {
+    statement('M54', 'An expression can use the number of previous retries.', async (server) => {
       const headers = { 'Upstash-Retry-Delay': '1000 * (1 + retried)' };
       expect(await delays(server, { headers, retries: 3 })).toEqual([1000, 2000, 3000]);
     }),
 
-    statement('M55', 'Every function of the expressions is there.', async (server) => {
+    statement('M55', 'Every function of the expressions is available.', async (server) => {
       const milliseconds = {
         'pow(2, retried) * 1000': 1000,
         'max(1, 2000, retried)': 2000,
@@ -95,7 +95,7 @@ export const retries: Section = {
       }
     }),
 
-    statement('M56', 'A malformed expression is 400, and the text names the header.', async (server) => {
+    statement('M56', 'A malformed expression gets 400, and the text names the header.', async (server) => {
       for (const expression of ['1000 *', 'pow(1)', 'unknown(1)', 'RETRIED']) {
         const headers = { 'Upstash-Retry-Delay': expression };
         const { status, json } = await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers });
@@ -104,24 +104,20 @@ export const retries: Section = {
       }
     }),
 
-    statement('M57', 'The expression is shown as it was sent.', async (server) => {
+    statement('M57', 'The expression is shown unchanged.', async (server) => {
       const headers = { 'Upstash-Delay': '1h', 'Upstash-Retry-Delay': '1000*  retried' };
       const id = await server.publish('/a', headers);
       expect((await server.get(`/v2/messages/${id}`)).retryDelayExpression).toBe('1000*  retried');
     }),
 
-    statement(
-      'M58',
-      'Retry-After: 0, and a date in the past, leave the delay that is planned anyway.',
-      async (server) => {
-        const after = (value: string): Reply => ({ headers: { 'Retry-After': value } });
-        expect(await delays(server, { reply: after('0'), retries: 2 })).toEqual([12_000, 148_000]);
-        const past = after(new Date(server.clock.nowMs() - 3_600_000).toUTCString());
-        expect(await delays(server, { reply: past, headers: { 'Upstash-Retry-Delay': '500' } })).toEqual([500]);
-      },
-    ),
+    statement('M58', 'Retry-After: 0 or a date in the past does not change the planned delay.', async (server) => {
+      const after = (value: string): Reply => ({ headers: { 'Retry-After': value } });
+      expect(await delays(server, { reply: after('0'), retries: 2 })).toEqual([12_000, 148_000]);
+      const past = after(new Date(server.clock.nowMs() - 3_600_000).toUTCString());
+      expect(await delays(server, { reply: past, headers: { 'Upstash-Retry-Delay': '500' } })).toEqual([500]);
+    }),
 
-    statement('M59', 'Retry-After may be seconds, a duration or a date of any form that HTTP has.', async (server) => {
+    statement('M59', 'Retry-After may be seconds, a duration, or a date in any HTTP form.', async (server) => {
       const after = (value: string): Failure => ({ reply: { headers: { 'Retry-After': value } } });
       expect(await delays(server, after('5'))).toEqual([5000]);
       expect(await delays(server, after('5s'))).toEqual([5000]);
@@ -138,22 +134,26 @@ export const retries: Section = {
       }
     }),
 
-    statement('M61', 'A Retry-After beyond a day means a day.', async (server) => {
+    statement('M61', 'A Retry-After of more than a day means a day.', async (server) => {
       expect(await delays(server, { reply: { headers: { 'Retry-After': '172800' } } })).toEqual([86_400_000]);
     }),
 
-    statement('M62', 'Status 489 with the header of its kind ends in the DLQ after one attempt.', async (server) => {
-      server.endpoint.replies('/a', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
-      const id = await server.publish('/a');
-      expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
-      expect((await server.buried(id)).responseStatus).toBe(489);
-    }),
+    statement(
+      'M62',
+      'Status 489 with the header of its kind makes a message dead after one attempt.',
+      async (server) => {
+        server.endpoint.replies('/a', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
+        const id = await server.publish('/a');
+        expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
+        expect((await server.buried(id)).responseStatus).toBe(489);
+      },
+    ),
 
     statement('M63', 'Status 489 alone is retried.', async (server) => {
       expect(await delays(server, { reply: { status: 489 } })).toEqual([12_000]);
     }),
 
-    statement('M64', 'A message that always fails is tried once more often than it has retries.', async (server) => {
+    statement('M64', 'A message that always fails is attempted one time more than it has retries.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });
       const id = await server.publish('/a', { 'Upstash-Retries': '2', 'Upstash-Retry-Delay': '0' });
       expect((await server.finished(id)).at(-1)).toBe('FAILED');
@@ -167,7 +167,7 @@ export const forward: Section = {
   statements: [
     statement(
       'M152',
-      'A message that waits for its delay or a retry is attempted at once when asked, as the attempt that was planned.',
+      'A message that waits for its delay or a retry can be attempted immediately on request; it counts as the planned attempt.',
       async (server) => {
         server.endpoint.replies('/a', { status: 500 });
         const id = await server.publish('/a', { 'Upstash-Delay': '1h', 'Upstash-Retries': '1' });

@@ -18,7 +18,7 @@ async function make(server: Subject, headers: Record<string, string> = {}, to = 
 export const schedules: Section = {
   title: 'Schedules',
   statements: [
-    statement('M121', 'A missing or a malformed cron expression is 400 with the documented text.', async (server) => {
+    statement('M121', 'A missing or malformed cron expression gets 400 with the documented text.', async (server) => {
       for (const headers of [{}, { 'Upstash-Cron': '61 * * * *' }, { 'Upstash-Cron': '* * * *' }]) {
         const { status, json } = await ask(server, headers);
         expect(status).toBe(400);
@@ -28,7 +28,7 @@ export const schedules: Section = {
 
     statement(
       'M122',
-      'A cron expression may name its time zone, and the next time is of that zone.',
+      'A cron expression may name its time zone, and the next time is in that zone.',
       async (server) => {
         const id = await make(server, { 'Upstash-Cron': 'CRON_TZ=America/New_York 0 4 * * *' });
         const { nextScheduleTime } = await server.get(`/v2/schedules/${id}`);
@@ -40,7 +40,7 @@ export const schedules: Section = {
       },
     ),
 
-    statement('M123', 'A schedule under an id that exists replaces all of it, body included.', async (server) => {
+    statement('M123', 'A schedule with an existing id replaces all of it, including the body.', async (server) => {
       const headers = { 'Upstash-Schedule-Id': 'mine' };
       await make(server, { ...headers, 'Upstash-Label': 'old', 'Upstash-Retries': '7' }, '/old', 'old body');
       await make(server, { ...headers, 'Upstash-Cron': '0 5 * * *' }, '/new');
@@ -51,7 +51,7 @@ export const schedules: Section = {
       for (const name of ['body', 'label', 'labels']) expect(schedule, name).not.toHaveProperty(name);
     }),
 
-    statement('M124', 'Blanks around a cron expression are not kept.', async (server) => {
+    statement('M124', 'Spaces around a cron expression are removed.', async (server) => {
       const cron = encodeURIComponent('  */5 * * * *  ');
       const target = `/v2/schedules/${server.destination('/a')}?upstash-cron=${cron}`;
       const { scheduleId } = await server.post(target);
@@ -60,7 +60,7 @@ export const schedules: Section = {
 
     statement(
       'M125',
-      'A schedule is paused and resumed with PATCH and with POST, as often as one likes.',
+      'A schedule can be paused and resumed with PATCH and with POST, any number of times.',
       async (server) => {
         const id = await make(server);
         for (const method of ['PATCH', 'POST']) {
@@ -77,7 +77,7 @@ export const schedules: Section = {
       },
     ),
 
-    statement('M126', 'A destination that ends in /pause is a destination.', async (server) => {
+    statement('M126', 'A destination that ends in /pause is treated as a destination.', async (server) => {
       const id = await make(server, {}, '/pause');
       expect(await server.get(`/v2/schedules/${id}`)).toMatchObject({
         destination: server.destination('/pause'),
@@ -85,7 +85,7 @@ export const schedules: Section = {
       });
     }),
 
-    statement('M127', 'A schedule that is due makes a message, and shows what became of it.', async (server) => {
+    statement('M127', 'A due schedule publishes a message, and shows its outcome.', async (server) => {
       const id = await make(server, {}, '/a', 'hello');
       const { nextScheduleTime } = await server.get(`/v2/schedules/${id}`);
       server.clock.advanceTo(nextScheduleTime - 1);
@@ -107,7 +107,7 @@ export const schedules: Section = {
 
     statement(
       'M128',
-      'One schedule too many is 412; replacing one at the limit works.',
+      'One schedule too many gets 412; replacing one at the limit works.',
       async (server) => {
         await make(server, { 'Upstash-Schedule-Id': 'mine' });
         const { status, json } = await ask(server, { 'Upstash-Cron': '* * * * *' });

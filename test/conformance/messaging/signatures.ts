@@ -28,7 +28,7 @@ export const signatures: Section = {
       },
     ),
 
-    statement('M119', 'The body claim is the hash of what was received, of nothing too.', async (server) => {
+    statement('M119', 'The body claim is the hash of the received body, even if it is empty.', async (server) => {
       for (const [path, body] of Object.entries({ '/full': 'grün', '/empty': '' })) {
         await server.publish(path, {}, body);
         const received = await server.endpoint.arrival(path);
@@ -37,7 +37,7 @@ export const signatures: Section = {
       }
     }),
 
-    statement('M120', 'After a rotation the former next key is current, and signs.', async (server) => {
+    statement('M120', 'After a rotation the former next key is the current one, and signs.', async (server) => {
       const before = await server.get('/v2/keys');
       const rotated = await server.post('/v2/keys/rotate');
       expect(rotated.current).toBe(before.next);

@@ -11,24 +11,24 @@ import { OTHER_TOKEN, Subject } from '../support/subject.ts';
 export const transport: Section = {
   title: 'Transport and authentication',
   statements: [
-    statement('M1', 'A request without a token is answered 401 with an error object.', async (server) => {
+    statement('M1', 'A request without a token gets 401 with an error object.', async (server) => {
       const { status, json } = await server.ask('GET', '/v2/logs', { token: null });
       expect([status, Object.keys(json)]).toEqual([401, ['error']]);
     }),
 
-    statement('M2', 'A wrong token is answered 401 with the documented text.', async (server) => {
+    statement('M2', 'A wrong token gets 401 with the documented text.', async (server) => {
       const { status, json } = await server.ask('POST', '/v2/publish/https://example.com', { token: 'wrong' });
       expect([status, json.error]).toEqual([401, 'unable to authenticate: invalid token']);
     }),
 
-    statement('M3', 'A token in the query opens a publish and a read.', async (server) => {
+    statement('M3', 'A token in the query is accepted for publishing and for reading.', async (server) => {
       const inQuery = `?qstash_token=${encodeURIComponent(server.token)}`;
       const published = await server.ask('POST', `/v2/publish/${server.destination('/a')}${inQuery}`, { token: null });
       expect(published.status).toBe(200);
       expect((await server.ask('GET', `/v2/logs${inQuery}`, { token: null })).status).toBe(200);
     }),
 
-    statement('M4', 'A token in the query reaches neither the destination nor what is shown.', async (server) => {
+    statement('M4', 'A token in the query is neither sent to the destination nor shown.', async (server) => {
       const token = encodeURIComponent(server.token);
       const target = `/v2/publish/${server.destination('/a')}?b=c&qstash_token=${token}&d=e`;
       for (const question of [{ token: null }, {}]) {
@@ -40,21 +40,21 @@ export const transport: Section = {
       expect((await server.endpoint.arrival('/a', 2)).target).toBe('/a?b=c&d=e');
     }),
 
-    statement('M5', 'A trailing slash on a list changes nothing.', async (server) => {
+    statement('M5', 'A trailing slash on a list has no effect.', async (server) => {
       await server.post('/v2/queues', { queueName: 'one' });
       const list = await server.get('/v2/queues');
       expect(list).toHaveLength(1);
       expect(await server.get('/v2/queues/')).toEqual(list);
     }),
 
-    statement('M6', 'The fixed words of a path may be written in any case.', async (server) => {
+    statement('M6', 'The fixed segments of a path are case-insensitive.', async (server) => {
       const headers = { 'Upstash-Cron': '0 0 1 1 *' };
       const { scheduleId } = await server.post(`/v2/Schedules/${server.destination('/a')}`, undefined, { headers });
       expect((await server.get(`/v2/Schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
       expect((await server.get(`/v2/schedules/${scheduleId}`)).scheduleId).toBe(scheduleId);
     }),
 
-    statement('M7', 'Every refusal is JSON with an error text.', async (server) => {
+    statement('M7', 'Every error response is JSON with an error text.', async (server) => {
       // What each answer must look like is checked by `ask`.
       const refused = [
         server.ask('GET', '/v2/nothing'),
@@ -70,7 +70,7 @@ export const transport: Section = {
       expect(statuses).toEqual([404, 404, 405, 400, 400, 404, 404, 400]);
     }),
 
-    statement('M8', 'No answer is a redirect, and slashes in a destination stay as they are.', async (server) => {
+    statement('M8', 'No response is a redirect, and slashes in a destination stay unchanged.', async (server) => {
       // That it is none is checked by `ask`.
       for (const target of ['//v2/logs', '/v2//logs', '/v2/./logs', '/v2/logs/..//dlq'])
         await server.ask('GET', target);
@@ -78,24 +78,28 @@ export const transport: Section = {
       expect((await server.endpoint.arrival('//b//./c/../d/')).target).toBe('//b//./c/../d/');
     }),
 
-    statement('M9', 'A read-only token reads the logs, and a publish with it is 403 and makes nothing.', async () => {
-      const dataDir = await mkdtemp(join(tmpdir(), 'waypost-conformance-'));
-      const config = parseConfig({}, ['--data-dir', dataDir]);
-      const { token } = await initialise(config, { project: 'mine', addToken: false, scope: 'full' });
-      const reader = await initialise(config, { project: 'mine', addToken: true, scope: 'read-only' });
-      const server = await Subject.open({ dataDir, credentials: 'own', token });
-      try {
-        const target = `/v2/publish/${server.destination('/a')}`;
-        expect((await server.ask('POST', target, { token: reader.token })).status).toBe(403);
-        expect(await server.get('/v2/logs', { token: reader.token })).toMatchObject({ logs: [] });
-        expect(server.endpoint.to('/a')).toEqual([]);
-      } finally {
-        await server.close();
-        await rm(dataDir, { recursive: true });
-      }
-    }),
+    statement(
+      'M9',
+      'A read-only token can read the logs; a publish with it gets 403 and creates nothing.',
+      async () => {
+        const dataDir = await mkdtemp(join(tmpdir(), 'waypost-conformance-'));
+        const config = parseConfig({}, ['--data-dir', dataDir]);
+        const { token } = await initialise(config, { project: 'mine', addToken: false, scope: 'full' });
+        const reader = await initialise(config, { project: 'mine', addToken: true, scope: 'read-only' });
+        const server = await Subject.open({ dataDir, credentials: 'own', token });
+        try {
+          const target = `/v2/publish/${server.destination('/a')}`;
+          expect((await server.ask('POST', target, { token: reader.token })).status).toBe(403);
+          expect(await server.get('/v2/logs', { token: reader.token })).toMatchObject({ logs: [] });
+          expect(server.endpoint.to('/a')).toEqual([]);
+        } finally {
+          await server.close();
+          await rm(dataDir, { recursive: true });
+        }
+      },
+    ),
 
-    statement('M10', 'What one account has, another one does not see.', async (server) => {
+    statement('M10', 'An account cannot see the data of another one.', async (server) => {
       const flowControl = { 'Upstash-Flow-Control-Key': 'key', 'Upstash-Flow-Control-Value': 'parallelism=1' };
       const waiting = await server.publish('/waiting', { 'Upstash-Delay': '1h', ...flowControl });
       const { dlqId } = await server.bury('/dead');
@@ -117,7 +121,7 @@ export const transport: Section = {
       expect(await server.get('/v2/keys', other)).not.toEqual(await server.get('/v2/keys'));
     }),
 
-    statement('M11', 'Telemetry headers of the clients are taken and go nowhere.', async (server) => {
+    statement('M11', 'Telemetry headers of the clients are accepted and not forwarded.', async (server) => {
       const names = ['Sdk', 'Platform', 'Runtime'].map((name) => `Upstash-Telemetry-${name}`);
       const headers = Object.fromEntries(names.map((name) => [name, 'telemetry-value']));
       const id = await server.publish('/a', { ...headers, 'Upstash-Header-Forward': 'true' });

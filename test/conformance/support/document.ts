@@ -1,4 +1,4 @@
-/** Makes docs/conformance.md from the statements. That a statement without a remark passes is what its test sees to. */
+/** Generates docs/conformance.md from the statements. The test of each statement fails if it does not hold. */
 import type { Section, Statement } from './statement.ts';
 
 export interface Part {
@@ -14,9 +14,9 @@ export function conformanceDocument(parts: readonly Part[]): string {
   const count = (kind: Result['kind']): number => results.filter((result) => result.kind === kind).length;
   return `# Conformance
 
-What the interface promises, statement by statement, and what Waypost does. Each statement is tried over HTTP on a whole
-server by the test of its number in \`test/conformance\`, in every \`npm test\`; this page is made by those tests and cannot
-differ from them (\`npm test -- test/conformance/document.test.ts --update\` writes it anew). The words are ours.
+Each statement of the interface, and whether Waypost complies. The test with the number of the statement, in \`test/conformance\`, checks it over
+HTTP on a whole server in every \`npm test\`. This page is generated from those tests
+(\`npm test -- test/conformance/document.test.ts --update\`).
 
 | Result | Statements |
 |---|---|
@@ -27,21 +27,19 @@ ${parts.map((part) => partText(part)).join('\n')}
 ${OTHER_DEVIATIONS}`;
 }
 
-/** Where we chose differently from the contract in what its checklist does not number. */
+/** Deviations from the contract outside its numbered checklist. */
 const OTHER_DEVIATIONS = `## Deviations that no statement covers
 
-- A request that finds no room in memory, or whose commit waits in too long a line, is answered 503 with \`Retry-After\`;
-  the contract knows no such answer. The official JavaScript client repeats only what had no answer at all: it throws, and a
-  step of a workflow that meets a 503 is executed again with the next attempt of its delivery.
-- What one request may name is bounded: 1000 ids, 100 values of a filter, 1000 items of a batch unless a setting says
-  otherwise. More is 400, never a part of what was asked for.
-- A step of a workflow run is recorded once, whatever its result: when an endpoint that crashed executes it again and
-  publishes something else, the first result stays ([why](decisions/014-runs-are-journals-of-messages.md)). The contract
-  compares contents.
-- What is wrong with a message of a running workflow is 422, where the contract leaves the status open: to client
-  libraries 400 says that the run is over.
-- The flat log of a run also shows the message that tells of its failure, with the call type \`failureCall\`.
-- Giving up a failure callback is answered 200 in place of the unconfirmed 302, which would lead nowhere.
+- A request gets 503 with \`Retry-After\` if there is no memory for it, or if its commit would have to wait too long; the contract has no such response.
+  The official JavaScript client retries only requests without a response: it throws, and a workflow step that gets a 503 is executed again with the
+  next attempt of its delivery.
+- One request may contain at most 1000 ids, 100 values of a filter, and 1000 items of a batch, unless a setting says otherwise. More gets 400, and no part
+  of it is done.
+- A workflow step is recorded once, whatever its result: if an endpoint that crashed executes it again and publishes a different result, the first
+  one remains ([why](decisions/014-runs-are-journals-of-messages.md)). The contract compares contents.
+- An invalid message of an active workflow run gets 422, where the contract leaves the status open: client libraries take 400 to mean that the run is over.
+- The flat log of a run also shows the message of its failure callback, with the call type \`failureCall\`.
+- Cancelling a failure callback gets 200 instead of the unconfirmed 302, which would have no target.
 - The default sizes and counts are those of [settings.md](settings.md), not those of the hosted service.
 `;
 

@@ -11,7 +11,7 @@ function resultOf({ body }: Delivery): Json {
 export const calls: Section = {
   title: 'Sleep, call',
   statements: [
-    statement('W72', 'A sleep is in the journal at once, and delivered when it is over.', async (server) => {
+    statement('W72', 'A sleep is in the journal immediately, and delivered when it is over.', async (server) => {
       const run = await startAndDeliver(server);
       const step = { stepId: 1, stepName: 's', stepType: 'SleepFor', sleepFor: 2, concurrent: 1 };
       await run.step(step, { 'upstash-delay': '2s' });
@@ -31,7 +31,7 @@ export const calls: Section = {
 
     statement(
       'W73',
-      'A call is sent as the user wrote it, and the run hears of it when it is over.',
+      'A call is sent as the user wrote it, and its outcome is delivered to the run.',
       async (server) => {
         const answer = server.endpoint.hold('/third');
         const run = await startAndDeliver(server);
@@ -60,7 +60,7 @@ export const calls: Section = {
       },
     ),
 
-    statement('W74', 'The result says in its headers whose it is, and in JSON what came of it.', async (server) => {
+    statement('W74', 'The headers of the result identify the step, and its JSON has the outcome.', async (server) => {
       server.endpoint.replies('/third', { status: 201, headers: { 'content-type': 'application/json' }, body: '{}' });
       const run = await startAndDeliver(server);
       const sourceMessageId = await run.call('/third', {
@@ -101,7 +101,7 @@ export const calls: Section = {
       });
     }),
 
-    statement('W75', 'Header names in it are canonical, and values are arrays.', async (server) => {
+    statement('W75', 'Its header names are canonical, and values are arrays.', async (server) => {
       const headers = { 'get-header': 'a', 'content-type': 'text/plain', 'x-many': ['1', '2'] };
       server.endpoint.replies('/third', { headers });
       const run = await startAndDeliver(server);
@@ -110,7 +110,7 @@ export const calls: Section = {
       expect(resultOf(await run.delivery(2)).header).toMatchObject(expected);
     }),
 
-    statement('W76', 'A call that fails is retried as often as it says, and reported once.', async (server) => {
+    statement('W76', 'A failing call is retried as often as it asks for, and reported once.', async (server) => {
       server.endpoint.replies('/third', { status: 401, body: 'who are you' });
       const run = await startAndDeliver(server);
       await run.call('/third', { headers: { 'upstash-retries': '1', 'upstash-retry-delay': '1000' } });
@@ -123,27 +123,31 @@ export const calls: Section = {
       expect(server.endpoint.to('/third')).toHaveLength(2);
     }),
 
-    statement('W77', 'No call fails the run, not one that ends early or reaches nobody either.', async (server) => {
-      const run = await startAndDeliver(server);
-      let nth = 1;
-      for (const status of [400, 404, 500, 503]) {
-        const path = `/third-${status}`;
-        server.endpoint.replies(path, { status });
-        await run.call(path, { stepId: nth });
-        expect(resultOf(await run.delivery(++nth)).status).toBe(status);
-      }
-      // With retries left: what the library would take for a report in between (contract W 14.5).
-      server.endpoint.replies('/early', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
-      await run.call('/early', { stepId: nth, headers: { 'upstash-retries': '3' } });
-      const early = resultOf(await run.delivery(++nth));
-      expect(early.status).toBe(489);
-      expect(early.retried ?? 0).toBe(early.maxRetries);
-      await run.call('http://127.0.0.1:1/nobody', { stepId: nth });
-      const nobody = resultOf(await run.delivery(++nth));
-      expect([nobody.status, typeof nobody.body]).toEqual([502, 'string']);
-      expect((await run.shown()).workflowState).toBe('RUN_STARTED');
-      expect(await server.get('/v2/workflows/dlq')).toEqual({ messages: [] });
-    }),
+    statement(
+      'W77',
+      'No outcome of a call fails the run, not even a broken connection or an unreachable target.',
+      async (server) => {
+        const run = await startAndDeliver(server);
+        let nth = 1;
+        for (const status of [400, 404, 500, 503]) {
+          const path = `/third-${status}`;
+          server.endpoint.replies(path, { status });
+          await run.call(path, { stepId: nth });
+          expect(resultOf(await run.delivery(++nth)).status).toBe(status);
+        }
+        // With retries left: what the library would take for a report in between (contract W 14.5).
+        server.endpoint.replies('/early', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
+        await run.call('/early', { stepId: nth, headers: { 'upstash-retries': '3' } });
+        const early = resultOf(await run.delivery(++nth));
+        expect(early.status).toBe(489);
+        expect(early.retried ?? 0).toBe(early.maxRetries);
+        await run.call('http://127.0.0.1:1/nobody', { stepId: nth });
+        const nobody = resultOf(await run.delivery(++nth));
+        expect([nobody.status, typeof nobody.body]).toEqual([502, 'string']);
+        expect((await run.shown()).workflowState).toBe('RUN_STARTED');
+        expect(await server.get('/v2/workflows/dlq')).toEqual({ messages: [] });
+      },
+    ),
 
     statement('W78', 'Any status is passed on, with or without a body.', async (server) => {
       const run = await startAndDeliver(server);
@@ -158,7 +162,7 @@ export const calls: Section = {
       expect(server.endpoint.to('/elsewhere')).toEqual([]);
     }),
 
-    statement('W79', 'A large result is left to be fetched, under the id of its delivery.', async (server) => {
+    statement('W79', 'A large result is left out to be fetched, under the id of its delivery.', async (server) => {
       const body = 'x'.repeat(4 * 1024 * 1024);
       server.endpoint.replies('/third', { body });
       const run = await startAndDeliver(server);
@@ -190,7 +194,7 @@ export const exactSleeps: Section = {
   statements: [
     statement(
       'W111',
-      'A sleep until a time between two seconds never ends early, however the header rounds it.',
+      'A sleep until a time between two seconds never ends early, whatever the rounding of the header.',
       async (server) => {
         const run = await startAndDeliver(server);
         const wholeS = Math.ceil(server.clock.nowMs() / 1000) + 10;

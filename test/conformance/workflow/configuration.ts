@@ -27,7 +27,7 @@ export const configuration: Section = {
 
     statement(
       'W42',
-      'So is what the server makes: results of waits, invocations and calls, the failure callback.',
+      'The same applies to messages that the server creates: results of waits, invocations and calls, and the failure callback.',
       async (server) => {
         const run = await startAndDeliver(server, {
           user: USER,
@@ -51,7 +51,7 @@ export const configuration: Section = {
       },
     ),
 
-    statement('W43', 'Whoever is called is sent nothing of the run.', async (server) => {
+    statement('W43', 'The target of a call receives no headers of the run.', async (server) => {
       const run = await startAndDeliver(server, {
         user: USER,
         headers: { 'upstash-label': 'l', 'upstash-forward-upstash-label': 'l' },
@@ -66,7 +66,7 @@ export const configuration: Section = {
       expect((await server.endpoint.arrival('/forged')).headers).toMatchObject(marks);
     }),
 
-    statement('W44', 'The result of a call has no version, though the trigger forwarded one.', async (server) => {
+    statement('W44', 'The result of a call has no version, although the trigger forwarded one.', async (server) => {
       const run = await startAndDeliver(server, { user: USER });
       await run.call('/third');
       const { headers } = await run.delivery(2);
@@ -74,7 +74,7 @@ export const configuration: Section = {
       expect(headers).not.toHaveProperty('upstash-workflow-sdk-version');
     }),
 
-    statement('W45', "The trigger's retries hold for a later step that says nothing of them.", async (server) => {
+    statement('W45', "The trigger's retries apply to a later step without retries of its own.", async (server) => {
       const none = await startAndDeliver(server, { headers: { 'upstash-retries': '0' } });
       server.endpoint.replies(none.path, BROKEN);
       await none.step(runStep(1));
@@ -91,7 +91,7 @@ export const configuration: Section = {
       await one.logged('RUN_FAILED');
     }),
 
-    statement('W46', 'Without the flag, the headers of the step itself hold.', async (server) => {
+    statement('W46', 'Without the flag, the headers of the step itself apply.', async (server) => {
       const run = await startAndDeliver(server, {
         features: OLD_FEATURES,
         user: USER,
@@ -109,7 +109,7 @@ export const configuration: Section = {
       await run.delivery(3);
     }),
 
-    statement('W47', "A run's labels come with each of its deliveries.", async (server) => {
+    statement('W47', "A run's labels are in each of its deliveries.", async (server) => {
       const run = await startAndDeliver(server, {
         headers: { 'upstash-label': 'a,b', 'upstash-forward-upstash-label': 'a,b', 'upstash-retries': '0' },
       });
@@ -120,7 +120,7 @@ export const configuration: Section = {
 
     statement(
       'W48',
-      "The trigger's flow control holds for all deliveries of all runs with the key.",
+      "The trigger's flow control applies to all deliveries of all runs with the key.",
       async (server) => {
         const answer = server.endpoint.hold('/wf');
         const headers = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'parallelism=1' };

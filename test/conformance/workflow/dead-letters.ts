@@ -25,7 +25,7 @@ function redacted(text: string): string {
 export const deadLetters: Section = {
   title: 'DLQ of runs, redaction',
   statements: [
-    statement('W102', 'The DLQ lists failed runs under both paths, apart from messages.', async (server) => {
+    statement('W102', 'The DLQ lists failed runs under both paths, separately from messages.', async (server) => {
       server.endpoint.replies('/failure', { body: 'told' });
       const message = await server.bury('/message');
       const path = server.endpoint.newPath();
@@ -83,7 +83,7 @@ export const deadLetters: Section = {
 
     statement(
       'W103',
-      'Resume goes on with the recorded steps in a new run; restart begins with the payload.',
+      'Resume continues with the recorded steps in a new run; restart starts from the payload.',
       async (server) => {
         const again = async (action: string, headers: Record<string, string> = {}) => {
           const path = server.endpoint.newPath();
@@ -131,7 +131,7 @@ export const deadLetters: Section = {
       },
     ),
 
-    statement('W104', 'A failure callback is sent again only when it has failed.', async (server) => {
+    statement('W104', 'A failure callback can be sent again only if it has failed.', async (server) => {
       server.endpoint.replies('/failure', { status: 500 }, { status: 200 });
       const run = await fail(server, {
         failureUrl: server.destination('/failure'),
@@ -162,7 +162,7 @@ export const deadLetters: Section = {
       await other.told('CALLBACK_CANCELED');
     }),
 
-    statement('W105', 'Redacted bodies are hidden in logs and in the DLQ, and are delivered.', async (server) => {
+    statement('W105', 'Redacted bodies are hidden in logs and in the DLQ, and delivered unchanged.', async (server) => {
       server.endpoint.replies('/wf', DONE);
       const run = await startAndDeliver(server, {
         path: '/wf',

@@ -42,7 +42,7 @@ export const detection: Section = {
   statements: [
     statement(
       'W22',
-      'A trigger for an unknown library is delivered with that mark and without a version.',
+      'A trigger for an unknown library is delivered with that marker and without a version.',
       async (server) => {
         server.endpoint.replies('/wf', DONE);
         const run = await trigger(server, UNKNOWN);
@@ -63,7 +63,7 @@ export const detection: Section = {
       },
     ),
 
-    statement('W23', 'When the library makes itself known, the run is delivered once as usual.', async (server) => {
+    statement('W23', 'When the library identifies itself, the run is delivered once as usual.', async (server) => {
       server.endpoint.replies('/wf', DONE);
       const run = await trigger(server, { ...UNKNOWN, ...USER });
       const answer = await introduce(server, run.id);
@@ -96,43 +96,51 @@ export const detection: Section = {
       expect((await run.states()).filter((state) => state === 'RUN_STARTED')).toHaveLength(1);
     }),
 
-    statement('W25', 'A run by REST fails at once when no library of 1.0 or later answers.', async (server) => {
-      // The version alone is what libraries of before 1.0 answer with.
-      for (const headers of [{}, { 'Upstash-Workflow-Sdk-Version': '1' }]) {
-        const path = server.endpoint.newPath();
-        server.endpoint.replies(path, { body: 'hello', headers });
-        const run = await trigger(server, {}, path);
+    statement(
+      'W25',
+      'A run started over REST fails immediately if no library of 1.0 or later responds.',
+      async (server) => {
+        // The version alone is what libraries of before 1.0 answer with.
+        for (const headers of [{}, { 'Upstash-Workflow-Sdk-Version': '1' }]) {
+          const path = server.endpoint.newPath();
+          server.endpoint.replies(path, { body: 'hello', headers });
+          const run = await trigger(server, {}, path);
+          const { steps } = await run.reached('RUN_FAILED');
+          expect(steps).toHaveLength(2);
+          expect(steps[0].steps[0]).toMatchObject({ stepType: 'Initial', state: 'STEP_SUCCESS' });
+          const error = { error: TOO_OLD };
+          expect(steps[1]).toMatchObject({ type: 'next', steps: [{ state: 'STEP_FAILED', errors: [error] }] });
+        }
+      },
+    ),
+
+    statement(
+      'W26',
+      'A run fails immediately if the response is not from a library that can identify itself.',
+      async (server) => {
+        server.endpoint.replies('/not', { body: 'hello' });
+        const run = await start(server, { path: '/not', failureUrl: server.destination('/failure') });
         const { steps } = await run.reached('RUN_FAILED');
         expect(steps).toHaveLength(2);
-        expect(steps[0].steps[0]).toMatchObject({ stepType: 'Initial', state: 'STEP_SUCCESS' });
-        const error = { error: TOO_OLD };
-        expect(steps[1]).toMatchObject({ type: 'next', steps: [{ state: 'STEP_FAILED', errors: [error] }] });
-      }
-    }),
+        expect(steps[1].type).toBe('next');
+        expect(steps[1].steps).toEqual([expect.objectContaining({ state: 'STEP_FAILED' })]);
+        expect(steps[1].steps[0].errors).toEqual([
+          expect.objectContaining({ error: NOT_A_WORKFLOW, body: 'hello', status: 200 }),
+        ]);
+        await run.lastDelivery(1);
+        const events = (await run.events()).filter(({ stepInfo }) => stepInfo?.callType !== 'failureCall');
+        expect(events.map(({ state }) => state).slice(-3)).toEqual(['ERROR', 'FAILED', 'RUN_FAILED']);
+      },
+    ),
 
-    statement('W26', 'A run fails at once when no library answers that knows to say so.', async (server) => {
-      server.endpoint.replies('/not', { body: 'hello' });
-      const run = await start(server, { path: '/not', failureUrl: server.destination('/failure') });
-      const { steps } = await run.reached('RUN_FAILED');
-      expect(steps).toHaveLength(2);
-      expect(steps[1].type).toBe('next');
-      expect(steps[1].steps).toEqual([expect.objectContaining({ state: 'STEP_FAILED' })]);
-      expect(steps[1].steps[0].errors).toEqual([
-        expect.objectContaining({ error: NOT_A_WORKFLOW, body: 'hello', status: 200 }),
-      ]);
-      await run.lastDelivery(1);
-      const events = (await run.events()).filter(({ stepInfo }) => stepInfo?.callType !== 'failureCall');
-      expect(events.map(({ state }) => state).slice(-3)).toEqual(['ERROR', 'FAILED', 'RUN_FAILED']);
-    }),
-
-    statement('W27', 'Without the flag for it, the same answer is a delivery like any.', async (server) => {
+    statement('W27', 'Without its flag, the same response is an ordinary delivery.', async (server) => {
       server.endpoint.replies('/not', { body: 'hello' });
       const run = await start(server, { path: '/not', features: OLD_FEATURES });
       await run.logged('DELIVERED');
       expect((await run.shown()).workflowState).toBe('RUN_STARTED');
     }),
 
-    statement('W28', 'Whoever is called need not know workflows.', async (server) => {
+    statement('W28', 'The target of a call need not be a workflow.', async (server) => {
       const run = await start(server);
       await run.delivery(1);
       await run.call('/third');
@@ -141,7 +149,7 @@ export const detection: Section = {
       expect((await run.shown()).workflowState).toBe('RUN_STARTED');
     }),
 
-    statement('W29', 'Whoever is told of a failure need not know workflows.', async (server) => {
+    statement('W29', 'The target of a failure callback need not be a workflow.', async (server) => {
       const run = await fail(server, { failureUrl: server.destination('/failure') });
       await server.endpoint.arrival('/failure');
       await run.told('CALLBACK_SUCCESS');

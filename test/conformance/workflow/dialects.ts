@@ -25,7 +25,7 @@ function expectOwnPrefix({ headers }: Delivery, foreign: string[] = []): void {
 export const dialects: Section = {
   title: 'Dialects',
   statements: [
-    statement('W106', "All of it works with the server's own prefix, and is delivered with it.", async (server) => {
+    statement('W106', "All of this works with the server's own prefix, and is delivered with it.", async (server) => {
       const url = server.destination('/wf');
       server.endpoint.replies('/wf', { headers: { 'Waypost-Workflow-Sdk-Version': '1' } });
       const delivery = async (nth: number): Promise<Delivery> => deliveryOf(await server.endpoint.arrival('/wf', nth));

@@ -16,7 +16,7 @@ async function cancelMany(server: Subject, query: Record<string, string | string
 export const ending: Section = {
   title: 'Ending',
   statements: [
-    statement('W63', 'The end of a run is recorded with what it returned, as it was sent.', async (server) => {
+    statement('W63', 'The end of a run is recorded with its return value, byte for byte.', async (server) => {
       const run = await startAndDeliver(server);
       expect((await run.finish('"x"')).status).toBeLessThan(300);
       const shown = await run.shown();
@@ -25,20 +25,24 @@ export const ending: Section = {
       expect((await run.logged('RUN_SUCCESS')).workflowRunResponse).toBe('"x"');
     }),
 
-    statement('W64', 'Ending it again succeeds and changes nothing, for an unknown run too.', async (server) => {
-      const run = await startAndDeliver(server);
-      await run.finish('"x"');
-      const before = await run.states();
-      server.clock.advance(1000);
-      expect((await run.finish('"y"')).status).toBeLessThan(300);
-      expect(await run.states()).toEqual(before);
-      expect((await run.shown()).workflowRunResponse).toBe('"x"');
-      expect((await server.ask('DELETE', `${RUNS}/wfr_unknown?cancel=false`)).status).toBeLessThan(300);
-      const canceled = await startAndDeliver(server);
-      await canceled.cancel();
-      expect((await canceled.finish('"x"')).status).toBeLessThan(300);
-      expect((await canceled.shown()).workflowState).toBe('RUN_CANCELED');
-    }),
+    statement(
+      'W64',
+      'Ending it again succeeds and changes nothing, and so does ending an unknown run.',
+      async (server) => {
+        const run = await startAndDeliver(server);
+        await run.finish('"x"');
+        const before = await run.states();
+        server.clock.advance(1000);
+        expect((await run.finish('"y"')).status).toBeLessThan(300);
+        expect(await run.states()).toEqual(before);
+        expect((await run.shown()).workflowRunResponse).toBe('"x"');
+        expect((await server.ask('DELETE', `${RUNS}/wfr_unknown?cancel=false`)).status).toBeLessThan(300);
+        const canceled = await startAndDeliver(server);
+        await canceled.cancel();
+        expect((await canceled.finish('"x"')).status).toBeLessThan(300);
+        expect((await canceled.shown()).workflowState).toBe('RUN_CANCELED');
+      },
+    ),
 
     statement('W65', 'A run that returns nothing has no response.', async (server) => {
       const run = await startAndDeliver(server);
@@ -48,7 +52,7 @@ export const ending: Section = {
       expect(shown).not.toHaveProperty('workflowRunResponse');
     }),
 
-    statement('W66', 'A run can be cancelled once; then it is 404.', async (server) => {
+    statement('W66', 'A run can be cancelled once; after that it gets 404.', async (server) => {
       const run = await startAndDeliver(server);
       const { status, text } = await run.cancel();
       expect([status, text]).toEqual([200, '']);
@@ -60,7 +64,7 @@ export const ending: Section = {
       expect((await server.ask('DELETE', `${RUNS}/wfr_unknown`)).status).toBe(404);
     }),
 
-    statement('W67', 'A cancelled run is not in the DLQ, and nobody is told of a failure.', async (server) => {
+    statement('W67', 'A cancelled run is not in the DLQ, and its failure callback is not sent.', async (server) => {
       const run = await startAndDeliver(server, { failureUrl: server.destination('/failure') });
       await run.cancel();
       await run.lastDelivery(1);
@@ -68,7 +72,7 @@ export const ending: Section = {
       expect(await server.get('/v2/workflows/dlq')).toEqual({ messages: [] });
     }),
 
-    statement('W68', 'A bulk cancel counts the active runs that there are.', async (server) => {
+    statement('W68', 'A bulk cancel counts the active runs that existed.', async (server) => {
       const [a, b] = [await start(server), await start(server, { headers: { 'upstash-delay': '1h' } })];
       const workflowRunIds = [a.id, b.id, 'wfr_unknown'];
       expect(await cancelMany(server, { workflowRunIds })).toBe(2);
@@ -78,7 +82,7 @@ export const ending: Section = {
 
     statement(
       'W69',
-      'Runs are cancelled by the beginning of their URL or all of it, and by label, with AND.',
+      'Runs are cancelled by a prefix of their URL or the whole URL, and by label, combined with AND.',
       async (server) => {
         const url = server.destination('/wf');
         const delayed = { 'upstash-delay': '1h' };
@@ -102,7 +106,7 @@ export const ending: Section = {
       },
     ),
 
-    statement('W70', 'A bulk cancel takes the JSON bodies of older clients.', async (server) => {
+    statement('W70', 'A bulk cancel accepts the JSON bodies of older clients.', async (server) => {
       const begin = async (id: string, path: string): Promise<void> => {
         await start(server, { id, path, headers: { 'upstash-delay': '1h' } });
       };
@@ -118,7 +122,7 @@ export const ending: Section = {
       expect(await server.delete(RUNS, {})).toEqual({ cancelled: 2 });
     }),
 
-    statement('W71', 'A cancelled sleep is never woken.', async (server) => {
+    statement('W71', 'A cancelled sleep is never delivered.', async (server) => {
       const run = await startAndDeliver(server);
       const step = { stepId: 1, stepName: 's', stepType: 'SleepFor', sleepFor: 10, concurrent: 1 };
       await run.step(step, { 'upstash-delay': '10s' });

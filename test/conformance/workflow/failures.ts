@@ -56,17 +56,17 @@ async function failureOf(server: Subject, path = '/failure'): Promise<Json> {
 export const failures: Section = {
   title: 'Failures and retries',
   statements: [
-    statement('W49', 'By default a failed delivery is made again after 12 s.', async (server) => {
+    statement('W49', 'By default a failed delivery is repeated after 12 s.', async (server) => {
       expect(await delays(server, BROKEN)).toEqual([expect.closeTo(12_182, -3)]);
     }),
 
-    statement('W50', 'The delay of retries may be given, and may count on those that were made.', async (server) => {
+    statement('W50', 'The delay of retries can be set, and can use the number of previous retries.', async (server) => {
       expect(await delays(server, BROKEN, { 'upstash-retry-delay': '1000' })).toEqual([1000]);
       const growing = { 'upstash-retry-delay': '1000 * (1 + retried)' };
       expect(await delays(server, BROKEN, growing, 3)).toEqual([1000, 2000, 3000]);
     }),
 
-    statement('W51', 'The answer may say when to try again, in seconds or as a duration.', async (server) => {
+    statement('W51', 'The response may set the next attempt, in seconds or as a duration.', async (server) => {
       for (const [value, ms] of [
         ['3', 3000],
         ['10s', 10_000],
@@ -76,7 +76,7 @@ export const failures: Section = {
       }
     }),
 
-    statement('W52', 'Status 489 with the header of its kind fails the run at once.', async (server) => {
+    statement('W52', 'Status 489 with the header of its kind fails the run immediately.', async (server) => {
       const body = '{"error":"WorkflowNonRetryableError","message":"no","stack":""}';
       const path = '/wf';
       server.endpoint.replies(path, answered(489, body, { 'Upstash-NonRetryable-Error': 'true' }));
@@ -86,7 +86,7 @@ export const failures: Section = {
       expect(await failureOf(server)).toMatchObject({ status: 489, body: base64(body) });
     }),
 
-    statement('W53', 'Status 400 is retried like 500, and 489 alone too.', async (server) => {
+    statement('W53', 'Status 400 is retried like 500, and so is 489 alone.', async (server) => {
       for (const status of [400, 489]) {
         const headers = { 'upstash-retry-delay': '1000' };
         expect(await delays(server, answered(status, '{"message":"no"}'), headers), `${status}`).toEqual([1000]);
@@ -95,7 +95,7 @@ export const failures: Section = {
 
     statement(
       'W54',
-      'After the last retry the run has failed and is in the DLQ; whom it names is told.',
+      'After the last retry the run has failed and is in the DLQ, and its failure callback is sent.',
       async (server) => {
         server.endpoint.replies('/wf', BROKEN);
         const run = await start(server, {
@@ -118,7 +118,7 @@ export const failures: Section = {
       },
     ),
 
-    statement('W55', 'The failure callback is marked as one, of its run, and without a version.', async (server) => {
+    statement('W55', 'The failure callback is marked as such, names its run, and has no version.', async (server) => {
       const rest = await failByRest(server);
       const run = await fail(server, { failureUrl: server.destination('/failure') });
       for (const [id, url, { headers }] of [
@@ -141,40 +141,44 @@ export const failures: Section = {
       }
     }),
 
-    statement('W56', 'Its body tells of the failed delivery, with what it needs even when empty.', async (server) => {
-      const headers = { 'X-Answer': 'a' };
-      server.endpoint.replies('/wf', answered(500, 'broken', headers));
-      const run = await fail(server, { path: '/wf', failureUrl: server.destination('/failure'), payload: 'payload' });
-      const { dlqId } = await run.buried();
-      expect(await failureOf(server)).toMatchObject({
-        status: 500,
-        header: { 'X-Answer': ['a'], 'Upstash-Workflow-Sdk-Version': ['1'] },
-        body: base64('broken'),
-        retried: 0,
-        maxRetries: 0,
-        dlqId,
-        workflowRunId: run.id,
-        workflowCreatedAt: server.clock.nowMs(),
-        url: run.url,
-        method: 'POST',
-        sourceMessageId: run.messageId,
-        sourceBody: base64('payload'),
-        createdAt: server.clock.nowMs(),
-        notBefore: server.clock.nowMs(),
-      });
-      server.endpoint.replies('/empty', answered(500, ''));
-      await fail(server, { path: '/empty', failureUrl: server.destination('/failure-2'), payload: '' });
-      const empty = await failureOf(server, '/failure-2');
-      expect(empty).toMatchObject({ body: '', sourceBody: '', header: expect.any(Object) });
-      const failureUrl = server.destination('/failure-3');
-      const nobody = await fail(server, { id: 'wfr_nobody', path: 'http://127.0.0.1:1/nobody', failureUrl });
-      const unanswered = { status: 0, header: {}, body: '', url: nobody.url, workflowRunId: 'wfr_nobody' };
-      expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
-    }),
+    statement(
+      'W56',
+      'Its body describes the failed delivery, with all required members even if they are empty.',
+      async (server) => {
+        const headers = { 'X-Answer': 'a' };
+        server.endpoint.replies('/wf', answered(500, 'broken', headers));
+        const run = await fail(server, { path: '/wf', failureUrl: server.destination('/failure'), payload: 'payload' });
+        const { dlqId } = await run.buried();
+        expect(await failureOf(server)).toMatchObject({
+          status: 500,
+          header: { 'X-Answer': ['a'], 'Upstash-Workflow-Sdk-Version': ['1'] },
+          body: base64('broken'),
+          retried: 0,
+          maxRetries: 0,
+          dlqId,
+          workflowRunId: run.id,
+          workflowCreatedAt: server.clock.nowMs(),
+          url: run.url,
+          method: 'POST',
+          sourceMessageId: run.messageId,
+          sourceBody: base64('payload'),
+          createdAt: server.clock.nowMs(),
+          notBefore: server.clock.nowMs(),
+        });
+        server.endpoint.replies('/empty', answered(500, ''));
+        await fail(server, { path: '/empty', failureUrl: server.destination('/failure-2'), payload: '' });
+        const empty = await failureOf(server, '/failure-2');
+        expect(empty).toMatchObject({ body: '', sourceBody: '', header: expect.any(Object) });
+        const failureUrl = server.destination('/failure-3');
+        const nobody = await fail(server, { id: 'wfr_nobody', path: 'http://127.0.0.1:1/nobody', failureUrl });
+        const unanswered = { status: 0, header: {}, body: '', url: nobody.url, workflowRunId: 'wfr_nobody' };
+        expect(await failureOf(server, '/failure-3')).toMatchObject(unanswered);
+      },
+    ),
 
     statement(
       'W57',
-      'A failing answer arrives complete, though it is larger than a message may be.',
+      'A failing response arrives complete, even if it is larger than the maximum of a message.',
       async (server) => {
         // An error of 5 MiB is in its message and in its stack.
         const body = 'x'.repeat(10.5 * 1024 * 1024);
@@ -187,7 +191,7 @@ export const failures: Section = {
 
     statement(
       'W58',
-      'A library that does not ask for the payload is sent the journal that was delivered.',
+      'A library that does not request the payload gets the journal that was delivered.',
       async (server) => {
         const run = await fail(server, {
           features: FEATURES.replace('InitialBody,', ''),
@@ -198,7 +202,7 @@ export const failures: Section = {
       },
     ),
 
-    statement('W59', 'A failure callback has retries of its own, and can fail itself.', async (server) => {
+    statement('W59', 'A failure callback has its own retries, and can fail itself.', async (server) => {
       server.endpoint.replies('/failure', { status: 503, body: 'closed' });
       const run = await fail(server, {
         failureUrl: server.destination('/failure'),
@@ -213,30 +217,34 @@ export const failures: Section = {
       expect(server.endpoint.to('/failure')).toHaveLength(2);
     }),
 
-    statement('W60', 'When it succeeds, that is recorded with the answer; with none defined, not.', async (server) => {
-      server.endpoint.replies('/failure', { body: '{"result":"told"}' });
-      const run = await fail(server, { failureUrl: server.destination('/failure') });
-      const { failureFunction } = await run.told('CALLBACK_SUCCESS');
-      expect(failureFunction).toMatchObject({
-        messageId: expect.stringMatching(/^msg_/),
-        url: server.destination('/failure'),
-        failStatus: 500,
-        failResponse: BROKEN.body,
-        responseStatus: 200,
-        responseBody: '{"result":"told"}',
-      });
-      const path = server.endpoint.newPath();
-      server.endpoint.replies(
-        path,
-        BROKEN,
-        answered(200, '', { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' }),
-      );
-      const silent = await fail(server, { path });
-      await silent.delivery(2);
-      await eventually('its answer', async () => (await silent.shown()).failureFunction === undefined);
-    }),
+    statement(
+      'W60',
+      'Its success is recorded with the response, but not if there is no failure function.',
+      async (server) => {
+        server.endpoint.replies('/failure', { body: '{"result":"told"}' });
+        const run = await fail(server, { failureUrl: server.destination('/failure') });
+        const { failureFunction } = await run.told('CALLBACK_SUCCESS');
+        expect(failureFunction).toMatchObject({
+          messageId: expect.stringMatching(/^msg_/),
+          url: server.destination('/failure'),
+          failStatus: 500,
+          failResponse: BROKEN.body,
+          responseStatus: 200,
+          responseBody: '{"result":"told"}',
+        });
+        const path = server.endpoint.newPath();
+        server.endpoint.replies(
+          path,
+          BROKEN,
+          answered(200, '', { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' }),
+        );
+        const silent = await fail(server, { path });
+        await silent.delivery(2);
+        await eventually('its answer', async () => (await silent.shown()).failureFunction === undefined);
+      },
+    ),
 
-    statement('W61', 'More retries of a step than the server allows are 412.', async (server) => {
+    statement('W61', 'More retries of a step than the server allows get 412.', async (server) => {
       const run = await startAndDeliver(server);
       const ask = async (items: Json[]) =>
         (await server.ask('POST', '/v2/batch', { body: JSON.stringify(items) })).status;
@@ -250,7 +258,7 @@ export const failures: Section = {
       expect(server.endpoint.to('/third')).toEqual([]);
     }),
 
-    statement('W62', 'A delivery that the end of its run overtakes is not made again.', async (server) => {
+    statement('W62', 'A delivery is not repeated if its run ends first.', async (server) => {
       for (const end of ['finish', 'cancel'] as const) {
         const path = server.endpoint.newPath();
         const answer = server.endpoint.hold(path);

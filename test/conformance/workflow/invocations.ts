@@ -67,7 +67,7 @@ export const invocations: Section = {
       expect((await run.delivery(2)).step.out).toBe('{"body":"{\\"x\\":1}","isCanceled":false,"isFailed":false}');
     }),
 
-    statement('W94', 'Logs show who invoked whom.', async (server) => {
+    statement('W94', 'Logs show the invoking and the invoked run.', async (server) => {
       const run = await startAndDeliver(server);
       const child = await run.invoke();
       const createdAt = await run.createdAtMs();
@@ -85,7 +85,7 @@ export const invocations: Section = {
       });
     }),
 
-    statement('W95', 'When the parent has failed, only its log hears of the end.', async (server) => {
+    statement('W95', 'If the parent has failed, the end of the child is only logged.', async (server) => {
       const run = await startAndDeliver(server, {
         headers: { 'upstash-retries': '0' },
         failureUrl: server.destination('/failure'),
@@ -105,25 +105,29 @@ export const invocations: Section = {
       await run.lastDelivery(2);
     }),
 
-    statement('W96', 'Each of N plans and N results is delivered, and one delivery has all.', async (server) => {
-      const run = await startAndDeliver(server);
-      const count = 5;
-      const planned = await run.steps(plans(1, count));
-      const planDeliveries = await Promise.all(Array.from({ length: count }, (_, index) => run.delivery(index + 2)));
-      const plannedIds = planned.map(({ messageId }: Json) => messageId);
-      expect(planDeliveries.map(({ messageId }) => messageId).sort()).toEqual([...plannedIds].sort());
-      for (const delivery of planDeliveries) {
-        expect(delivery.entries.at(-1)?.messageId).toBe(delivery.messageId);
-        expect(delivery.entries).toHaveLength(plannedIds.indexOf(delivery.messageId) + 2);
-        expect(delivery.step.targetStep).toBe(delivery.entries.length - 1);
-      }
-      await Promise.all(
-        Array.from({ length: count }, (_, index) => run.step({ ...runStep(index + 1), concurrent: count })),
-      );
-      await run.lastDelivery(1 + 2 * count);
-      const results = await Promise.all(Array.from({ length: count }, (_, index) => run.delivery(2 + count + index)));
-      const lengths = results.map(({ entries }) => entries.length).sort((a, b) => a - b);
-      expect(lengths).toEqual(Array.from({ length: count }, (_, index) => 2 + count + index));
-    }),
+    statement(
+      'W96',
+      'Each of N plans and N results is delivered, and exactly one delivery has all.',
+      async (server) => {
+        const run = await startAndDeliver(server);
+        const count = 5;
+        const planned = await run.steps(plans(1, count));
+        const planDeliveries = await Promise.all(Array.from({ length: count }, (_, index) => run.delivery(index + 2)));
+        const plannedIds = planned.map(({ messageId }: Json) => messageId);
+        expect(planDeliveries.map(({ messageId }) => messageId).sort()).toEqual([...plannedIds].sort());
+        for (const delivery of planDeliveries) {
+          expect(delivery.entries.at(-1)?.messageId).toBe(delivery.messageId);
+          expect(delivery.entries).toHaveLength(plannedIds.indexOf(delivery.messageId) + 2);
+          expect(delivery.step.targetStep).toBe(delivery.entries.length - 1);
+        }
+        await Promise.all(
+          Array.from({ length: count }, (_, index) => run.step({ ...runStep(index + 1), concurrent: count })),
+        );
+        await run.lastDelivery(1 + 2 * count);
+        const results = await Promise.all(Array.from({ length: count }, (_, index) => run.delivery(2 + count + index)));
+        const lengths = results.map(({ entries }) => entries.length).sort((a, b) => a - b);
+        expect(lengths).toEqual(Array.from({ length: count }, (_, index) => 2 + count + index));
+      },
+    ),
   ],
 };

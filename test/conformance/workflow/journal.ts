@@ -46,7 +46,7 @@ export const journal: Section = {
       });
     }),
 
-    statement('W31', 'A step is in the journal before the delivery that made it is answered.', async (server) => {
+    statement('W31', 'A step is in the journal before the delivery that published it is answered.', async (server) => {
       const answer = server.endpoint.hold('/wf');
       const run = await startAndDeliver(server, { path: '/wf' });
       const messageId = await run.step(runStep(1));
@@ -54,7 +54,7 @@ export const journal: Section = {
       answer(DONE);
     }),
 
-    statement('W32', 'Each step is delivered with the entries before it and none after.', async (server) => {
+    statement('W32', 'Each step is delivered with the entries before it and none after it.', async (server) => {
       const answer = server.endpoint.hold('/wf');
       const run = await startAndDeliver(server, { path: '/wf', headers: ONE_AT_A_TIME });
       const first = await run.step(runStep(1));
@@ -67,33 +67,27 @@ export const journal: Section = {
       expect([two.entries.length, two.messageId, two.entries.at(-1)?.messageId]).toEqual([3, second, second]);
     }),
 
-    statement(
-      'W33',
-      'Publishing into a run that is over, or never was, is 400 with the known text.',
-      async (server) => {
-        for (const [why, run] of await overRuns(server)) {
-          const before = server.endpoint.to(run.path).length;
-          const [item] = run.stepItems([runStep(1)]);
-          const answers = [
-            await server.ask('POST', '/v2/batch', { body: JSON.stringify([item]) }),
-            await server.ask('POST', `/v2/publish/${run.url}`, item),
-            await run.wait('event'),
-          ];
-          for (const { status, json } of answers) {
-            expect(status, why).toBe(400);
-            expect(json.error, why).toContain(OVER);
-          }
-          await server.quiet();
-          expect(server.endpoint.to(run.path), why).toHaveLength(before);
+    statement('W33', 'Publishing into a finished or unknown run gets 400 with the known text.', async (server) => {
+      for (const [why, run] of await overRuns(server)) {
+        const before = server.endpoint.to(run.path).length;
+        const [item] = run.stepItems([runStep(1)]);
+        const answers = [
+          await server.ask('POST', '/v2/batch', { body: JSON.stringify([item]) }),
+          await server.ask('POST', `/v2/publish/${run.url}`, item),
+          await run.wait('event'),
+        ];
+        for (const { status, json } of answers) {
+          expect(status, why).toBe(400);
+          expect(json.error, why).toContain(OVER);
         }
-        const noId = { 'Upstash-Workflow-Init': 'false' };
-        expect((await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers: noId })).status).toBe(
-          400,
-        );
-      },
-    ),
+        await server.quiet();
+        expect(server.endpoint.to(run.path), why).toHaveLength(before);
+      }
+      const noId = { 'Upstash-Workflow-Init': 'false' };
+      expect((await server.ask('POST', `/v2/publish/${server.destination('/a')}`, { headers: noId })).status).toBe(400);
+    }),
 
-    statement('W34', 'A batch for a run that is over is refused as a whole.', async (server) => {
+    statement('W34', 'A batch for a finished run is rejected as a whole.', async (server) => {
       const active = await startAndDeliver(server);
       for (const [why, run] of await overRuns(server)) {
         const items = [...active.stepItems([runStep(1)]), ...run.stepItems(plans(1, 3))];
@@ -119,7 +113,7 @@ export const journal: Section = {
       await run.lastDelivery(2);
     }),
 
-    statement('W36', 'A publish for an earlier run of the id does not touch the active one.', async (server) => {
+    statement('W36', 'A publish for an earlier run of the id does not affect the active one.', async (server) => {
       const run = await startAndDeliver(server);
       const createdAt = await run.createdAtMs();
       const foreign = { 'upstash-workflow-createdat': String(createdAt - 1) };
@@ -133,7 +127,7 @@ export const journal: Section = {
       await run.lastDelivery(2);
     }),
 
-    statement('W37', 'A large journal is left to be fetched when the library can do that.', async (server) => {
+    statement('W37', 'A large journal is left out for the library to fetch, if it can.', async (server) => {
       const payload = JSON.stringify('x'.repeat(5 * MIB));
       const run = await start(server, { payload });
       const { body, headers } = await run.delivery(1);
@@ -146,7 +140,7 @@ export const journal: Section = {
       expect(entry?.text === payload).toBe(true);
     }),
 
-    statement('W38', 'A library that cannot fetch it is delivered all of it.', async (server) => {
+    statement('W38', 'A library that cannot fetch it gets all of it in the delivery.', async (server) => {
       const payload = 'x'.repeat(5 * MIB);
       const run = await start(server, { payload, features: 'InitialBody' });
       expect((await run.delivery(1)).texts[0] === payload).toBe(true);
@@ -168,7 +162,7 @@ export const journal: Section = {
       ]);
     }),
 
-    statement('W40', 'The journal of a run that has ended, or never was, is 404.', async (server) => {
+    statement('W40', 'The journal of a finished or unknown run gets 404.', async (server) => {
       for (const [why, run] of await overRuns(server)) {
         expect((await server.ask('GET', `/v2/workflows/runs/${run.id}`)).status, why).toBe(404);
       }

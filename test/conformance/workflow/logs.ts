@@ -136,7 +136,7 @@ export const logs: Section = {
       },
     ),
 
-    statement('W99', 'A parallel step that fails is shown where it is, with its errors.', async (server) => {
+    statement('W99', 'A failing parallel step is shown in its place, with its errors.', async (server) => {
       const answer = server.endpoint.hold('/wf');
       const run = await startAndDeliver(server, {
         path: '/wf',
@@ -166,7 +166,7 @@ export const logs: Section = {
       ]);
     }),
 
-    statement('W100', 'The flat list has all events of a run, and pages visit each once.', async (server) => {
+    statement('W100', 'The flat list has all events of a run, and paging returns each once.', async (server) => {
       const run = await variedRun(server);
       const { events } = await server.get(`/v2/workflows/messageLogs?workflowRunId=${run.id}`);
       const seen: Json[] = [];

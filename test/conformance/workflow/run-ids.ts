@@ -6,7 +6,7 @@ import { start } from '../support/workflow.ts';
 export const runIds: Section = {
   title: 'Run ids in paths',
   statements: [
-    statement('W112', 'No run begins under an id that a path would turn into another one.', async (server) => {
+    statement('W112', 'A run cannot start under an id that a path would turn into another one.', async (server) => {
       const victim = await start(server, { id: 'wfr_victim' });
       const target = `/v2/trigger/${server.destination('/wf')}`;
       for (const id of ['x/../wfr_victim', 'orders/42', '.', '..']) {

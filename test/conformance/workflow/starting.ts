@@ -20,7 +20,7 @@ const MARKS = ['callback', 'is-failure', 'failure-callback', 'unknown-sdk'].map(
 export const starting: Section = {
   title: 'Starting',
   statements: [
-    statement('W1', 'A batch with one init message is answered with one message id.', async (server) => {
+    statement('W1', 'A batch with one init message returns one message id.', async (server) => {
       const item = { destination: server.destination('/wf'), headers: initHeaders(server, 'wfr_x', '/wf'), body: 'a' };
       const { status, json } = await server.ask('POST', '/v2/batch', { body: JSON.stringify([item]) });
       expect(status).toBeLessThan(300);
@@ -28,41 +28,37 @@ export const starting: Section = {
       expect(json[0]).not.toHaveProperty('deduplicated');
     }),
 
-    statement('W2', 'The first delivery is a journal of one entry, the payload.', async (server) => {
+    statement('W2', 'The first delivery is a journal with one entry, the payload.', async (server) => {
       const run = await start(server, { payload: '{"hello":1}' });
       const { body, method } = await run.lastDelivery(1);
       const entry = { messageId: run.messageId, body: base64('{"hello":1}'), callType: 'step' };
       expect([method, JSON.parse(body.toString())]).toEqual(['POST', [entry]]);
     }),
 
-    statement(
-      'W3',
-      "It says of which run it is, and has the user's headers and those of every delivery.",
-      async (server) => {
-        const run = await start(server, { id: 'wfr_x', user: { 'X-User': 'u', Authorization: 'Basic a' } });
-        const { headers } = await run.delivery(1);
-        expect(headers).toMatchObject({
-          'content-type': 'application/json',
-          'user-agent': 'Upstash-QStash',
-          'upstash-workflow-runid': 'wfr_x',
-          'upstash-workflow-url': run.url,
-          'upstash-workflow-createdat': String(server.clock.nowMs()),
-          'upstash-workflow-init': 'true',
-          'upstash-workflow-calltype': 'step',
-          'upstash-workflow-sdk-version': '1',
-          'upstash-retried': '0',
-          'upstash-signature': expect.stringMatching(/^\w+\.[\w-]+\.[\w-]+$/),
-          'upstash-caller-ip': '127.0.0.1',
-          'x-user': 'u',
-          authorization: 'Basic a',
-        });
-        for (const name of [...MARKS, 'upstash-feature-set', 'upstash-telemetry-sdk', 'upstash-label']) {
-          expect(headers, name).not.toHaveProperty(name);
-        }
-      },
-    ),
+    statement('W3', "It names its run, and has the user's headers and those of every delivery.", async (server) => {
+      const run = await start(server, { id: 'wfr_x', user: { 'X-User': 'u', Authorization: 'Basic a' } });
+      const { headers } = await run.delivery(1);
+      expect(headers).toMatchObject({
+        'content-type': 'application/json',
+        'user-agent': 'Upstash-QStash',
+        'upstash-workflow-runid': 'wfr_x',
+        'upstash-workflow-url': run.url,
+        'upstash-workflow-createdat': String(server.clock.nowMs()),
+        'upstash-workflow-init': 'true',
+        'upstash-workflow-calltype': 'step',
+        'upstash-workflow-sdk-version': '1',
+        'upstash-retried': '0',
+        'upstash-signature': expect.stringMatching(/^\w+\.[\w-]+\.[\w-]+$/),
+        'upstash-caller-ip': '127.0.0.1',
+        'x-user': 'u',
+        authorization: 'Basic a',
+      });
+      for (const name of [...MARKS, 'upstash-feature-set', 'upstash-telemetry-sdk', 'upstash-label']) {
+        expect(headers, name).not.toHaveProperty(name);
+      }
+    }),
 
-    statement('W4', 'Its message id is that of the answer and of the entry.', async (server) => {
+    statement('W4', 'Its message id is that of the response and of the entry.', async (server) => {
       const run = await start(server);
       const { messageId, entries } = await run.delivery(1);
       expect([messageId, entries[0]?.messageId]).toEqual([run.messageId, run.messageId]);
@@ -79,7 +75,7 @@ export const starting: Section = {
       expect((await run.delivery(1)).texts).toEqual([payload]);
     }),
 
-    statement('W7', 'The signature is for the delivered bytes and the destination.', async (server) => {
+    statement('W7', 'The signature covers the delivered bytes and the destination.', async (server) => {
       const run = await start(server);
       const received = await run.delivery(1);
       const signature = signatureOf(received);
@@ -88,7 +84,7 @@ export const starting: Section = {
       expect(signature.claims).toMatchObject({ body, sub: run.url, iss: 'Upstash' });
     }),
 
-    statement('W8', 'A second init while the run is active starts nothing.', async (server) => {
+    statement('W8', 'A second init while the run is active starts no run.', async (server) => {
       const run = await startAndDeliver(server, { id: 'wfr_x' });
       const [second] = await server.post('/v2/batch', [triggerItem(server, { id: 'wfr_x', path: run.path })]);
       expect(second).toMatchObject({ messageId: run.messageId, deduplicated: true });
@@ -107,20 +103,24 @@ export const starting: Section = {
       await server.endpoint.arrival('/new');
     }),
 
-    statement('W10', 'When a run has ended, its id starts a new one, with a later creation.', async (server) => {
-      const trigger = { id: 'wfr_x', path: '/wf', payload: 'same' };
-      server.endpoint.replies('/wf', DONE);
-      const first = await startAndDeliver(server, trigger);
-      await first.finish();
-      const second = await start(server, trigger); // in the same millisecond
-      expect(second.messageId).not.toBe(first.messageId);
-      const [before, after] = [await first.delivery(1), await second.delivery(2)];
-      expect(after.texts).toEqual(['same']);
-      const createdAt = (delivery: Json): number => Number(delivery.headers['upstash-workflow-createdat']);
-      expect(createdAt(after)).toBeGreaterThan(createdAt(before));
-    }),
+    statement(
+      'W10',
+      'After a run has ended, its id can start a new one, with a later creation time.',
+      async (server) => {
+        const trigger = { id: 'wfr_x', path: '/wf', payload: 'same' };
+        server.endpoint.replies('/wf', DONE);
+        const first = await startAndDeliver(server, trigger);
+        await first.finish();
+        const second = await start(server, trigger); // in the same millisecond
+        expect(second.messageId).not.toBe(first.messageId);
+        const [before, after] = [await first.delivery(1), await second.delivery(2)];
+        expect(after.texts).toEqual(['same']);
+        const createdAt = (delivery: Json): number => Number(delivery.headers['upstash-workflow-createdat']);
+        expect(createdAt(after)).toBeGreaterThan(createdAt(before));
+      },
+    ),
 
-    statement('W11', 'Logs of the id show both runs, with the creation time one of them.', async (server) => {
+    statement('W11', 'Logs of the id show both runs; with the creation time, only one.', async (server) => {
       const first = await startAndDeliver(server, { id: 'wfr_x' });
       const createdAt = await first.createdAtMs();
       await first.finish();
@@ -133,7 +133,7 @@ export const starting: Section = {
       expect(one.runs.map((run: Json) => run.workflowState)).toEqual(['RUN_SUCCESS']);
     }),
 
-    statement('W12', 'A run id without the prefix is taken as it is; without any, one is made.', async (server) => {
+    statement('W12', 'A run id without the prefix is used unchanged; a missing one is generated.', async (server) => {
       for (const id of ['order-17', 'wfr-x', 'wfr_wfr_x']) {
         const run = await start(server, { id });
         expect((await run.delivery(1)).headers['upstash-workflow-runid']).toBe(id);
@@ -146,7 +146,7 @@ export const starting: Section = {
       expect(headers['upstash-workflow-runid']).toMatch(/^wfr_.{15,}/);
     }),
 
-    statement('W13', 'A publish with init headers starts a run like a batch.', async (server) => {
+    statement('W13', 'A publish with init headers starts a run, as a batch does.', async (server) => {
       const { destination, headers, body } = triggerItem(server, { id: 'wfr_x', path: '/wf' });
       const { messageId } = await server.post(`/v2/publish/${destination}`, undefined, { headers, body });
       const delivery = deliveryOf(await server.endpoint.arrival('/wf'));
@@ -154,7 +154,7 @@ export const starting: Section = {
       expect(delivery.headers['upstash-workflow-runid']).toBe('wfr_x');
     }),
 
-    statement('W14', 'A trigger answers with the run that it has started.', async (server) => {
+    statement('W14', 'A trigger returns the run that it has started.', async (server) => {
       server.endpoint.replies('/wf', DONE);
       const target = `/v2/trigger/${server.destination('/wf')}`;
       const headers = { 'Upstash-Forward-X-User': 'u', 'Upstash-Label': 'l' };
@@ -175,7 +175,7 @@ export const starting: Section = {
       });
     }),
 
-    statement('W15', 'A trigger takes the run id that it is given.', async (server) => {
+    statement('W15', 'A trigger uses the run id that it is given.', async (server) => {
       server.endpoint.replies('/wf', DONE);
       const target = `/v2/trigger/${server.destination('/wf')}`;
       const headers = { 'Upstash-Workflow-RunId': 'abc' };
@@ -216,7 +216,7 @@ export const starting: Section = {
       expect((await server.endpoint.arrival('/wf', 3)).target).toBe('/wf?x=3');
     }),
 
-    statement('W18', 'A delay holds the first delivery back; the run is active meanwhile.', async (server) => {
+    statement('W18', 'A delay postpones the first delivery; the run is already active.', async (server) => {
       const headers = { 'upstash-delay': '2s' };
       const run = await start(server, { headers });
       const canceled = await start(server, { headers });
@@ -230,7 +230,7 @@ export const starting: Section = {
       expect(server.endpoint.to(canceled.path)).toEqual([]);
     }),
 
-    statement('W19', 'A time not to deliver before wins over a delay.', async (server) => {
+    statement('W19', 'A not-before time takes precedence over a delay.', async (server) => {
       const inSeconds = Math.ceil(server.clock.nowMs() / 1000) + 10;
       const run = await start(server, {
         headers: { 'upstash-not-before': String(inSeconds), 'upstash-delay': '1s' },
@@ -249,7 +249,7 @@ export const starting: Section = {
       expect(Object.keys(headers).filter((name) => name.startsWith('upstash-workflow'))).toEqual([]);
     }),
 
-    statement('W21', "Forwarded headers never take the place of the server's own.", async (server) => {
+    statement('W21', "Forwarded headers never replace the server's own.", async (server) => {
       // What the library forwards of a plain delivery that has become a run.
       const incoming = {
         'upstash-message-id': 'old',

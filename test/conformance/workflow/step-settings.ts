@@ -38,7 +38,7 @@ export const stepSettings: Section = {
   statements: [
     statement(
       'W107',
-      'What a message sets for a step holds for its deliveries, and the rest is as the trigger says.',
+      'Settings of a message for a step apply to the deliveries of that step; everything else follows the trigger.',
       async (server) => {
         const run = await startAndDeliver(server, { headers: TRIGGER, failureUrl: server.destination('/failure') });
         server.endpoint.replies(run.path, DONE, BROKEN, DONE);
@@ -58,7 +58,7 @@ export const stepSettings: Section = {
 
     statement(
       'W108',
-      'A delivery says what it is made with, and is marked when its message sets something for a step.',
+      'A delivery carries the settings it was made with, and is marked if a message set something for the step.',
       async (server) => {
         const run = await startAndDeliver(server, { headers: TRIGGER });
         const marked = { 'upstash-workflow-step-config': 'true' };
@@ -88,7 +88,7 @@ export const stepSettings: Section = {
 
     statement(
       'W109',
-      'A message that only sets something for a step is delivered with the journal, once, and is no step; none follows it at once.',
+      'A message that only sets options of a step is delivered with the journal, once, and is not a step; none follows another immediately.',
       async (server) => {
         const answer = server.endpoint.hold('/wf');
         const run = await startAndDeliver(server, { path: '/wf' });
@@ -121,7 +121,7 @@ export const stepSettings: Section = {
 
     statement(
       'W110',
-      'A run that such a delivery does not lead on, though it is answered, fails and says so.',
+      'A run fails with an explanation if such a delivery is answered and does not advance it.',
       async (server) => {
         const run = await startAndDeliver(server, { failureUrl: server.destination('/failure') });
         await askFor(run, 1);

@@ -22,7 +22,7 @@ function requestIn(step: Json): Json {
 export const waits: Section = {
   title: 'Wait, notify, webhook',
   statements: [
-    statement('W81', 'A wait delivers nothing; its event shows who waits.', async (server) => {
+    statement('W81', 'A wait delivers nothing; its event lists the waiter.', async (server) => {
       const run = await startAndDeliver(server);
       expect(await waiters(server, 'e')).toEqual([]);
       const { status, json } = await run.wait('e', { timeout: '20s' });
@@ -44,7 +44,7 @@ export const waits: Section = {
       expect(await waiters(server, 'e')).toHaveLength(1);
     }),
 
-    statement('W82', 'A notify answers with the waiter and its message, which brings the event.', async (server) => {
+    statement('W82', 'A notify returns the waiter and its message, which delivers the event.', async (server) => {
       const run = await startAndDeliver(server);
       const step = { ...waitStep(6), targetStep: 6, other: null };
       await run.wait('e', { step });
@@ -77,7 +77,7 @@ export const waits: Section = {
       }
     }),
 
-    statement('W84', 'An event that nobody waits for is answered with [], and is lost.', async (server) => {
+    statement('W84', 'An event without a waiter gets [], and is lost.', async (server) => {
       const run = await startAndDeliver(server);
       expect(await server.post('/v2/notify/e', { a: 1 })).toEqual([]);
       await run.wait('e');
@@ -85,33 +85,37 @@ export const waits: Section = {
       expect(await waiters(server, 'e')).toHaveLength(1);
     }),
 
-    statement('W85', 'An event for one run is kept for its next wait, and several in order.', async (server) => {
-      const run = await startAndDeliver(server);
-      const target = `/v2/notify/${run.id}/e`;
-      const run1 = { workflowRunId: run.id, workflowCreatedAt: await run.createdAtMs() };
-      for (const body of ['first', 'second']) {
-        const { status, json } = await server.ask('POST', target, { body });
-        expect([status, json]).toEqual([201, run1]);
-      }
-      await run.wait('e', { step: waitStep(1) });
-      expect((await run.lastDelivery(2)).step).toMatchObject({ stepId: 1, waitTimeout: false, out: base64('first') });
-      await run.wait('e', { step: waitStep(2) });
-      expect((await run.lastDelivery(3)).step).toMatchObject({ stepId: 2, out: base64('second') });
-      await run.wait('e', { step: waitStep(3) });
-      await run.lastDelivery(3);
-      const other = await startAndDeliver(server);
-      await other.wait('e');
-      const notified = await server.post(target, undefined, { body: 'third' });
-      const { messageId } = await run.delivery(4);
-      expect(notified).toMatchObject({ ...run1, messageId, waiter: { url: run.url } });
-      await other.lastDelivery(1);
-      await run.finish();
-      for (const id of [run.id, 'wfr_unknown']) {
-        expect((await server.ask('POST', `/v2/notify/${id}/e`)).status, id).toBe(404);
-      }
-    }),
+    statement(
+      'W85',
+      'An event for one run is kept for its next wait, and several are kept in order.',
+      async (server) => {
+        const run = await startAndDeliver(server);
+        const target = `/v2/notify/${run.id}/e`;
+        const run1 = { workflowRunId: run.id, workflowCreatedAt: await run.createdAtMs() };
+        for (const body of ['first', 'second']) {
+          const { status, json } = await server.ask('POST', target, { body });
+          expect([status, json]).toEqual([201, run1]);
+        }
+        await run.wait('e', { step: waitStep(1) });
+        expect((await run.lastDelivery(2)).step).toMatchObject({ stepId: 1, waitTimeout: false, out: base64('first') });
+        await run.wait('e', { step: waitStep(2) });
+        expect((await run.lastDelivery(3)).step).toMatchObject({ stepId: 2, out: base64('second') });
+        await run.wait('e', { step: waitStep(3) });
+        await run.lastDelivery(3);
+        const other = await startAndDeliver(server);
+        await other.wait('e');
+        const notified = await server.post(target, undefined, { body: 'third' });
+        const { messageId } = await run.delivery(4);
+        expect(notified).toMatchObject({ ...run1, messageId, waiter: { url: run.url } });
+        await other.lastDelivery(1);
+        await run.finish();
+        for (const id of [run.id, 'wfr_unknown']) {
+          expect((await server.ask('POST', `/v2/notify/${id}/e`)).status, id).toBe(404);
+        }
+      },
+    ),
 
-    statement('W86', 'A wait that nobody ends is delivered as timed out.', async (server) => {
+    statement('W86', 'A wait without a notification is delivered as timed out at its deadline.', async (server) => {
       server.endpoint.replies('/timeout', DONE);
       const run = await startAndDeliver(server);
       const headers = { 'Upstash-Forward-X-Wait': 'w', 'Upstash-Forward-Upstash-Workflow-Invoke-Count': '2' };
@@ -134,7 +138,7 @@ export const waits: Section = {
       await run.lastDelivery(1);
     }),
 
-    statement('W87', 'A notify at the moment of the time-out: one of the two is recorded.', async (server) => {
+    statement('W87', 'If a notify and the deadline coincide, one of the two is recorded.', async (server) => {
       const run = await startAndDeliver(server);
       await run.wait('e', { timeout: '20s' });
       const notified = server.post('/v2/notify/e', undefined, { body: 'late' });
@@ -145,7 +149,7 @@ export const waits: Section = {
       expect(await run.journal()).toHaveLength(2);
     }),
 
-    statement('W88', 'Whoever has ended waits for nothing.', async (server) => {
+    statement('W88', 'A finished run waits for nothing.', async (server) => {
       const canceled = await startAndDeliver(server);
       const finished = await startAndDeliver(server);
       const failed = await startAndDeliver(server, {
@@ -168,7 +172,7 @@ export const waits: Section = {
 
     statement(
       'W89',
-      'An event id with other characters is 400.',
+      'An event id with other characters gets 400.',
       async (server) => {
         const run = await startAndDeliver(server);
         for (const eventId of ['a:b', 'a%3Ab', 'a%20b', 'a%2Fb']) {
@@ -189,7 +193,7 @@ export const waits: Section = {
       },
     ),
 
-    statement('W90', 'A call of the hook brings the request, and needs no token.', async (server) => {
+    statement('W90', 'A request to a webhook delivers the request, and needs no token.', async (server) => {
       const run = await startAndDeliver(server);
       await run.wait('evt_a', { step: { ...waitStep(1), stepType: 'WaitForWebhook' } });
       const target = `${hookOf(run, 'evt_a')}?q=1`;
@@ -210,7 +214,7 @@ export const waits: Section = {
       ).not.toThrow();
     }),
 
-    statement('W91', 'Calls of a hook before the wait are kept, and come in order.', async (server) => {
+    statement('W91', 'Requests to a webhook before the wait are kept, and delivered in order.', async (server) => {
       const run = await startAndDeliver(server);
       const hook = hookOf(run, 'evt_a');
       for (const nth of [1, 2]) {

@@ -3,12 +3,12 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 
-export const answers: Section = {
-  title: 'Answers of endpoints',
+export const responses: Section = {
+  title: 'Responses of endpoints',
   statements: [
     statement(
       'M158',
-      'A header value is shown as UTF-8 where its bytes are that, and arrives unchanged.',
+      'A header value is shown as UTF-8 if its bytes are valid UTF-8, and arrives unchanged.',
       async (server) => {
         const [name, city] = ['Zoë', 'Łódź'].map((text) => Buffer.from(text).toString('latin1'));
         server.endpoint.replies('/a', { status: 500, headers: { 'X-City': city ?? '' } });
@@ -27,7 +27,7 @@ export const answers: Section = {
 
     statement(
       'M159',
-      'The body of a compressed answer is shown decoded, with the headers that came.',
+      'The body of a compressed response is shown decoded, with the original headers.',
       async (server) => {
         server.endpoint.replies('/a', {
           status: 503,

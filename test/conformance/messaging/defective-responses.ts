@@ -12,12 +12,12 @@ const DEFECTIVE = [
   'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
 ];
 
-export const defectiveAnswers: Section = {
-  title: 'Defective answers',
+export const defectiveResponses: Section = {
+  title: 'Defective responses',
   statements: [
     statement(
       'M157',
-      'An answer whose head has a harmless defect is a success, and its endpoint is called once.',
+      'A response whose head has a harmless defect is a success, and its endpoint is called once.',
       async (server) => {
         let answered = 0;
         const endpoint = net.createServer((socket) =>

@@ -6,10 +6,10 @@ import { DONE, deliveryOf, plans, runStep } from '../support/workflow.ts';
 
 const DELIVERED = ['CREATED', 'ACTIVE', 'DELIVERED'];
 
-export const goingOn: Section = {
-  title: 'Going on',
+export const continuation: Section = {
+  title: 'Continuation',
   statements: [
-    statement('K1', 'A run of three steps takes one call, and leaves the journal of four.', async (server) => {
+    statement('K1', 'A run of three steps takes one call, and its journal has four entries.', async (server) => {
       const { run, token, answer } = await called(server);
       const [one] = await save(server, [token], [{ step: runStep(1) }]);
       const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
@@ -33,7 +33,7 @@ export const goingOn: Section = {
 
     statement(
       'K2',
-      'Deliveries of the journal have a token in the dialect of their message; all others have none.',
+      'Deliveries of the journal have a token in the dialect of their message; other deliveries have none.',
       async (server) => {
         const { run, token, answer } = await called(server, { features: 'LazyFetch,InitialBody,WF_TriggerOnConfig' });
         expect(token).toMatch(/^[!-~]{1,512}$/);
@@ -64,7 +64,7 @@ export const goingOn: Section = {
 
     statement(
       'K3',
-      'The token reads the journal of its run and cancels it, and gives no other right.',
+      'The token can read the journal of its run and cancel the run, and nothing else.',
       async (server) => {
         const { run, token, answer } = await called(server, { headers: { 'upstash-redact-fields': 'body' } });
         const other = await called(server);
@@ -91,7 +91,7 @@ export const goingOn: Section = {
 
     statement(
       'K4',
-      'Plans of a parallel group are held, and each result is done with the next one.',
+      'Plans of a parallel group are claimed by the call, and each result is settled with the next one.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const planned = await save(
@@ -113,44 +113,52 @@ export const goingOn: Section = {
       },
     ),
 
-    statement('K5', 'What the trigger fixed is with a step that is delivered on its own later.', async (server) => {
-      const flow = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'parallelism=2' };
-      const kept = { ...flow, 'upstash-label': 'labelled', 'upstash-retries': '1', 'upstash-retry-delay': '500' };
-      const { run, token, answer } = await called(server, { user: { 'X-User': 'me' }, headers: kept });
-      const [one] = await save(server, [token], [{ step: runStep(1) }]);
-      answer(DONE); // the call gives up: the step is delivered with its journal
-      const { delivery } = await callOf(run, 2, answer);
-      expect(delivery.messageId).toBe(one.messageId);
-      expect(delivery.texts).toEqual(['{"a":1}', JSON.stringify(runStep(1))]);
-      expect(delivery.headers).toMatchObject({
-        'content-type': 'application/json',
-        'upstash-workflow-sdk-version': '1',
-        'upstash-workflow-calltype': 'step',
-        'upstash-workflow-init': 'false',
-        'upstash-retried': '0',
-        'upstash-label': 'labelled',
-        'x-user': 'me',
-      });
-      expect((await server.get('/v2/flowControl/key')).inFlight ?? 1).toBe(1);
-      answer({ status: 500 });
-      const { time, nextDeliveryTime } = await run.logged('RETRY');
-      expect(nextDeliveryTime - time).toBe(500);
-    }),
+    statement(
+      'K5',
+      'The settings of the trigger apply to a step that is delivered by itself later.',
+      async (server) => {
+        const flow = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'parallelism=2' };
+        const kept = { ...flow, 'upstash-label': 'labelled', 'upstash-retries': '1', 'upstash-retry-delay': '500' };
+        const { run, token, answer } = await called(server, { user: { 'X-User': 'me' }, headers: kept });
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        answer(DONE); // the call gives up: the step is delivered with its journal
+        const { delivery } = await callOf(run, 2, answer);
+        expect(delivery.messageId).toBe(one.messageId);
+        expect(delivery.texts).toEqual(['{"a":1}', JSON.stringify(runStep(1))]);
+        expect(delivery.headers).toMatchObject({
+          'content-type': 'application/json',
+          'upstash-workflow-sdk-version': '1',
+          'upstash-workflow-calltype': 'step',
+          'upstash-workflow-init': 'false',
+          'upstash-retried': '0',
+          'upstash-label': 'labelled',
+          'x-user': 'me',
+        });
+        expect((await server.get('/v2/flowControl/key')).inFlight ?? 1).toBe(1);
+        answer({ status: 500 });
+        const { time, nextDeliveryTime } = await run.logged('RETRY');
+        expect(nextDeliveryTime - time).toBe(500);
+      },
+    ),
 
-    statement('K6', 'A run that keeps nothing of its trigger repeats what the message before had.', async (server) => {
-      const { run, token, answer } = await called(server, {
-        features: 'LazyFetch,InitialBody',
-        headers: { 'upstash-retries': '0', 'upstash-forward-x-own': 'mine', 'upstash-label': 'labelled' },
-      });
-      await save(server, [token], [{ step: runStep(1) }]);
-      answer(DONE);
-      const { delivery } = await callOf(run, 2, answer);
-      expect(delivery.headers).toMatchObject({ 'x-own': 'mine', 'upstash-label': 'labelled' });
-      answer({ status: 500 });
-      await run.reached('RUN_FAILED');
-    }),
+    statement(
+      'K6',
+      'A run without recorded trigger settings repeats those of the previous message.',
+      async (server) => {
+        const { run, token, answer } = await called(server, {
+          features: 'LazyFetch,InitialBody',
+          headers: { 'upstash-retries': '0', 'upstash-forward-x-own': 'mine', 'upstash-label': 'labelled' },
+        });
+        await save(server, [token], [{ step: runStep(1) }]);
+        answer(DONE);
+        const { delivery } = await callOf(run, 2, answer);
+        expect(delivery.headers).toMatchObject({ 'x-own': 'mine', 'upstash-label': 'labelled' });
+        answer({ status: 500 });
+        await run.reached('RUN_FAILED');
+      },
+    ),
 
-    statement('K7', 'The same checkpoint sent again is answered as the first time, and saved once.', async (server) => {
+    statement('K7', 'The same checkpoint sent again gets the same response, and is saved once.', async (server) => {
       const { run, token, answer } = await called(server);
       const text = JSON.stringify({ done: [token], append: [{ step: runStep(1) }] });
       const [first, meanwhile] = await Promise.all([sendText(server, token, text), sendText(server, token, text)]);
@@ -166,7 +174,7 @@ export const goingOn: Section = {
       await run.reached('RUN_SUCCESS');
     }),
 
-    statement('K8', 'A step that is in the journal already keeps its result, and the call stops.', async (server) => {
+    statement('K8', 'A step that is already in the journal keeps its result, and the call stops.', async (server) => {
       const { run, token, answer } = await called(server);
       // As an attempt before, which never answered, may have done.
       const messageId = await run.step(runStep(1, '"first"'));

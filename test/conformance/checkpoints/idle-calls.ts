@@ -12,12 +12,12 @@ function entry(messageId: string, step: Json, callType = 'step'): Json {
   return { messageId, callType, body: Buffer.from(JSON.stringify(step)).toString('base64') };
 }
 
-export const lingering: Section = {
-  title: 'Lingering',
+export const idleCalls: Section = {
+  title: 'Idle calls',
   statements: [
     statement(
       'K34',
-      'A sleep that is over in time goes on in the call that stays for it.',
+      'A sleep that ends in time continues in the idle call.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
@@ -84,7 +84,7 @@ export const lingering: Section = {
       await run.lastDelivery(1);
     }),
 
-    statement('K36', 'What comes later is delivered on its own; the call holds nothing.', async (server) => {
+    statement('K36', 'Anything later is delivered by itself; the call then has no message.', async (server) => {
       const { run, token, answer } = await called(server);
       const answered = stay(server, { done: [token], append: [SLEEP], lingerMs: 1_999 });
       await stays(run, run.messageId);
@@ -100,7 +100,7 @@ export const lingering: Section = {
 
     statement(
       'K37',
-      'What it appends and could be held is what it is given, with the journal up to it.',
+      'The appended messages that the call can claim are handed to it, with the journal up to them.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const planned = await save(
@@ -129,7 +129,7 @@ export const lingering: Section = {
 
     statement(
       'K38',
-      'A step that failed counts as an attempt, and comes back in the same call.',
+      'A failed step counts as an attempt, and returns to the same call.',
       async (server) => {
         const settings = { 'upstash-retries': '2', 'upstash-retry-delay': '1000 * (1 + retried)' };
         const { run, token, answer } = await called(server, { headers: settings, failureUrl: null });
@@ -165,7 +165,7 @@ export const lingering: Section = {
       { isOfOneWorker: true },
     ),
 
-    statement('K39', 'One that must not be retried fails the run at once.', async (server) => {
+    statement('K39', 'A step that must not be retried fails the run immediately.', async (server) => {
       const { run, token } = await called(server, { headers: { 'upstash-retry-delay': '0' } });
       const final = { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' }, body: 'never' };
       expect(await stay(server, { failed: [{ token, ...final }] })).toEqual({ entries: [] });
@@ -173,41 +173,37 @@ export const lingering: Section = {
       expect(await run.buried()).toMatchObject({ responseStatus: 489, responseBody: 'never' });
     }),
 
-    statement(
-      'K40',
-      'Of a group each fails by itself, and what is done with it is not attempted again.',
-      async (server) => {
-        const { run, token, answer } = await called(server, {
-          headers: { 'upstash-retry-delay': '1000' },
-          failureUrl: null,
-        });
-        const planned = await save(
-          server,
-          [token],
-          plans(1, 3).map((step) => ({ step })),
-        );
-        const [first, second, third] = planned;
-        const [result] = await save(server, [first.token], [{ step: { ...runStep(1), concurrent: 3 } }]);
-        const failed = [
-          { token: second.token, status: 500, body: 'second' },
-          { token: third.token, status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' }, body: 'third' },
-        ];
-        const unknown = { done: [result.token], failed: [...failed, { token, status: 500 }] };
-        const refused = await sendText(server, first.token, JSON.stringify(unknown));
-        expect([refused.status, refused.json.reason]).toEqual([409, 'lost']);
-        await sendText(server, result.token, JSON.stringify({ done: [result.token], failed }));
-        await run.reached('RUN_FAILED');
-        expect(await run.buried()).toMatchObject({ messageId: third.messageId, responseBody: 'third' });
-        const errors = (await run.events()).filter(({ state }) => state === 'ERROR');
-        expect(errors.map(({ stepInfo }) => stepInfo.messageId)).toEqual([second.messageId, third.messageId]);
-        answer(DONE);
-        await run.lastDelivery(1);
-      },
-    ),
+    statement('K40', 'Steps of a group fail separately, and finished ones are not attempted again.', async (server) => {
+      const { run, token, answer } = await called(server, {
+        headers: { 'upstash-retry-delay': '1000' },
+        failureUrl: null,
+      });
+      const planned = await save(
+        server,
+        [token],
+        plans(1, 3).map((step) => ({ step })),
+      );
+      const [first, second, third] = planned;
+      const [result] = await save(server, [first.token], [{ step: { ...runStep(1), concurrent: 3 } }]);
+      const failed = [
+        { token: second.token, status: 500, body: 'second' },
+        { token: third.token, status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' }, body: 'third' },
+      ];
+      const unknown = { done: [result.token], failed: [...failed, { token, status: 500 }] };
+      const refused = await sendText(server, first.token, JSON.stringify(unknown));
+      expect([refused.status, refused.json.reason]).toEqual([409, 'lost']);
+      await sendText(server, result.token, JSON.stringify({ done: [result.token], failed }));
+      await run.reached('RUN_FAILED');
+      expect(await run.buried()).toMatchObject({ messageId: third.messageId, responseBody: 'third' });
+      const errors = (await run.events()).filter(({ state }) => state === 'ERROR');
+      expect(errors.map(({ stepInfo }) => stepInfo.messageId)).toEqual([second.messageId, third.messageId]);
+      answer(DONE);
+      await run.lastDelivery(1);
+    }),
 
     statement(
       'K41',
-      'A call that stays gives its place up to whoever waits for one.',
+      'An idle call gives up its slot to messages that wait for one.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const answered = stay(server, { done: [token], append: [SLEEP] });
@@ -225,7 +221,7 @@ export const lingering: Section = {
 
     statement(
       'K42',
-      'What goes on in a call takes from the rate of its key like any start.',
+      'A continuation in a call counts towards the rate of its key like any start.',
       async (server) => {
         const flow = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'rate=2, period=1m' };
         const { run, token, answer } = await called(server, { headers: flow });
@@ -247,7 +243,7 @@ export const lingering: Section = {
 
     statement(
       'K43',
-      'The time limit of the call stands still while it stays.',
+      'The timeout of the call is suspended while it is idle.',
       async (server) => {
         const { run, token } = await called(server, { headers: { 'upstash-timeout': '1s', 'upstash-retries': '0' } });
         const answered = stay(server, { done: [token], append: [SLEEP] });
@@ -265,7 +261,7 @@ export const lingering: Section = {
 
     statement(
       'K44',
-      'The same checkpoint sent again is answered with the same message.',
+      'The same checkpoint sent again returns the same message.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const text = JSON.stringify({ done: [token], append: [SLEEP], lingerMs: 5_000 });
@@ -285,7 +281,7 @@ export const lingering: Section = {
       { isOfOneWorker: true },
     ),
 
-    statement('K45', 'Nothing goes on in a call whose endpoint does not wait any more.', async (server) => {
+    statement('K45', 'Nothing continues in a call whose endpoint does not wait any more.', async (server) => {
       for (const gives of ['hangs up', 'answers the call']) {
         const { run, token, answer } = await called(server);
         const text = JSON.stringify({ done: [token], append: [SLEEP], lingerMs: 5_000 });
@@ -302,39 +298,35 @@ export const lingering: Section = {
       }
     }),
 
-    statement(
-      'K46',
-      'A linger is 0 to 10,000 ms, and a failure has a token and a status that is one.',
-      async (server) => {
-        const { run, token, answer } = await called(server);
-        const other = await called(server);
-        const mistakes: Json[] = [
-          { done: [token], lingerMs: 10_001 },
-          { done: [token], lingerMs: '1s' },
-          { failed: [] },
-          { failed: [{ token }] },
-          { failed: [{ token, status: 200 }] },
-          { failed: [{ token, status: 500, body: {} }] },
-          { failed: [{ token: other.token, status: 500 }] },
-          { failed: [{ token, status: 500 }], append: [{ step: runStep(1) }] },
-          { done: [token], failed: [{ token, status: 500 }] },
-        ];
-        for (const mistake of mistakes) {
-          const { status, json } = await sendText(server, token, JSON.stringify(mistake));
-          expect([status, json.error], JSON.stringify(mistake)).toEqual([
-            422,
-            expect.stringMatching(/lingerMs|done|failed/),
-          ]);
-        }
-        expect(await stay(server, { done: [token], lingerMs: 0 })).toEqual({ entries: [] });
-        answer(DONE);
-        await run.lastDelivery(1);
-      },
-    ),
+    statement('K46', 'A linger is 0 to 10,000 ms, and a failure has a token and a failing status.', async (server) => {
+      const { run, token, answer } = await called(server);
+      const other = await called(server);
+      const mistakes: Json[] = [
+        { done: [token], lingerMs: 10_001 },
+        { done: [token], lingerMs: '1s' },
+        { failed: [] },
+        { failed: [{ token }] },
+        { failed: [{ token, status: 200 }] },
+        { failed: [{ token, status: 500, body: {} }] },
+        { failed: [{ token: other.token, status: 500 }] },
+        { failed: [{ token, status: 500 }], append: [{ step: runStep(1) }] },
+        { done: [token], failed: [{ token, status: 500 }] },
+      ];
+      for (const mistake of mistakes) {
+        const { status, json } = await sendText(server, token, JSON.stringify(mistake));
+        expect([status, json.error], JSON.stringify(mistake)).toEqual([
+          422,
+          expect.stringMatching(/lingerMs|done|failed/),
+        ]);
+      }
+      expect(await stay(server, { done: [token], lingerMs: 0 })).toEqual({ entries: [] });
+      answer(DONE);
+      await run.lastDelivery(1);
+    }),
 
     statement(
       'K47',
-      'A server that stops lets nothing wait.',
+      'A server that stops leaves no call idle.',
       async (server) => {
         const { run, token } = await called(server);
         const answered = sendAlone(server, token, JSON.stringify({ done: [token], append: [SLEEP], lingerMs: 5_000 }));
@@ -347,7 +339,7 @@ export const lingering: Section = {
 
     statement(
       'K48',
-      'What has come of a run that is cancelled then is told so with its next checkpoint.',
+      'If an idle call receives work and its run is then cancelled, the next checkpoint says so.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const answered = stay(server, { done: [token], append: [SLEEP] });
@@ -363,7 +355,7 @@ export const lingering: Section = {
       { isOfOneWorker: true },
     ),
 
-    statement('K49', 'A call does not stay for a run that its worker ends.', async (server) => {
+    statement('K49', 'A call is not idle for a run that its worker ends.', async (server) => {
       for (const query of ['', '?cancel=false']) {
         const { run, token, answer } = await called(server);
         const answered = stay(server, { done: [token], append: [{ ...SLEEP, delay: '1h' }] });
@@ -378,7 +370,7 @@ export const lingering: Section = {
 
     statement(
       'K50',
-      'Nor for one that fails by another call.',
+      'Nor for a run that fails in another call.',
       async (server) => {
         const { run, token, answer } = await called(server, { failureUrl: null });
         await save(

@@ -4,12 +4,12 @@ import { called, endWith, save, send } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
 import { runStep } from '../support/workflow.ts';
 
-export const messagesPerDay: Section = {
-  title: 'Messages of a day',
+export const dailyLimit: Section = {
+  title: 'Daily limit',
   statements: [
     statement(
       'K33',
-      'What is appended counts for the day as publishes do; beyond the limit nothing is saved, and the call goes on, and may end with its last step.',
+      'Appended messages count towards the daily limit as publishes do; above the limit nothing is saved, and the call continues and may end with its last step.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const both = [{ step: runStep(1) }, { step: runStep(2) }];
