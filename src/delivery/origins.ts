@@ -1,10 +1,10 @@
 /**
- * Which connection carries an attempt?
+ * Manages the connections of deliveries.
  *
- * Each origin (scheme, host, port) has its own few connections, so that a slow or dead endpoint can only fill its
- * own (P9). One connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`
- * this knows whether a socket was used before, and can close one that is still connecting. Both are needed here, and it
- * costs no more per request. The connection used last is reused first, so that the others can time out.
+ * Each origin (scheme, host, port) has a few connections of its own, so that a slow or dead endpoint can only exhaust its
+ * own (P9). A connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`,
+ * this knows whether a socket was used before, and can close one that is still connecting. Both are needed here, at no
+ * extra cost per request. The most recently used connection is reused first, so that the others can time out.
  */
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
@@ -15,26 +15,26 @@ import type { Connector } from './connector.ts';
 export interface OriginsOptions {
   connector: Connector;
   connectionsPerOriginMax: number;
-  /** Origins that may keep idle connections; the ones unused for longest lose theirs first. */
+  /** Maximum number of origins with idle connections; the least recently used ones lose theirs first. */
   originsMax: number;
-  /** Bytes that an answer's head may have, exact to a few KiB. */
+  /** Maximum size of a response head, accurate to a few KiB. */
   responseHeaderBytesMax: number;
 }
 
-/** What asks for a connection: an attempt. */
+/** An attempt that requests a connection. */
 export interface Lessee {
   /** Called once, possibly before `lease` returns; not after `withdraw`. */
   onConnection(connection: Connection): void;
 }
 
-/** One `Client` and its socket. Belongs to one lessee at a time, which calls `release` or `discard` once. */
+/** One `Client` and its socket. It belongs to one lessee at a time, which calls `release` or `discard` once. */
 export class Connection {
   readonly client: Client;
   readonly #line: OriginLine;
-  /** Answers read to their end on the present socket; above 0 the peer may be closing it just now. */
+  /** Complete responses on the current socket. Above 0, the peer may be closing it at this moment. */
   answersRead = 0;
   leased = true;
-  /** Whose attempt it carries: set by each lessee. */
+  /** The project of the current attempt, set by each lessee. */
   projectId: ProjectId = 0;
   readonly #gate: AnswerGate;
   #socket: Socket | undefined;
@@ -46,13 +46,13 @@ export class Connection {
     this.client = new Client(line.origin, {
       pipelining: 1,
       allowH2: false,
-      // The attempt's own deadline covers all of these.
+      // The attempt's own deadline covers these.
       headersTimeout: 0,
       bodyTimeout: 0,
-      // Shorter than the 5 s after which common servers hang up; a server's own hint is honoured, up to a minute.
+      // Shorter than the 5 s after which common servers close connections. A server's own hint is respected, up to a minute.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 60_000,
-      // The gate counts heads more strictly, so only trailers ever reach this limit.
+      // The filter limits heads more strictly, so only trailers can reach this limit.
       maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
       connect: (options, callback) => {
         this.answersRead = 0;
@@ -64,41 +64,41 @@ export class Connection {
           this.#gate.attach(socket);
           callback(null, socket);
         });
-        // It was discarded while it waited for this connect.
+        // Discarded while the connect was pending.
         if (this.#discarded) this.#socket?.destroy();
       },
     });
-    // A leased client reconnects or fails its request by itself. An idle one is of no use any more.
+    // A leased client reconnects or fails its request by itself. An idle one is useless.
     this.client.on('disconnect', () => {
       if (!this.leased) this.discard();
     });
   }
 
-  /** The request is being written. */
+  /** Call it when the request is written. */
   expectHead(): void {
     this.#gate.expectHead();
   }
 
-  /** The head of the final answer was read. */
+  /** Call it when the head of the final response was read. */
   headRead(): void {
     this.#gate.headRead();
   }
 
-  /** Gives the connection back after an answer was read to its end; closes it after one with a repaired head. */
+  /** Returns the connection after a complete response; closes it if the head of the response was repaired. */
   release(): void {
     if (this.#gate.wasRepaired) return this.discard();
     this.answersRead += 1;
     this.#line.takeBack(this);
   }
 
-  /** Closes the socket, whatever state it is in, and frees the place. */
+  /** Closes the socket in any state, and frees its capacity. */
   discard(): void {
     if (this.#discarded) return;
     this.#line.forget(this);
     this.close();
   }
 
-  /** Closes the connection and leases a new one in its place, ahead of the lessees that wait. */
+  /** Closes the connection and leases a new one in exchange, ahead of waiting lessees. */
   replace(): Connection {
     const fresh = this.#line.exchange(this);
     this.close();
@@ -119,7 +119,7 @@ class OriginLine {
   readonly #onEmpty: (line: OriginLine) => void;
   readonly #open = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  /** In order of arrival. A Set, so that a lessee that withdraws leaves at once. */
+  /** In order of arrival. A Set, so that a lessee can withdraw in constant time. */
   readonly #waiting = new Set<Lessee>();
 
   constructor(origin: string, options: OriginsOptions, onEmpty: (line: OriginLine) => void) {
@@ -168,7 +168,7 @@ class OriginLine {
 
   forget(connection: Connection): void {
     this.#remove(connection);
-    // Not in this call: if each waiting lessee failed at once, the calls would pile up on the stack.
+    // Deferred: if each waiting lessee failed at once, the recursion could overflow the stack.
     if (this.#waiting.size > 0) queueMicrotask(() => this.#serveWaiting());
     else if (this.#open.size === 0) this.#onEmpty(this);
   }
@@ -178,7 +178,7 @@ class OriginLine {
     return this.#connect();
   }
 
-  /** Closes what is idle; the origin leaves the table with its last connection. */
+  /** Closes idle connections. The origin is removed with its last connection. */
   closeIdle(): void {
     for (const connection of [...this.#idle]) connection.discard();
   }
@@ -222,12 +222,12 @@ export class Origins {
     this.#options = options;
   }
 
-  /** Hands `lessee` a connection to `origin`, now or when one is free. */
+  /** Gives `lessee` a connection to `origin`, now or when one is free. */
   lease(origin: string, lessee: Lessee): void {
     this.#lineOf(origin).lease(lessee);
   }
 
-  /** Leaves the line; without effect once a connection was handed out. */
+  /** Removes a waiting lessee; no effect once it has a connection. */
   withdraw(origin: string, lessee: Lessee): void {
     this.#lines.get(origin)?.withdraw(lessee);
   }
@@ -267,7 +267,7 @@ export class Origins {
     if (this.#latest === line) this.#latest = undefined;
   }
 
-  /** Makes room for one origin. Those with attempts under way stay: the attempts in flight bound their number. */
+  /** Closes one idle origin to free its entry. Origins with attempts are kept; the limit on attempts in flight bounds their number. */
   #evict(): void {
     for (const line of this.#lines.values()) {
       if (!line.isIdle) continue;

@@ -1,20 +1,20 @@
-/** Which outcome has a failed exchange, and in which words does the user read it? (contract M 7.3, 7.4) */
+/** Maps a failed exchange to its outcome, and to the error text for the user (contract M 7.3, 7.4). */
 import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
 import { type AddressClass, ALLOW_SETTING } from './addresses/address-guard.ts';
 import { RefusedAddress } from './connector.ts';
 
 type Unreachable = Extract<Outcome, { kind: 'unreachable' }>;
 
-/** How far an exchange had come when it failed: the same error code means different things at different points. */
+/** The state of an exchange when it failed: the same error code has different meanings at different points. */
 export interface Progress {
-  /** The destination's host, as the user wrote it. */
+  /** The host of the destination, as the user wrote it. */
   hostname: string;
   isTls: boolean;
-  /** The request was handed to a connected socket. */
+  /** The request was passed to a connected socket. */
   started: boolean;
-  /** The first byte of an answer came. */
+  /** The first byte of a response arrived. */
   answerBegun: boolean;
-  /** The whole head of the final answer came. */
+  /** The complete head of the final response arrived. */
   headRead: boolean;
 }
 
@@ -51,7 +51,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'unsendable',
 };
 
-/** Classifies what undici, Node or our own gates reported. The text never holds an address. */
+/** Classifies errors of undici, Node and our own filters. The text never contains an address. */
 export function unreachable(error: Error, progress: Progress): Unreachable {
   if (error instanceof RefusedAddress) return blocked(error.addressClass);
   const code = codeOf(error);
@@ -59,7 +59,7 @@ export function unreachable(error: Error, progress: Progress): Unreachable {
   return { kind: 'unreachable', reason, error: textOf(reason, code, error, progress) };
 }
 
-/** The address guard refused, before any connection or right after it. */
+/** The address guard blocked the attempt, before any connection or right after it. */
 export function blocked(addressClass: AddressClass): Unreachable {
   return { kind: 'unreachable', reason: 'blocked', error: `destination refused: ${refusalText(addressClass)}` };
 }
@@ -77,7 +77,7 @@ export function compressedBomb(bytesMax: number): Unreachable {
   return { kind: 'unreachable', reason: 'malformed', error };
 }
 
-/** The request could not be built or handed over. */
+/** The request could not be built or sent. */
 export function unsendable(error: unknown): Unreachable {
   const detail = error instanceof Error ? error.message : 'unknown reason';
   return { kind: 'unreachable', reason: 'unsendable', error: `request cannot be sent: ${detail}` };
@@ -92,7 +92,7 @@ export function withArticle(addressClass: AddressClass): string {
   return addressClass === 'unspecified' ? `an ${addressClass}` : `a ${addressClass}`;
 }
 
-/** A peer that hung up without an answer, as happens when it closes an idle connection at the wrong moment. */
+/** Whether the peer closed the connection without a response, as it may when it closes an idle one at the wrong moment. */
 export function isHangUp(error: Error): boolean {
   const code = codeOf(error);
   return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
@@ -101,10 +101,10 @@ export function isHangUp(error: Error): boolean {
 function reasonOf(code: string, progress: Progress): UnreachableReason {
   if (code.startsWith('HPE_')) return 'malformed';
   const reason = REASON_BY_CODE[code];
-  // undici reports the same code when it closes the connection itself because of an invalid head.
+  // undici uses the same code when it closes the connection itself because of an invalid head.
   if (code === 'UND_ERR_SOCKET' && progress.answerBegun && !progress.headRead) return 'malformed';
   if (reason !== undefined) return reason;
-  // The codes of OpenSSL and of certificate checks are too many to list. Before the request, no other cause is left.
+  // There are too many codes of OpenSSL and certificate checks to list. Before the request, no other cause remains.
   if (progress.isTls && !progress.started) return 'tls';
   return /^ERR_(SSL|TLS|OSSL)_|^EPROTO$/.test(code) ? 'tls' : 'reset';
 }
@@ -131,7 +131,7 @@ function textOf(reason: UnreachableReason, code: string, error: Error, progress:
   }
 }
 
-/** The parser names only the rule that is broken, nothing of the answer. */
+/** The parser names only the violated rule, without any content of the response. */
 function defectOf(code: string, error: Error): string {
   switch (code) {
     case 'WAYPOST_MALFORMED_ANSWER':

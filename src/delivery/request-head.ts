@@ -1,10 +1,10 @@
-/** Which headers does a delivery carry? (contract M 7.2, W 9) */
+/** Builds the headers of a delivery (contract M 7.2, W 9). */
 import type { Claimed } from '../engine/model.ts';
 import { deliveryHeaderName, userAgent } from '../protocol/options/dialect.ts';
 import type { Dialect } from '../protocol/options/settings.ts';
 import { addWorkflowHeaders, isLeftOut } from './workflow-head.ts';
 
-/** Header names, joined once and not for each attempt. */
+/** Header names, built once per dialect instead of per attempt. */
 interface HeadNames {
   userAgent: string;
   signature: string;
@@ -26,18 +26,18 @@ export interface HeadInput {
   signature: string;
   /** From the URL's user info; a forwarded `Authorization` replaces it. */
   authorization?: string | undefined;
-  /** Only if the operator configured one: receivers choose their keys by it. */
+  /** Set only if the operator configured one: receivers choose their keys by it. */
   region?: string | undefined;
-  /** Whether the destination may have the publisher's `baggage`. */
+  /** Whether the destination may receive the publisher's `baggage`. */
   mayHaveBaggage?: boolean;
-  /** The token with which the endpoint may keep results of steps (contract K 2). */
+  /** The token with which the endpoint can save results of steps (contract K 2). */
   checkpoint?: string | undefined;
 }
 
 /**
- * Names and values in turn, as undici takes them: first the stored header map, one line for each value, then what the
- * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
- * `Content-Type` the forwarded one wins (contract M 4.4.6).
+ * Alternating names and values, as undici expects them: first the stored header map, one line per value, then the headers of
+ * the server. A forwarded header is dropped if the server adds one of the same name, except that forwarded `User-Agent` and
+ * `Content-Type` take precedence (contract M 4.4.6).
  */
 export function requestHead(input: HeadInput): string[] {
   const { header, settings } = input.claimed.message;
@@ -67,7 +67,7 @@ function addedHeaders({ claimed, signature, region, mayHaveBaggage, checkpoint }
   add(names.signature, signature);
   add(names.messageId, message.id);
   add(names.retried, String(retried));
-  // Answers are passed on as they come and never decompressed.
+  // Asks for uncompressed responses.
   add('Accept-Encoding', 'identity');
   add(names.topicName, settings.topicName);
   add(names.scheduleId, settings.scheduleId);
@@ -80,7 +80,7 @@ function addedHeaders({ claimed, signature, region, mayHaveBaggage, checkpoint }
   return added;
 }
 
-/** Names of a header map are canonical already (contract M 3.5), so equality is enough. */
+/** Names in a header map are already canonical (contract M 3.5), so equality is sufficient. */
 function isAmong(head: readonly string[], name: string): boolean {
   for (let at = 0; at < head.length; at += 2) {
     if (head[at] === name) return true;

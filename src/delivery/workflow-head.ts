@@ -1,4 +1,4 @@
-/** Which headers tell a workflow library what a delivery is (contract W 9.2, 9.3)? */
+/** Adds the headers that describe a delivery to a workflow library (contract W 9.2, 9.3). */
 import { hasConfigPrefix } from '../protocol/options/config-names.ts';
 import { prefixOf } from '../protocol/options/dialect.ts';
 import { flowControlValueOf } from '../protocol/options/flow-control.ts';
@@ -6,7 +6,7 @@ import type { Dialect, MessageSettings, RunPart } from '../protocol/options/sett
 import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
 
-/** Header names, joined once, in the spelling of header maps, so that a forwarded header of the same name is found. */
+/** Header names, built once per dialect, in the spelling of header maps, so that a forwarded header of the same name is found. */
 interface WorkflowNames {
   runId: string;
   url: string;
@@ -33,9 +33,9 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 const END_STEP_BYTES = String(END_STEP_BYTES_MAX);
 
 /**
- * Adds names and values in turn, in the message's dialect; `checkpoint` is a token (contract K 2). A call gets none of
- * them: the called endpoint must not see the run. If it is a workflow itself, it must take the request for the first one
- * of a run of its own.
+ * Adds alternating names and values in the message's dialect; `checkpoint` is a token (contract K 2). A `context.call` gets none
+ * of them, since the called endpoint must not see the run. If it is a workflow itself, it must treat the request as the start of
+ * its own run.
  */
 export function addWorkflowHeaders(
   added: string[],
@@ -55,7 +55,7 @@ export function addWorkflowHeaders(
   if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint, names.endStep, END_STEP_BYTES);
 }
 
-/** What the delivery is made with: a library compares it with what the step sets that it is about to execute (contract W 6.6). */
+/** The settings of the delivery, which a library compares with those of the step that it is about to execute (contract W 6.6). */
 function addConfiguration(
   added: string[],
   { flowControl, maxRetries, retryDelayExpression, run }: MessageSettings,
@@ -71,9 +71,9 @@ function addConfiguration(
 }
 
 /**
- * Whether the forwarded header `name`, in canonical spelling, must not go out with a message of the run. A library that
- * sees the protocol version takes the body for a journal. The result of a call is no journal, nor is a first message
- * that must find out which library serves the URL.
+ * Whether the forwarded header `name`, in canonical spelling, must not be sent with a message of the run. A library that
+ * sees the protocol version parses the body as a journal. The result of a call is not a journal, nor is a first message
+ * that has to detect which library serves the URL.
  */
 export function isLeftOut({ callType, init }: RunPart, name: string): boolean {
   if (callType !== 'fromCallback' && init !== 'unknown') return false;

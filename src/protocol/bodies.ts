@@ -1,21 +1,19 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 
 /**
- * How bytes appear in JSON: as text when they are valid UTF-8, else as standard padded base64; `undefined` when empty
+ * Bytes as JSON shows them: as text if they are valid UTF-8, otherwise as standard padded base64; `undefined` if empty
  * (contract M 3.6). The caller names the fields: `body`/`bodyBase64`, `responseBody`/`responseBodyBase64`.
  */
 export function textOrBase64(bytes: Uint8Array): { text: string } | { base64: string } | undefined {
   if (bytes.length === 0) return undefined;
-  // toString and not TextDecoder: that one would drop a byte order mark.
+  // toString instead of TextDecoder, which would drop a byte order mark.
   return isUtf8(bytes) ? { text: viewOf(bytes).toString('utf8') } : { base64: base64OfBytes(bytes) };
 }
 
-/** A UTF-8 character has at most this many bytes. */
+/** The maximum length of a UTF-8 character. */
 const CHARACTER_BYTES_MAX = 4;
 
-/**
- * The first `bytesMax` bytes as text, without a character that they would cut; as base64 when they are not valid UTF-8.
- */
+/** The first `bytesMax` bytes as text, without a truncated last character; as base64 if they are not valid UTF-8. */
 export function bodyText(bytes: Uint8Array, bytesMax = bytes.length): string {
   if (bytes.length <= bytesMax) return isUtf8(bytes) ? viewOf(bytes).toString('utf8') : base64OfBytes(bytes);
   for (let cut = 0; cut < CHARACTER_BYTES_MAX; cut++) {

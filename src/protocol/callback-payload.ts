@@ -8,7 +8,7 @@ import { shownUrl } from './urls/shown-url.ts';
 
 /** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
 export interface CallbackReport {
-  /** 0 when there was no answer; then `header` is empty, and `body` gives the reason. */
+  /** 0 if there was no response; then `header` is empty, and `body` contains the reason. */
   status: number;
   header: HeaderMap;
   body: Uint8Array;
@@ -28,14 +28,14 @@ export interface CallbackReport {
   createdAt: number;
   scheduleId?: string | undefined;
   callerIP?: string | undefined;
-  /** Present when it reports the failure of a run (contract W 13.2). */
+  /** Set if it reports the failure of a run (contract W 13.2). */
   workflowRunId?: string | undefined;
   workflowCreatedAt?: number | undefined;
 }
 
 /**
- * The report as JSON. It is put together as bytes, since the two bodies can be longer than a string can be. Header values
- * are text, except that those `forWorkflow` stay characters that HTTP can carry: the libraries make `Headers` of them.
+ * The report as JSON. It is assembled as bytes, since the two bodies can exceed the maximum length of a string. Header values
+ * are text. With `forWorkflow`, values stay within the characters of HTTP, since libraries create `Headers` from them.
  */
 export function encodeCallbackPayload(
   { body, sourceBody, url, header, sourceHeader, ...others }: CallbackReport,

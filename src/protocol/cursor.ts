@@ -1,4 +1,4 @@
-/** A place in a list that is ordered by time: after item `n` of the millisecond `ms`. */
+/** A position in a list that is ordered by time: after item `n` of the millisecond `ms`. */
 export interface Cursor {
   ms: number;
   /** `undefined` in a plain integer cursor, which means the whole millisecond (contract M 3.7). */

@@ -4,8 +4,8 @@ import type { HeaderMap } from './options/settings.ts';
 
 /**
  * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5, RFC 9110
- * section 7.6.1). With one of them, a message could not be delivered, or not as its sender meant. A client that
- * forwards all headers of a request sends them too.
+ * section 7.6.1). They would break the delivery, or change its meaning. Clients that
+ * forward all headers of a request send them too.
  */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'host',

@@ -1,10 +1,10 @@
-/** How many results one memo keeps, and the longest text that it keeps one for. Together they bound its memory. */
+/** The number of cached results and the maximum length of a cached text. Together they bound the memory. */
 const ENTRIES_MAX = 1024;
 const TEXT_LENGTH_MAX = 256;
 
 /**
- * Remembers the results of a pure function of one text. Meant for the few texts that come with nearly every request,
- * such as header names and expressions. A client that fills the memo on purpose only loses its benefit.
+ * Caches the results of a pure function of one text. Meant for the few texts that occur in nearly every request,
+ * such as header names and expressions. A client that fills the cache on purpose only disables it.
  */
 export function memo<T>(compute: (text: string) => T): (text: string) => T {
   const answers = new Map<string, T>();

@@ -8,9 +8,9 @@ export type NameKind = 'queue name' | 'schedule id' | 'topic name' | 'flow contr
 
 const NAME = /^[A-Za-z0-9_.-]+$/;
 const LENGTH_MAX = 255;
-/** URL parsers, and so the clients that write names into paths, remove such a segment or the one before it. */
+/** URL parsers, and so clients that write names into paths, remove such a segment or the one before it. */
 const DOT_SEGMENT = /^\.{1,2}$/;
-/** `checkNewName` without the length, as the interface document says it. */
+/** The pattern of `checkNewName` without the length, for the OpenAPI document. */
 export const NEW_NAME_PATTERN = '^(?!\\.{1,2}$)[A-Za-z0-9_.-]+$';
 /** Length of the part of a wrong name that an error text repeats. */
 const SHOWN_MAX = 64;
@@ -25,7 +25,7 @@ export function isDotSegment(text: string): boolean {
   return DOT_SEGMENT.test(text);
 }
 
-/** As `checkName`, where the name may be a new one. Names from before this rule can still be looked up and deleted. */
+/** Like `checkName`, for names that may be new. Names from before this rule can still be looked up and deleted. */
 export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, header?: string): void {
   checkName(kind, name, header);
   if (!isDotSegment(name)) return;

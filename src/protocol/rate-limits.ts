@@ -1,13 +1,10 @@
-/**
- * The answers to a client that has reached a limit (contract M 20.3). Clients tell the two rate limits apart by the
- * headers.
- */
+/** The errors for a client that has reached a limit (contract M 20.3). Clients distinguish the two rate limits by the headers. */
 import { ApiError } from './errors.ts';
 
 const SECOND_MS = 1000;
 const DAY_MS = 86_400 * SECOND_MS;
 
-/** A 429 with headers that name the limit and the time to come back. */
+/** A 429 with headers that name the limit and the time of its reset. */
 export class RateLimited extends ApiError {
   readonly headers: Readonly<Record<string, string>>;
 
@@ -29,12 +26,12 @@ export class Overloaded extends ApiError {
   }
 }
 
-/** The project has used up its messages of this day, or too few are left for the request. */
+/** The project has used up its messages of the day, or too few are left for the request. */
 export function dailyLimitReached(limit: number, remaining: number, nowMs: number): RateLimited {
   return new RateLimited('Exceeded daily rate limit', headersOf('RateLimit', limit, remaining, endOf(DAY_MS, nowMs)));
 }
 
-/** The project has used up its requests of this second. */
+/** The project has used up its requests of the current second. */
 export function burstLimitReached(limit: number, nowMs: number): RateLimited {
   return new RateLimited('Exceeded burst rate limit', headersOf('Burst-RateLimit', limit, 0, endOf(SECOND_MS, nowMs)));
 }

@@ -45,8 +45,8 @@ export function redactedText(bytes: Uint8Array): string {
 }
 
 /**
- * Saved default config headers, as views show them. A header to be forwarded is hidden when a message made with it
- * would hide it: a reader of the defaults may also read the message.
+ * Saved default config headers, as views show them. A forwarded header is hidden if a message with these defaults
+ * would hide it, since readers of the defaults may also read the message.
  */
 export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;

@@ -5,11 +5,11 @@ import { memo } from './memo.ts';
 import { prefixOf } from './options/dialect.ts';
 import type { Dialect } from './options/settings.ts';
 
-/** The parts of an attempt that its signature covers (contract M 10.1). */
+/** The data that the signature of an attempt covers (contract M 10.1). */
 export interface SignedDelivery {
-  /** As it is requested. */
+  /** The requested URL. */
   url: string;
-  /** The bytes that are sent. */
+  /** The bytes of the request body. */
   body: Uint8Array;
   /** The whole current key, `sig_` included. */
   signingKey: string;
@@ -42,7 +42,7 @@ export function signDelivery({ url, body, signingKey, nowS, jwtId, dialect }: Si
     iss: prefixOf(dialect),
     sub: url,
     exp: nowS + LIFETIME_S,
-    nbf: 0, // Not `iat`: a receiver with a slow clock would refuse it.
+    nbf: 0, // Not `iat`: a receiver with a slow clock would reject it.
     iat: nowS,
     jti: jwtId,
     body: bodyClaim(body),
@@ -60,7 +60,7 @@ function bodyClaim(body: Uint8Array): string {
   return `${hash('sha256', body, 'base64url')}=`;
 }
 
-/** What a receiver knows about the request it checks. */
+/** The data with which a receiver checks a signature. */
 export interface SignatureCheck {
   /** The value of the signature header. */
   token: string;
@@ -68,14 +68,14 @@ export interface SignatureCheck {
   signingKeys: readonly string[];
   body: Uint8Array;
   nowS: number;
-  /** Checked when given. */
+  /** Checked if given. */
   url?: string;
   dialect?: Dialect;
   /** Allowed difference between the clocks; default 0. */
   toleranceS?: number;
 }
 
-/** What can fail. `token`: the text is not a compact JWS of the expected form. */
+/** The checks that can fail. `token`: the text is not a compact JWS of the expected form. */
 export const SIGNATURE_CHECKS = [
   'token',
   'alg',
@@ -95,7 +95,7 @@ export interface SignatureFailure {
   reason: string;
 }
 
-/** `claim` names the first failed check. Claims are looked at only once the signature fits, and then all of them. */
+/** `claim` names the first failed check. Claims are checked only if the signature is valid, and then all of them. */
 export type SignatureVerdict =
   | { valid: true; claims: SignatureClaims }
   | { valid: false; claim: SignatureFailure['claim']; failures: SignatureFailure[] };
@@ -151,7 +151,7 @@ function refused(claim: SignatureFailure['claim'], reason: string): SignatureVer
   return { valid: false, claim, failures: [{ claim, reason }] };
 }
 
-/** The JSON object in a segment; `undefined` when there is none. */
+/** The JSON object in a segment; `undefined` if there is none. */
 function readSegment(segment: string): Record<string, unknown> | undefined {
   const bytes = bytesOfSegment(segment);
   if (bytes === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The options of a message, one row each (contract M 4.2): everything that is known of an option but its effect. The groups
- * say which routes take it (`api/publishing/config-headers.ts`). The order of rows is the order of the interface document, and that in
+ * The options of a message, one row each (contract M 4.2): everything about an option except its effect. The groups
+ * say which routes accept it (`api/publishing/config-headers.ts`). The order of rows is the order in the OpenAPI document, and that in
  * which `options.ts` reads the settings of a group.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
@@ -57,7 +57,7 @@ interface OptionTraits {
   override?: 'run' | 'retry' | 'refused';
   /** Kinds of requests that are refused with it, since it would have no effect. */
   notFor?: readonly RequestKind[];
-  /** The members of messages, log entries and schedules that show the setting unchanged; `inLogs`: only log entries. */
+  /** The members of messages, log entries and schedules that show the setting unchanged; `inLogs`: the name in log entries. */
   shown?: { as: string; schema: TSchema; inLogs?: string };
 }
 
@@ -65,7 +65,7 @@ const REFUSALS = { enqueue: ' for queues', schedule: ' for schedules', trigger: 
 
 type RequestKind = keyof typeof REFUSALS;
 
-/** Throws `ApiError` 400 when the option is given to a request of a kind that may not have it. */
+/** Throws `ApiError` 400 if the option is given for a kind of request that does not accept it. */
 export function refuseFor(kind: string, { notFor, given }: ConfigOption, scope: Options): void {
   const refusing = notFor?.find((each) => each === kind);
   const header = refusing && given(scope)?.header;

@@ -15,11 +15,9 @@ export interface OptionsInput {
   proxyHeaders: readonly string[];
   /** Default headers of the URL group that the message is for (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
-  /**
-   * The URL for failure callbacks, for a request that has options for them but no URL: a triggered workflow's own URL.
-   */
+  /** The URL for failure callbacks if a request sets options for them but no URL: a triggered workflow's own URL. */
   failureUrl?: string;
-  /** Present for a publish: which of its plain headers go on with the message. */
+  /** Set for a publish: which of its plain headers are delivered with the message. */
   plainHeaders?: PlainHeaders;
 }
 
@@ -66,7 +64,7 @@ const FROM_QUERY = 3;
 const FROM_GROUP = 6;
 const WITHOUT_PREFIX = 2;
 
-/** Callbacks that are nested deeper are put into the last scope, which is always refused. */
+/** Deeper nested callbacks are put into the last scope, which is always rejected. */
 const SCOPE_DEPTH_MAX = 4;
 
 /**

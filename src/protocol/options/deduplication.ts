@@ -12,7 +12,7 @@ export interface Content {
   endpointUrl?: string;
 }
 
-/** SHA-256, base64url, of the content, encoded so that two different contents never have the same bytes. */
+/** SHA-256, base64url, of the content, encoded so that different contents never have the same bytes. */
 export function contentHash(content: Content): string {
   return begunHash(content).update(content.body).digest('base64url');
 }
@@ -41,7 +41,7 @@ function begunHash({ destination, header, endpointUrl }: Content): Hash {
 }
 
 /**
- * The hash of an id that the client chose. Its encoding begins with `id`, so it never equals a content's
+ * The hash of an id that the client chose. Its encoding starts with `id`, so it never equals that of a content
  * (contract M 11.5).
  */
 export function explicitHash(id: string, endpointUrl?: string): string {

@@ -1,6 +1,6 @@
 import type { Dialect } from './settings.ts';
 
-/** The headers that the server adds to a delivery or an answer, without their prefix (contract M 7.2, 8.5). */
+/** The headers that the server adds to a delivery or a response, without their prefix (contract M 7.2, 8.5). */
 export type DeliveryHeader =
   | 'Signature'
   | 'Message-Id'

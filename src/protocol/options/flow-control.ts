@@ -29,7 +29,7 @@ export function parseFlowControl(
   return flowControl;
 }
 
-/** The value of a delivery's `Upstash-Flow-Control-Value`: what `parseFlowControl` has read, in seconds. */
+/** The value of a delivery's `Upstash-Flow-Control-Value`, from the result of `parseFlowControl`, in seconds. */
 export function flowControlValueOf({ parallelism, rate, periodS }: FlowControl): string {
   const items: string[] = [];
   if (parallelism !== undefined) items.push(`parallelism=${parallelism}`);

@@ -14,9 +14,7 @@ import { hasConfigPrefix } from './config-names.ts';
 import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
 import type { HeaderMap } from './settings.ts';
 
-/**
- * The client's HTTP library sends these for its own request, so `Upstash-Header-Forward: true` does not forward them.
- */
+/** Sent by the client's HTTP library for its own request, so `Upstash-Header-Forward: true` does not forward them. */
 const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
 /**
@@ -46,8 +44,8 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 }
 
 /**
- * `explicit` and the request's other headers. Left out are headers of the connection, of the client's HTTP library and
- * of the operator's proxy (contract M 4.5). Explicit values win over others of the same name.
+ * `explicit` and the other headers of the request, except those of the connection, of the client's HTTP library and
+ * of the operator's proxy (contract M 4.5). Explicit values take precedence over others of the same name.
  */
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;
@@ -66,14 +64,14 @@ export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): Header
       explicit[canonicalHeaderName(name)] !== undefined;
     if (stays) continue;
     const value = rawHeaders[i + 1] ?? '';
-    // HTTP cannot bring such a header, but the JSON of a batch item can.
+    // An HTTP request cannot have such a header, but the JSON of a batch item can.
     if (!isHeaderName(name) || !isHeaderValue(value)) refuseUnforwardable(name, name, [value]);
     addHeader(taken, name, trimBlanks(value));
   }
   return Object.assign(taken, explicit);
 }
 
-/** Lower-case names that `Connection` declares to be of this connection only (RFC 9110 section 7.6.1). */
+/** Lower-case names that `Connection` declares as specific to this connection (RFC 9110 section 7.6.1). */
 function connectionOptions(rawHeaders: readonly string[]): Set<string> {
   const options = new Set<string>();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

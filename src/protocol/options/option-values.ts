@@ -16,7 +16,7 @@ import type { HttpMethod } from './settings.ts';
 export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DIGITS = /^\d+$/;
 const DEDUPLICATION_ID_LENGTH_MAX = 255;
-/** Long enough for an id made of a URL or of a key. It is limited, since it comes back with each delivery. */
+/** Long enough for an id made from a URL or a key. Limited, since each delivery contains it. */
 export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(given: Given | undefined): HttpMethod {
@@ -50,7 +50,7 @@ export function durationOf(given: Given | undefined): number | undefined {
   throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
 }
 
-/** A whole number, 0 or more. A number too large to count exactly becomes Infinity, which the quota refuses. */
+/** A whole number, 0 or more. A number beyond the safe integers becomes Infinity, which the quota rejects. */
 export function wholeNumberOf(given: Given | undefined): number | undefined {
   if (given === undefined) return undefined;
   if (!DIGITS.test(given.value)) {
@@ -111,7 +111,7 @@ export function newNameOf(given: Given | undefined, kind: Exclude<NameKind, 'lab
   return given?.value;
 }
 
-/** The id verbatim. It comes back with each delivery, so HTTP must be able to carry it. */
+/** The id verbatim. Each delivery contains it, so HTTP must be able to carry it. */
 export function runIdOf(given: Given | undefined): string | undefined {
   if (given === undefined) return undefined;
   const { value, header } = given;
@@ -120,11 +120,11 @@ export function runIdOf(given: Given | undefined): string | undefined {
   return value;
 }
 
-/** What a URL parser does not read as part of one segment when a text is written into a path unescaped. */
+/** Characters that change the path when a text is written into it unescaped. */
 const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
 
 /**
- * As `runIdOf`, for a run that begins: libraries write the id into paths as it is, and with such characters they would
+ * Like `runIdOf`, for a run that starts: libraries write the id into paths unescaped, and with such characters they would
  * end another run or none (contract W 2).
  */
 export function newRunIdOf(given: Given | undefined): string | undefined {

@@ -34,7 +34,7 @@ import type {
 
 export type { OptionsInput } from './config-scopes.ts';
 
-/** Limits of the account that options can meet (contract M 20.1); 0 means unlimited. */
+/** Limits of the account that options can exceed (contract M 20.1); 0 means unlimited. */
 export interface Quotas {
   /** Retries of a message that sets none. */
   retriesDefault: number;
@@ -46,8 +46,8 @@ export interface Quotas {
 }
 
 /**
- * The kind of request. A publish with a cron expression is read as a schedule (contract M 4.2). A trigger begins a
- * workflow run (contract W 5.2). A result is a message that a run has asked for (contract W 14.6, 14.8).
+ * The kind of request. A publish with a cron expression is read as a schedule (contract M 4.2). A trigger starts a
+ * workflow run (contract W 5.2). A result is a message that a run has requested (contract W 14.6, 14.8).
  */
 export type OptionsContext = 'publish' | 'enqueue' | 'schedule' | 'trigger' | 'result';
 
@@ -63,10 +63,10 @@ const OTHER_ATTEMPT_OPTIONS = Object.values(others);
 const LAST_OPTIONS = Object.values(DELIVERY_OPTIONS);
 
 /**
- * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers win over query
- * parameters, and those over group defaults. Throws the first mistake in the order of contract M 4.2: 400 that names
- * the header as the client knows it. A 412 for an exceeded quota is thrown only when nothing else is wrong (25). A
- * message of a running workflow is refused with 400 only when its run is over (contract W 4.7). `nowMs` is the time of
+ * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers take precedence over query
+ * parameters, and those over group defaults. Throws the first mistake in the order of contract M 4.2: a 400 that names
+ * the header as the client knows it. A 412 for an exceeded quota is thrown only if there is no other mistake (25). A
+ * message of a running workflow is rejected with 400 only if its run has ended (contract W 4.7). `nowMs` is the time of
  * acceptance.
  */
 export function readPublishOptions(
@@ -87,7 +87,7 @@ class OptionsReader {
   readonly #quotas: Quotas;
   readonly #nowMs: number;
   #exceeded: ApiError | undefined;
-  /** Workflow messages, and their callbacks, have defaults and headers of their own. */
+  /** Workflow messages, and their callbacks, have their own defaults and headers. */
   #isOfWorkflow = false;
 
   constructor(quotas: Quotas, nowMs: number) {
@@ -118,7 +118,7 @@ class OptionsReader {
     this.#readCallbacks(scope, settings, 1, input.failureUrl);
     readSettings(scope, settings, LAST_OPTIONS);
 
-    // The times of a schedule are no part of what its creator was doing.
+    // The messages of a schedule do not belong to the trace of its creation.
     const { rawHeaders, plainHeaders } = input;
     const trace = plainHeaders && kind !== 'schedule' ? readTraceContext(header, rawHeaders, plainHeaders) : undefined;
     if (trace) settings.trace = trace;
@@ -130,7 +130,7 @@ class OptionsReader {
     return read;
   }
 
-  /** What a message of a run says about the run, and its part in it. */
+  /** Reads the message's role in its run. */
   #readRun(scope: Scope, read: PublishOptions, kind: OptionsContext): void {
     const { settings } = read;
     const run =
@@ -212,7 +212,7 @@ class OptionsReader {
     if (delayMsMax > 0 && notBeforeMs - this.#nowMs > delayMsMax) {
       this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
     }
-    // Reached only when the quota is off: no date is that far ahead.
+    // Reached only without a quota: the date is invalid.
     else if (!isTime(notBeforeMs)) {
       const given = OPTIONS.notBefore.given(scope) ?? OPTIONS.delay.given(scope);
       throw invalidHeader(given?.header ?? '', 'too far ahead');
@@ -241,7 +241,7 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
   }
 }
 
-/** Those of the settings that the message sets itself; the others are as the trigger fixed them (contract W 6.6). */
+/** The settings that the message sets itself; the others come from the trigger (contract W 6.6). */
 function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
   const { maxRetries, ...own } = attemptSettingsOf(settings);
   return OPTIONS.retries.given(scope) ? { maxRetries, ...own } : own;
@@ -261,10 +261,10 @@ function readTimes(scope: Scope, kind: OptionsContext): Times {
   refuseFor(kind, OPTIONS.delay, scope);
   const delayMs = OPTIONS.delay.of(scope);
   refuseFor(kind, OPTIONS.notBefore, scope);
-  // Refused, since without it a message would be delivered once instead of again and again.
+  // Rejected, since without it a message would be delivered once instead of repeatedly.
   refuseFor(kind, OPTIONS.cron, scope);
   const notBeforeMs = OPTIONS.notBefore.of(scope);
-  // It wins over the delay, so the quota is not checked for a delay beside it.
+  // It takes precedence over the delay, so the quota is not checked for the delay.
   if (notBeforeMs !== undefined) return { notBeforeMs };
   return delayMs === undefined ? {} : { delayMs };
 }
@@ -286,7 +286,7 @@ function readSchedule(scope: Scope, read: PublishOptions, nowMs: number): void {
   }
 }
 
-/** Limit of one message's headers, the same as for a request of its own. */
+/** The limit of one message's headers, the same as for a separate request. */
 export interface HeaderLimit {
   /** Names and values together. */
   bytesMax: number;

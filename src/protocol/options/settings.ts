@@ -1,4 +1,4 @@
-/** The shapes of a message's configuration on its way from the wire to the store and back (contract M 4.2). */
+/** The types of a message's configuration, from the wire to the store and back (contract M 4.2). */
 
 /** The header prefix a message was published with; it is delivered in the same one. */
 export type Dialect = 'upstash' | 'waypost';
@@ -26,19 +26,19 @@ export interface Redaction {
 }
 
 /**
- * The trace that a message belongs to, as its publisher named it (W3C Trace Context). It goes on with each attempt, and
- * with all that follows from the message.
+ * The trace that a message belongs to, from its publisher (W3C Trace Context). It is passed to each attempt, and
+ * to all messages that follow from this one.
  */
 export interface TraceContext {
   /** A valid `traceparent`. */
   parent: string;
   /** `tracestate`. */
   state?: string;
-  /** `baggage`: it may be private, and goes only to hosts that a setting names. */
+  /** `baggage`: it may be private, so it is sent only to hosts that a setting names. */
   baggage?: string;
 }
 
-/** How a message is attempted. In a run its trigger fixes it for all messages, except for steps that set it themselves. */
+/** How a message is attempted. In a run, its trigger sets this for all messages, except for steps that set it themselves. */
 export interface AttemptSettings {
   /** Retries after the first attempt. */
   maxRetries: number;
@@ -46,7 +46,7 @@ export interface AttemptSettings {
   flowControl?: FlowControl;
 }
 
-/** What options set for any message, published or callback; each member has a row in `config-options.ts`. */
+/** The settings of any message, published or callback; each member has a row in `config-options.ts`. */
 export interface DeliverySettings extends Partial<AttemptSettings> {
   /** Limit of one attempt; absent: the configured maximum. */
   timeoutMs?: number;
@@ -56,7 +56,7 @@ export interface DeliverySettings extends Partial<AttemptSettings> {
   failureCallback?: CallbackSettings;
 }
 
-/** A callback or failure callback and the configuration of the message it will become; it has the retries of its source. */
+/** A callback or failure callback, with the configuration of its message; it has the retries of its source. */
 export interface CallbackSettings extends DeliverySettings {
   url: string;
   method: HttpMethod;
@@ -77,7 +77,7 @@ export type WorkflowFeature =
 /** The role of a message in its run. */
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
-/** Makes a message part of a workflow run: all that its delivery needs to know about the run. */
+/** Makes a message part of a workflow run: everything that its delivery needs to know about the run. */
 export interface RunPart {
   /** The key of the run's first message, by which the store knows the run. */
   key: number;
@@ -90,7 +90,7 @@ export interface RunPart {
   callType: CallType;
   /** On the first message of a run: whether the library that serves the URL is known. */
   init?: 'known' | 'unknown';
-  /** Started by `/v2/trigger`: the first answer must come from a library that speaks the protocol. */
+  /** Started by `/v2/trigger`: the first response must come from a library that speaks the protocol. */
   isRest?: true;
   features: WorkflowFeature[];
   /** Present when the message was published with settings for the step that its delivery executes. */
@@ -100,7 +100,7 @@ export interface RunPart {
 /** What one step sets instead of the trigger of its run (contract W 6.6). */
 export type StepSettings = Partial<AttemptSettings>;
 
-/** The message that will bring a run the result of a wait or an invocation, as far as it is known at the beginning. */
+/** The message that will deliver the result of a wait or an invocation to a run, as far as it is known at the start. */
 export interface ResultPart {
   url: string;
   header: HeaderMap;
@@ -110,7 +110,7 @@ export interface ResultPart {
 /** A registered wait; the record's body is its step, verbatim. */
 export interface WaitPart {
   eventId: string;
-  /** As it was sent, for the logs. */
+  /** The original text, for the logs. */
   timeout: string;
   deadlineMs: number;
   notified: ResultPart;
@@ -158,7 +158,7 @@ export interface RunAppend {
   stepSettings?: StepSettings;
 }
 
-/** Everything about a message that never changes after publish, besides its destination, header map and body. */
+/** Everything about a message that never changes after publish, except its destination, header map and body. */
 export interface MessageSettings extends DeliverySettings {
   dialect: Dialect;
   maxRetries: number;
@@ -172,16 +172,14 @@ export interface MessageSettings extends DeliverySettings {
   wait?: WaitPart;
   /** Only in the record of an invocation. */
   invoke?: InvokePart;
-  /** It tells the operator of an event, so that what becomes of it is no event. No header sets it. */
+  /** It reports an operator event, so its own outcome causes no further event. No header sets it. */
   isOperatorEvent?: true;
 }
 
-/** How duplicates of a publish are found. */
+/** How duplicates of a publish are detected. */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
-/**
- * What to do about a schedule's times that passed while nothing could be triggered: nothing, one message, or one each.
- */
+/** What happens to a schedule's times that passed while nothing could be triggered: nothing, one message, or one message each. */
 export type ScheduleCatchUp = 'skip' | 'one' | 'all';
 
 /** Whether a schedule is triggered while a message of its previous trigger is unfinished. */

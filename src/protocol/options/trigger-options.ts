@@ -1,6 +1,6 @@
 /**
- * A trigger of a schedule to a URL group uses the default headers that the group has at that moment. The schedule's own
- * headers win over them (contract M 4.1, 13.4). So the headers of the creation are kept, and read anew at each trigger.
+ * A schedule for a URL group uses the group's default headers at the time of each trigger. The schedule's own
+ * headers take precedence (contract M 4.1, 13.4). So the headers of the creation are saved, and parsed again at each trigger.
  */
 
 import { newHeaderMap } from '../headers.ts';
@@ -11,9 +11,7 @@ import { withAllHeaders } from './forwarding.ts';
 import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
-/**
- * Headers of a creation: config headers, and all that blanket forwarding could pass on. They contain no token of ours.
- */
+/** The saved headers of a creation: config headers, and all that `Upstash-Header-Forward` could forward. They contain no token of ours. */
 export interface KeptHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
@@ -50,8 +48,8 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
 }
 
 /**
- * The options of the messages of one trigger. `own` are the options of the creation alone. Throws `ApiError` when the
- * group's headers do not fit together with the creation's.
+ * The options of the messages of one trigger. `own` are the options of the creation alone. Throws `ApiError` if the
+ * group's headers contradict the creation's.
  */
 export function readTriggerOptions(
   { rawHeaders, queryConfig, forwardsCloudEvents }: KeptHeaders,
@@ -64,7 +62,7 @@ export function readTriggerOptions(
   if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
   const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
-  // The trace is that of the creation: messages of months are not in it.
+  // The trace belongs to the creation; later messages are not part of it.
   const { trace: _trace, ...settings } = options.settings;
   return { ...options, settings: { ...settings, dialect } };
 }

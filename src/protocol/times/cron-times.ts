@@ -9,8 +9,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How far ahead to search. 29 February falls on a given weekday every 28 years, or after 40 when a century year without
- * a leap day lies between. A time that is not found in this range never comes.
+ * How far ahead to search. 29 February falls on a given weekday every 28 years, or after 40 years across a century year without
+ * a leap day. A time that is not found in this range never occurs.
  */
 const YEARS_AHEAD = 41;
 
@@ -18,11 +18,11 @@ const YEARS_AHEAD = 41;
 const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
- * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, which
- * is one of its times or its beginning, and it has no earlier times. Without `anchorMs` it counts from `afterMs`.
+ * The first time after `afterMs` (Unix ms), `undefined` if there is none. An interval is counted from `anchorMs`, which
+ * is one of its times or its start; it has no earlier times. Without `anchorMs` it is counted from `afterMs`.
  *
- * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts,
- * unless the expression runs by the hour (contract M 15.2).
+ * A local time that the zone's clocks skip does not occur. If they show a local time twice, only the first one counts,
+ * unless the expression is hourly (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
   if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
@@ -31,10 +31,7 @@ export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): n
   return nextMs - afterMs <= YEARS_AHEAD * 366 * DAY_MS ? nextMs : undefined;
 }
 
-/**
- * Returns `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for a time that never
- * comes.
- */
+/** Returns `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for a time that never occurs. */
 export function checkCron(text: string, nowMs: number): string {
   const cron = parseCron(text);
   if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never comes');
@@ -60,7 +57,7 @@ function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefin
   return undefined;
 }
 
-/** The first time of a local day on which clocks are set: whatever they show counts, also again. */
+/** The first time of a local day with a clock change: every time that the clocks show counts, even if it is repeated. */
 function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): number | undefined {
   const { before, after, atMs } = changeAround(dayMs, cron.zone);
   for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {
@@ -83,7 +80,7 @@ function* localTimesOf({ hours, minutes }: CalendarCron, dayMs: number, localAft
   }
 }
 
-/** Local midnights of the matching days, from the day of `fromMs` on. */
+/** Local midnights of the matching days, starting with the day of `fromMs`. */
 function* matchingDays(cron: CalendarCron, fromMs: number): Generator<number> {
   const from = new Date(fromMs);
   const lastYear = from.getUTCFullYear() + YEARS_AHEAD;
@@ -107,7 +104,7 @@ function fitsDay({ daysOfMonth, daysOfWeek, needsBothDays }: CalendarCron, day: 
   return needsBothDays ? fitsMonth && fitsWeek : fitsMonth || fitsWeek;
 }
 
-/** When the clocks are set on a local day or beside it, which has two offsets. */
+/** The clock change on or next to a local day that has two offsets. */
 function changeAround(dayMs: number, zone: TimeZone): { before: number; after: number; atMs: number } {
   let earlierMs = dayMs - OFFSET_MS_MAX;
   let atMs = dayMs + DAY_MS + OFFSET_MS_MAX;
@@ -121,17 +118,14 @@ function changeAround(dayMs: number, zone: TimeZone): { before: number; after: n
   return { before, after, atMs };
 }
 
-/** The offsets that a local day may have: one, or two when its clocks are changed, the larger first. */
+/** The offsets that a local day may have: one, or two with a clock change, the larger first. */
 function offsetsAround(dayMs: number, zone: TimeZone): number[] {
   const before = zone.offsetMsAt(dayMs - OFFSET_MS_MAX);
   const after = zone.offsetMsAt(dayMs + DAY_MS + OFFSET_MS_MAX);
   return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
 }
 
-/**
- * The first time at which the clocks show `localMs`; `undefined` when they skip it. A larger offset means an earlier
- * time.
- */
+/** The first time at which the clocks show `localMs`; `undefined` if they skip it. A larger offset means an earlier time. */
 function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
   const [only] = offsets;
   if (only !== undefined && offsets.length === 1) return localMs - only;

@@ -1,5 +1,5 @@
 /**
- * Reads cron expressions: five fields, macros and `@every`, with an optional time zone (contract M 15.2). Refusals have
+ * Parses cron expressions: five fields, macros and `@every`, with an optional time zone (contract M 15.2). Errors have
  * the texts of the Go library that the contract names.
  */
 
@@ -18,17 +18,14 @@ export interface CalendarCron {
   /** Ascending, as are the hours. */
   minutes: readonly number[];
   hours: readonly number[];
-  /** Whether it runs by the hour, so that an hour that the clocks show again counts again (contract M 15.2). */
+  /** Whether the expression is hourly, so that an hour that the clocks repeat counts again (contract M 15.2). */
   isHourly: boolean;
   daysOfMonth: ReadonlySet<number>;
   /** 1 is January. */
   months: ReadonlySet<number>;
   /** 0 is Sunday. */
   daysOfWeek: ReadonlySet<number>;
-  /**
-   * True when a day must match both day fields, because one of them begins with `*` or `?`; otherwise one match is
-   * enough.
-   */
+  /** Whether a day must match both day fields, because one of them starts with `*` or `?`; otherwise one match is sufficient. */
   needsBothDays: boolean;
 }
 
@@ -42,7 +39,7 @@ interface Bounds {
   min: number;
   max: number;
   names?: ReadonlyMap<string, number>;
-  /** What explains a value that is out of bounds. */
+  /** Explains a value that is out of bounds. */
   hint?: string;
 }
 
@@ -54,7 +51,7 @@ const DAYS_OF_WEEK: Bounds = {
   min: 0,
   max: 6,
   names: numbered('sun mon tue wed thu fri sat', 0),
-  // Other implementations of cron take 7 for Sunday, too.
+  // Other implementations of cron also accept 7 for Sunday.
   hint: '; Sunday is 0',
 };
 
@@ -137,7 +134,7 @@ function parseList(field: string, bounds: Bounds): Set<number> {
   return values;
 }
 
-/** `*`, `?`, `a` or `a-b`, each with or without `/n`; `a/n` goes on to the maximum. */
+/** `*`, `?`, `a` or `a-b`, each with or without `/n`; `a/n` extends to the maximum. */
 function addRange(values: Set<number>, range: string, bounds: Bounds): void {
   const [span = '', stepText, ...moreSteps] = range.split('/');
   if (moreSteps.length > 0) throw invalidCron(`too many slashes: ${cut(range)}`);
