@@ -80,7 +80,7 @@ describe('messages of a key', () => {
     const [, full = ''] = await publishAll('full', 'parallelism=1', [to('a', 60), to('b')]);
     expect(await explain(full)).toEqual({
       reason: 'key_full',
-      explanation: 'The flow-control key full has 1 of 1 attempts in flight; 1 wait.',
+      explanation: 'The flow-control key full has 1 of 1 attempts in flight; 1 waiting.',
       retried: 0,
       due: expect.any(Number),
       flowControlKey: 'full',
@@ -89,7 +89,7 @@ describe('messages of a key', () => {
     const rate = await explain(late);
     expect([rate.reason, rate.explanation]).toEqual([
       'key_rate',
-      'The flow-control key late has started 1 of 1 attempts in its period, which ends 2026-01-01T00:01:00.000Z.',
+      'The flow-control key late has started 1 of 1 attempts in its period, which ends at 2026-01-01T00:01:00.000Z.',
     ]);
     await act('paused', 'pause');
     const [held = ''] = await publishAll('paused', 'rate=1', names('e'));

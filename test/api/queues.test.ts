@@ -158,7 +158,7 @@ describe('messages of a queue', () => {
     await pass(5);
     expect(await explain(others[1] ?? '')).toMatchObject({
       reason: 'queued',
-      explanation: expect.stringContaining('Waits in queue q behind 2 messages; the queue works on 1 at a time.'),
+      explanation: expect.stringContaining('Waits in queue q behind 2 messages (parallelism 1).'),
       queueName: 'q',
       ahead: 2,
     });

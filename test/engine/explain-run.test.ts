@@ -27,7 +27,7 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
     'a first delivery under way',
     new Journal().initial(IN_FLIGHT).history(),
     'attempting',
-    'Its first delivery: Is being',
+    'Its first delivery: An attempt has been in flight',
   ],
   [
     'a delivery after a step',
@@ -47,13 +47,13 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
     'a sleep that is over',
     new Journal().initial().step(1, { stepType: 'SleepFor', sleepFor: 90 }, dueIn(-1)).history(),
     'due',
-    'The delivery after step 1 (s1): Is due',
+    'The delivery after step 1 (s1): Due',
   ],
   [
     'a plan',
     new Journal().initial().plan(1, 2, {}, IN_FLIGHT).plan(2, 2).history(),
     'attempting',
-    'The delivery that is to execute step 1 (s1): ',
+    'The delivery that executes step 1 (s1): ',
   ],
   [
     'a call',
@@ -62,10 +62,10 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
     'The call of step 1 (s1) to https://third.example/api: ',
   ],
   [
-    'the answer of a call',
+    'the response of a call',
     new Journal().initial().call(1, DELIVERED).callback(200, RETRYING).history(),
     'retrying',
-    'what the call of step 1 (s1) was answered: ',
+    'The delivery of the response to the call of step 1 (s1): ',
   ],
   ['a wait', new Journal().initial().wait(1).history(), 'waiting', 'Waits in step 1 (s1) for event e1, until 2027-'],
   [
@@ -74,7 +74,7 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
     'invoked',
     'for the end of run wfr_child, served by https://app.example/child',
   ],
-  ['nothing', new Journal().initial().step(1).history(), 'stuck', 'Nothing will move it'],
+  ['nothing', new Journal().initial().step(1).history(), 'stuck', 'Stuck: the endpoint responded'],
 ])('%s explains why a run waits', ([, history, reason, part]) => {
   const explanation = explained(history);
   expect(explanation.reason).toBe(reason);
@@ -86,7 +86,7 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
 test.for<[title: string, step: Record<string, unknown>]>([
   ['after a step', {}],
   ['after a sleep', { stepType: 'SleepFor', sleepFor: 90 }],
-])('what is parked %s is told with what has changed', ([, step]) => {
+])('a run parked %s is explained with the change of its code', ([, step]) => {
   const parked = failure('This run has step 1, and the code has none.', 409);
   const history = new Journal()
     .initial()
@@ -97,31 +97,31 @@ test.for<[title: string, step: Record<string, unknown>]>([
   const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, isParked: true, state };
   const { reason, sentence, dueAtMs } = explainActive(history, new Map([[entry?.message.id ?? '', live]]), NOW);
   expect([reason, dueAtMs]).toEqual(['parked', NOW + 5_000]);
-  expect(sentence).toContain('The delivery after step 1 (s1): This run has step 1, and the code has none. Is parked');
+  expect(sentence).toContain('The delivery after step 1 (s1): This run has step 1, and the code has none. Parked');
 });
 
-test('what a lane holds is told with its key', () => {
+test('a message that a lane keeps waiting is explained with its key', () => {
   const history = new Journal().initial(dueIn(-1)).history();
   const key = { key: 'k', isPaused: true, inFlight: 0, waitListSize: 1, rateCount: 0, periodS: 1 };
   const state = { kind: 'flow', dueAtMs: NOW - 1, key } as unknown as LiveMessage['state'];
   expect(explained(history, state)).toMatchObject({ reason: 'key_paused', flowControlKey: 'k' });
 });
 
-test('what moves it first is told, and how much else is unfinished', () => {
+test('the explanation names the first cause and counts the others', () => {
   const journal = new Journal().initial().plan(1, 3).plan(2, 3).plan(3, 3, {}, dueIn(5_000)).wait(1, { concurrent: 3 });
   const history = journal.call(2, IN_FLIGHT, { concurrent: 3 }).history();
   expect(explained(history)).toMatchObject({ reason: 'attempting', stepId: 2, others: 2 });
 });
 
-test('a wait is told by the time at which it ends', () => {
+test('the wait that ends first is named', () => {
   expect(explained(new Journal().initial().wait(1).invoke(2).history())).toMatchObject({
     ...{ reason: 'waiting', eventId: 'e1', stepType: 'Wait', others: 1 },
   });
 });
 
 test.for<[title: string, state: RunState, changes: Partial<KnownRun>, reason: string, sentence: RegExp]>([
-  ['returned', 'RUN_SUCCESS', {}, 'succeeded', /^Returned at 2027-.*Z\.$/],
-  ['was cancelled', 'RUN_CANCELED', {}, 'cancelled', /^Was cancelled at 2027-.*Z\.$/],
+  ['returned', 'RUN_SUCCESS', {}, 'succeeded', /^Succeeded at 2027-.*Z\.$/],
+  ['was cancelled', 'RUN_CANCELED', {}, 'cancelled', /^Cancelled at 2027-.*Z\.$/],
   ['failed', 'RUN_FAILED', { dlqId: '7-8' }, 'failed', /^Failed at .*Z: [^.]+\. It is in the DLQ as 7-8\.$/],
   ['failed and was deleted', 'RUN_FAILED', {}, 'failed', /\. It is no longer in the DLQ\.$/],
 ])('a run that %s says so, and when', ([, state, changes, reason, sentence]) => {
@@ -135,8 +135,8 @@ test.for<[title: string, state: RunState, changes: Partial<KnownRun>, reason: st
   expect(explanation.dlqId).toBe(changes.dlqId);
 });
 
-test('a failed run names the one that has taken its place', () => {
+test('a failed run names the run that replaced it', () => {
   const history = new Journal().initial().history('RUN_FAILED', { completedAtMs: NOW });
   history.run.config.successor = { id: 'wfr_b', createdAtMs: NOW };
-  expect(explainEnded(runLogOf(history, NOW)).sentence).toContain('Run wfr_b has taken its place.');
+  expect(explainEnded(runLogOf(history, NOW)).sentence).toContain('It has been replaced by run wfr_b.');
 });

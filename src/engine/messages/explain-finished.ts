@@ -15,20 +15,20 @@ export function explainFinished(log: readonly LogEntry[], { isInDlq }: { isInDlq
     case 'DELIVERED':
       return {
         reason: 'delivered',
-        sentence: `Was delivered at ${at}, by attempt ${failures.length + 1}.`,
+        sentence: `Delivered at ${at} by attempt ${failures.length + 1}.`,
         atMs,
         retried,
       };
     case 'CANCELED':
-      return { reason: 'cancelled', sentence: `Was cancelled, which took effect at ${at}.`, atMs, retried };
+      return { reason: 'cancelled', sentence: `Cancelled at ${at}.`, atMs, retried };
     case 'FAILED': {
-      const why = failures[0]?.detail?.error ?? 'it is not known why';
+      const why = failures[0]?.detail?.error ?? 'cause unknown';
       const attempts = failures.length === 1 ? '1 attempt' : `${failures.length} attempts`;
-      const failed = `Failed for good at ${at} after ${attempts}: ${why}`;
+      const dead = `Dead since ${at} after ${attempts}: ${why}`;
       const dlqId = dlqIdOf(atMs, message.key);
       return isInDlq
-        ? { reason: 'dead', sentence: `${failed}. It is in the DLQ as ${dlqId}.`, atMs, retried, dlqId }
-        : { reason: 'dead', sentence: `${failed}. It is not in the DLQ, or no longer.`, atMs, retried };
+        ? { reason: 'dead', sentence: `${dead}. It is in the DLQ as ${dlqId}.`, atMs, retried, dlqId }
+        : { reason: 'dead', sentence: `${dead}. It is not in the DLQ.`, atMs, retried };
     }
     default:
       return undefined;

@@ -140,7 +140,7 @@ function reasonOf(live: LiveMessage, nowMs: Millis, { held, failure }: Known): R
     case 'project':
       return {
         reason: 'parallelism',
-        sentence: 'Waits until an attempt in flight ends: its project has as many as it may (parallelism_max).',
+        sentence: 'Waits until an attempt in flight ends: its project has reached its limit (parallelism_max).',
         dueAtMs: state.dueAtMs,
       };
   }
@@ -148,30 +148,28 @@ function reasonOf(live: LiveMessage, nowMs: Millis, { held, failure }: Known): R
 
 /** Why the messages in the line of an origin wait. */
 export function explainLine(origin: string, held: Held | undefined): Pick<Explanation, 'reason' | 'sentence'> {
-  const line = `Waits in the line of ${origin}`;
+  const waits = `Waits for a delivery slot for ${origin}`;
   switch (held) {
     case 'project':
-      return {
-        reason: 'project_busy',
-        sentence: `${line} until an attempt in flight ends: its project has its share of them.`,
-      };
+      return { reason: 'project_busy', sentence: `${waits}: its project has used up its share of the slots.` };
     case 'unproven':
       return {
         reason: 'endpoint_unproven',
-        sentence: `${line}, which has not answered lately: its project has its share of attempts in flight to such endpoints.`,
+        sentence: `${waits}, which has not responded recently: its project has used up its share of the slots for such endpoints.`,
       };
     default:
       return {
         reason: 'endpoint_busy',
-        sentence: `${line} until one of its attempts in flight ends or there is room for another.`,
+        sentence: `${waits} until one of its attempts in flight ends or its limit grows.`,
       };
   }
 }
 
 function explainAttempt({ cancelRequested }: LiveMessage, sinceMs: Millis): Reason {
   const since = new Date(sinceMs).toISOString();
-  if (!cancelRequested) return { reason: 'attempting', sentence: `Is being attempted since ${since}.`, sinceMs };
-  const sentence = `A cancel was asked for while it is being attempted (since ${since}); it will not be retried.`;
+  if (!cancelRequested)
+    return { reason: 'attempting', sentence: `An attempt has been in flight since ${since}.`, sinceMs };
+  const sentence = `Cancelled while an attempt is in flight (since ${since}); it will not be retried.`;
   return { reason: 'cancelling', sentence, sinceMs };
 }
 
@@ -183,17 +181,17 @@ function explainDueTime(
 ): Reason {
   const due = new Date(dueAtMs).toISOString();
   if (dueAtMs <= nowMs)
-    return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
+    return { reason: 'due', sentence: `Due since ${due}; waits for a worker with a free delivery slot.` };
   if (isParked) {
-    const sentence = `Is parked, since the code of its workflow has changed, and is tried again at ${due}.`;
+    const sentence = `Parked because the code of its workflow has changed; the next attempt is at ${due}.`;
     return { reason: 'parked', sentence };
   }
   if (retried > 0) {
-    const retry = `Waits for retry ${retried}, planned for ${due}`;
+    const retry = `Waits for retry ${retried} at ${due}`;
     const sentence = failure ? `${retry}: ${failure}.` : `${retry}.`;
     return { reason: 'retrying', sentence };
   }
-  return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
+  return { reason: 'delayed', sentence: `Delayed until ${due}, as its publisher requested.` };
 }
 
 function explainQueue(
@@ -201,16 +199,16 @@ function explainQueue(
   { isPaused, hasSlot, ahead, parallelism, blockedBy }: Extract<LiveMessage['state'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
-  const before = ahead === undefined ? 'others' : ahead === 1 ? '1 message' : `${ahead} messages`;
+  const before = ahead === undefined ? 'other messages' : ahead === 1 ? '1 message' : `${ahead} messages`;
   const place = { queueName, ...(ahead !== undefined && { ahead }) };
   if (isPaused) {
-    const position = hasSlot ? '; it was started' : ahead === undefined ? '' : `; ${before} before it`;
+    const position = hasSlot ? '; its delivery has started' : ahead === undefined ? '' : `; ${before} ahead of it`;
     return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...place };
   }
-  const sentence = `Waits in queue ${queueName} behind ${before}; the queue works on ${parallelism} at a time.`;
+  const sentence = `Waits in queue ${queueName} behind ${before} (parallelism ${parallelism}).`;
   if (!blockedBy) return { reason: 'queued', sentence, ...place };
   const until = new Date(blockedBy.dueAtMs).toISOString();
-  const blocked = `${sentence} It is blocked until ${until}, when ${blockedBy.messageId} is due.`;
+  const blocked = `${sentence} The queue is blocked until ${until}, when ${blockedBy.messageId} is due.`;
   return { reason: 'queued', sentence: blocked, blockedBy, ...place };
 }
 
@@ -222,7 +220,7 @@ export function explainKey(
   const name = `flow-control key ${key.key}`;
   if (key.isPaused) return { reason: 'key_paused', sentence: `The ${name} is paused.` };
   if (key.parallelism !== undefined && key.inFlight >= key.parallelism) {
-    const waiting = key.waitListSize === undefined ? '' : `; ${key.waitListSize} wait`;
+    const waiting = key.waitListSize === undefined ? '' : `; ${key.waitListSize} waiting`;
     const sentence = `The ${name} has ${key.inFlight} of ${key.parallelism} attempts in flight${waiting}.`;
     return { reason: 'key_full', sentence };
   }
@@ -230,10 +228,10 @@ export function explainKey(
   const window = { rate: rate ?? null, periodS, startedAtMs: startedAtMs ?? null, count: rateCount };
   if (startedAtMs !== undefined && startsLeft(window, nowMs) === 0) {
     const end = new Date(startedAtMs + periodS * 1000).toISOString();
-    const sentence = `The ${name} has started ${rateCount} of ${rate} attempts in its period, which ends ${end}.`;
+    const sentence = `The ${name} has started ${rateCount} of ${rate} attempts in its period, which ends at ${end}.`;
     return { reason: 'key_rate', sentence };
   }
-  return { reason: 'key_turn', sentence: `The ${name} has room; its messages go out when its turn comes.` };
+  return { reason: 'key_turn', sentence: `The ${name} has capacity; its next message is about to be sent.` };
 }
 
 /** An unfinished message with why it waits. */

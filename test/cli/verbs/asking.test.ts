@@ -143,7 +143,7 @@ describe('messages', () => {
 
   it('that failed are explained with why', async () => {
     const id = (await done('publish', `${NOBODY}/refused`)).trim();
-    const retry = /^Waits for retry 1, planned for \S+Z: connection refused\.\n$/;
+    const retry = /^Waits for retry 1 at \S+Z: connection refused\.\n$/;
     await eventually('the reason', async () => retry.test(await done('explain', id)));
     await waypost('messages', 'cancel', id, '--yes');
   });

@@ -100,12 +100,12 @@ export function explainEnded({ run, failure }: RunLog): RunExplanation {
   const { id: runId, createdAtMs, state, completedAtMs = createdAtMs, dlqId, config } = run;
   const about = { runId, createdAtMs, others: 0, atMs: completedAtMs };
   const at = new Date(completedAtMs).toISOString();
-  if (state === 'RUN_SUCCESS') return { ...about, reason: 'succeeded', sentence: `Returned at ${at}.` };
-  if (state === 'RUN_CANCELED') return { ...about, reason: 'cancelled', sentence: `Was cancelled at ${at}.` };
-  const why = failure?.error ?? 'it is not known why';
+  if (state === 'RUN_SUCCESS') return { ...about, reason: 'succeeded', sentence: `Succeeded at ${at}.` };
+  if (state === 'RUN_CANCELED') return { ...about, reason: 'cancelled', sentence: `Cancelled at ${at}.` };
+  const why = failure?.error ?? 'cause unknown';
   const { successor } = config;
   const rest = successor
-    ? `Run ${successor.id} has taken its place.`
+    ? `It has been replaced by run ${successor.id}.`
     : dlqId === undefined
       ? 'It is no longer in the DLQ.'
       : `It is in the DLQ as ${dlqId}.`;
@@ -121,7 +121,7 @@ function about({ id, createdAtMs }: KnownRun): Pick<RunExplanation, 'runId' | 'c
 function stuckCause(): Cause {
   return {
     reason: 'stuck',
-    sentence: 'Nothing will move it: its last delivery was answered without a next step and without an end.',
+    sentence: 'Stuck: the endpoint responded to its last delivery without publishing a step or ending the run.',
   };
 }
 
@@ -152,11 +152,11 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
     case 'initial':
       return 'Its first delivery';
     case 'plan':
-      return `The delivery that is to execute ${named(info)}`;
+      return `The delivery that executes ${named(info)}`;
     case 'toCallback':
       return `The call of ${named(info)} to ${shownUrl(message.url)}`;
     case 'fromCallback':
-      return `The delivery of what the call of ${named(info)} was answered`;
+      return `The delivery of the response to the call of ${named(info)}`;
     default:
       return `The delivery after ${named(info)}`;
   }
