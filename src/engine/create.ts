@@ -3,7 +3,7 @@ import { COMMANDS, type Engine } from './commands.ts';
 import { bound, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
-import { LINES_READ, readBacklogs } from './lanes/backlogs.ts';
+import { BACKLOGS_READ, readBacklogs } from './lanes/backlogs.ts';
 import { DueLoop } from './loops/due-loop.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken } from './model.ts';
@@ -64,7 +64,7 @@ async function addBacklogs(
 ): Promise<void> {
   for await (const backlogs of readBacklogs(store.messages)) {
     dispatcher.addBacklogs(backlogs);
-    if (heartbeat && backlogs.length === LINES_READ) return heartbeat.noteLinesLeft();
+    if (heartbeat && backlogs.length === BACKLOGS_READ) return heartbeat.noteLinesLeft();
   }
 }
 

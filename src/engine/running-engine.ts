@@ -1,6 +1,6 @@
 /** How is an engine started, published to, observed and stopped? Its other commands are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import { IntakeHealth, type Leave, PublishGate } from './admission/publish-gate.ts';
+import { type EndPublish, IntakeHealth, PublishGate } from './admission/publish-gate.ts';
 import type { CellAway, Commands, Engine } from './commands.ts';
 import type { EngineContext } from './context.ts';
 import type { LogFilter } from './lists/filters.ts';
@@ -80,7 +80,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    let leave: Leave | undefined;
+    let leave: EndPublish | undefined;
     try {
       // A publish that continues a run does not wait in line, since its run waits for it.
       const entered = commands.some(continuesRun) ? undefined : this.#gate.enter(projectId, commands.length);

@@ -10,7 +10,7 @@ import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/publishing/config-
 import type { Parameter } from '../../src/api/requests/parameters.ts';
 import { describedRoutes } from '../../src/api/routes.ts';
 import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
-import { succeed } from '../../src/engine/messages/dead-retry.ts';
+import { successorOf } from '../../src/engine/messages/dead-retry.ts';
 import type { DeadLetter } from '../../src/engine/model.ts';
 import {
   ALL_OPTIONS,
@@ -234,7 +234,7 @@ describe('config headers', () => {
         lazyAboveBytes: 0,
       };
       const stored = message({ method: 'PATCH' });
-      return succeed({ dlqId: '1-1', message: stored, deadLetter: {} as DeadLetter }, 2, override, context);
+      return successorOf({ dlqId: '1-1', message: stored, deadLetter: {} as DeadLetter }, 2, override, context);
     };
     // What is said of a callback means nothing without its URL.
     const [callback] = /^Upstash-(Failure-)?Callback(?=-)/.exec(name) ?? [];

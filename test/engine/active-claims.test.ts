@@ -23,17 +23,17 @@ beforeEach(() => {
 
 describe('a slot', () => {
   test('passes to another message of its line although the line may have no more, and comes back', () => {
-    activeClaims.take(1, LINE, 600);
-    expect(activeClaims.tryTake(2, LINE, 0)).toBe(false);
-    expect(activeClaims.tryPass(1, 2, 100)).toBe(true);
+    activeClaims.takeSlot(1, LINE, 600);
+    expect(activeClaims.tryTakeSlot(2, LINE, 0)).toBe(false);
+    expect(activeClaims.tryPassSlot(1, 2, 100)).toBe(true);
     expect([inFlight.count, inFlight.freeBytes]).toEqual([1, 900]);
-    activeClaims.takeBack(1, 2);
+    activeClaims.returnSlot(1, 2);
     expect([inFlight.count, inFlight.freeBytes, activeClaims.find(2)]).toEqual([1, 400, undefined]);
   });
 
   test('that was passed is given up by the message that has it, and by no other', () => {
-    activeClaims.take(1, LINE, 0);
-    activeClaims.tryPass(1, 2, 0);
+    activeClaims.takeSlot(1, LINE, 0);
+    activeClaims.tryPassSlot(1, 2, 0);
     activeClaims.giveBack(1);
     expect([inFlight.count, freed]).toEqual([1, 0]);
     activeClaims.giveBack(2);
@@ -41,8 +41,8 @@ describe('a slot', () => {
   });
 
   test('keeps its bytes when there is no space for more', () => {
-    activeClaims.take(1, LINE, 10);
-    activeClaims.take(2, OTHER, 500);
+    activeClaims.takeSlot(1, LINE, 10);
+    activeClaims.takeSlot(2, OTHER, 500);
     expect([activeClaims.resize(1, 600), inFlight.freeBytes]).toEqual([false, 490]);
     expect([activeClaims.resize(1, 400), inFlight.freeBytes]).toEqual([true, 100]);
     expect([activeClaims.resize(1, 0), inFlight.freeBytes]).toEqual([true, 500]);
@@ -53,6 +53,12 @@ test('a claim that was expected is as old as the request for it, and stays cance
   activeClaims.expect(1, LINE);
   clock.elapsedMs = 5_000;
   Object.assign(activeClaims.find(1) ?? {}, { isCancelled: true });
-  activeClaims.take(1, OTHER, 7);
-  expect(activeClaims.find(1)).toEqual({ backlog: OTHER, askedAtMs: 0, bytes: 7, hasSlot: true, isCancelled: true });
+  activeClaims.takeSlot(1, OTHER, 7);
+  expect(activeClaims.find(1)).toEqual({
+    backlog: OTHER,
+    requestedAtMs: 0,
+    bytes: 7,
+    hasSlot: true,
+    isCancelled: true,
+  });
 });

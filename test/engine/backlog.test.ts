@@ -1,6 +1,6 @@
 /** Of which projects this worker has more to deliver than it comes to, as its claims tell. */
 import { beforeEach, expect, test } from 'vitest';
-import { CLAIM_MANY, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
+import { LARGE_CLAIM, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Claimed } from '../../src/engine/model.ts';
 import { claimed, message } from './fixtures.ts';
@@ -32,40 +32,40 @@ function many(count: number, projectId = PROJECT): Claimed[] {
 }
 
 test('those of which a claim brings many', () => {
-  noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY - 1, OTHER)]);
+  noteClaim([], [...many(LARGE_CLAIM), ...many(LARGE_CLAIM - 1, OTHER)]);
   expect([has(PROJECT), has(OTHER), caughtUp]).toEqual([true, false, []]);
 });
 
 test('until a claim brings few of them, which is told once', () => {
-  noteClaim([], many(CLAIM_MANY));
+  noteClaim([], many(LARGE_CLAIM));
   noteClaim([], many(1));
   noteClaim([], many(1));
   expect([has(PROJECT), caughtUp]).toEqual([false, [PROJECT]]);
 });
 
 test('until a claim that asked for them brings none', () => {
-  noteClaim([], many(CLAIM_MANY));
+  noteClaim([], many(LARGE_CLAIM));
   noteClaim([LINE], []);
   expect(has(PROJECT)).toBe(false);
 });
 
 test('also while claims bring what is of others', () => {
-  noteClaim([LINE], many(CLAIM_MANY));
-  noteClaim([], many(CLAIM_MANY, OTHER));
+  noteClaim([LINE], many(LARGE_CLAIM));
+  noteClaim([], many(LARGE_CLAIM, OTHER));
   expect([has(PROJECT), caughtUp]).toEqual([true, []]);
 });
 
 test('for a second: no claim names a project whose last messages are delivered, while others have a backlog', () => {
-  noteClaim([LINE], many(CLAIM_MANY));
+  noteClaim([LINE], many(LARGE_CLAIM));
   elapsedMs += 999;
-  noteClaim([], many(CLAIM_MANY, OTHER));
+  noteClaim([], many(LARGE_CLAIM, OTHER));
   expect(has(PROJECT)).toBe(true);
   elapsedMs += 1;
   expect([has(PROJECT), has(OTHER)]).toEqual([false, true]);
 });
 
 test('none, when nothing is claimed any more', () => {
-  noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY, OTHER)]);
+  noteClaim([], [...many(LARGE_CLAIM), ...many(LARGE_CLAIM, OTHER)]);
   backlog.noteIdle();
   expect([has(PROJECT), has(OTHER), caughtUp]).toEqual([false, false, [PROJECT, OTHER]]);
 });

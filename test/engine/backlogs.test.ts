@@ -1,7 +1,7 @@
 /** Whose turn is it, and what does it cost to find out? */
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
-import { Backlogs, type BacklogsToRead } from '../../src/engine/lanes/backlogs.ts';
+import { type BacklogRange, Backlogs } from '../../src/engine/lanes/backlogs.ts';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 
@@ -16,9 +16,9 @@ function linesOf(projectId: number, count: number): BacklogKey[] {
 class CountedInFlight extends InFlight {
   asked = 0;
 
-  override roomOf(backlog: BacklogKey): number {
+  override capacityOf(backlog: BacklogKey): number {
     this.asked += 1;
-    return super.roomOf(backlog);
+    return super.capacityOf(backlog);
   }
 }
 
@@ -81,15 +81,15 @@ test('every other time a line of each project comes first that is not half as fa
   ]);
 });
 
-test('a project is as far behind as it was when its only line becomes proven, or is served', () => {
+test('a project is as far behind as it was when its only line becomes healthy, or is served', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [behind] = linesOf(1, 1) as [BacklogKey];
   const [farther] = linesOf(2, 1) as [BacklogKey];
   const row: Backlogs = linesWith([behind, farther], inFlight);
   row.noteLag(1, 15_000);
   row.noteLag(2, 20_000);
-  inFlight.noteAnswer(behind, 0);
-  expect(inFlight.isProven(behind)).toBe(true);
+  inFlight.noteResponse(behind, 0);
+  expect(inFlight.isHealthy(behind)).toBe(true);
   expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
   expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
   row.moveToEnd(behind);
@@ -107,7 +107,7 @@ test('who has gone is not named, and takes nobody’s turn', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const [d] = linesOf(2, 1) as [BacklogKey];
   const inFlight = new InFlight(LIMITS);
-  inFlight.noteAnswer(a, 0);
+  inFlight.noteResponse(a, 0);
   const row = linesWith([a, b, c, d], inFlight);
   row.delete(backlogKey(3, 'https://unknown.example'));
   row.delete(c);
@@ -120,16 +120,16 @@ test('a project without room takes nobody’s turn, however few attempts it has 
   const inFlight = new InFlight(LIMITS);
   const [a] = linesOf(1, 1) as [BacklogKey];
   const [b, c] = linesOf(2, 2) as [BacklogKey, BacklogKey];
-  inFlight.noteAnswer(c, 0);
+  inFlight.noteResponse(c, 0);
   inFlight.enter(a, 900);
   for (const line of [b, b]) inFlight.enter(line, 0);
   expect(linesWith([a, c], inFlight).next(1, NONE).backlogs).toEqual([c]);
 });
 
-test('of a project no more are named than it may start, be they proven or not', () => {
+test('of a project no more are named than it may start, be they healthy or not', () => {
   const inFlight = new InFlight(LIMITS);
   const [busy, a, b] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
-  for (const line of [busy, a]) inFlight.noteAnswer(line, 0);
+  for (const line of [busy, a]) inFlight.noteResponse(line, 0);
   for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
   expect(linesWith([a, b], inFlight).next(64, NONE).backlogs).toEqual([a]);
 });
@@ -152,9 +152,9 @@ test('a line keeps its turn when it has answered, or does not any more', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const row = linesWith([a, b, c], inFlight);
-  inFlight.noteAnswer(b, 0);
+  inFlight.noteResponse(b, 0);
   expect(row.next(3, NONE).backlogs).toEqual([a, b, c]);
-  inFlight.noteNoAnswer(b);
+  inFlight.noteNoResponse(b);
   expect([row.next(3, NONE).backlogs, row.has(b)]).toEqual([[a, b, c], true]);
 });
 
@@ -162,9 +162,9 @@ test('a line that answers may start at once where those that do not have their s
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [a, b, idle] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b], inFlight);
-  for (const line of linesOf(1, 40).slice(3)) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
+  for (const line of linesOf(1, 40).slice(3)) if (inFlight.capacityOf(line) > 0) inFlight.enter(line, 0);
   expect(row.next(64, NONE).backlogs).toEqual([]);
-  for (const line of [b, idle]) inFlight.noteAnswer(line, 0);
+  for (const line of [b, idle]) inFlight.noteResponse(line, 0);
   expect(row.next(64, NONE).backlogs).toEqual([b]);
 });
 
@@ -172,8 +172,8 @@ test('P9: ten thousand lines that may not start cost no steps before one that ha
   const inFlight = new CountedInFlight(LIMITS);
   const hanging = linesOf(1, 10_000);
   const answering = backlogKey(1, 'https://answers.example');
-  inFlight.noteAnswer(answering, 0);
-  for (const line of hanging) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
+  inFlight.noteResponse(answering, 0);
+  for (const line of hanging) if (inFlight.capacityOf(line) > 0) inFlight.enter(line, 0);
   const other = backlogKey(2, 'https://new.example');
   const row = linesWith([...hanging, answering, other], inFlight);
   inFlight.asked = 0;
@@ -194,7 +194,7 @@ test('P9: beside lines that may start, it takes about as many steps as there are
 describe('of a project with very many lines (P10)', () => {
   /** Reads what the row wants to have read of `stored`, until it wants no more. */
   function readOn(row: Backlogs, stored: readonly BacklogKey[]): void {
-    for (let piece = row.toRead(); piece; piece = row.toRead()) {
+    for (let piece = row.nextRange(); piece; piece = row.nextRange()) {
       const { after, limit } = piece;
       row.noteRead(piece, stored.filter((line) => line > after).slice(0, limit));
     }
@@ -209,11 +209,11 @@ describe('of a project with very many lines (P10)', () => {
   test('no more are in memory than may be, and the others are read when few of these are left', () => {
     const lines = linesOf(1, 10);
     const row = rowOf(lines, 4);
-    expect([row.some(99), row.toRead()]).toEqual([lines.slice(0, 4), undefined]);
+    expect([row.some(99), row.nextRange()]).toEqual([lines.slice(0, 4), undefined]);
     for (const line of lines.slice(0, 2)) row.delete(line);
-    expect(row.toRead()).toBeUndefined();
+    expect(row.nextRange()).toBeUndefined();
     row.delete(lines[2] as BacklogKey);
-    expect(row.toRead()).toEqual({ projectId: 1, after: '1 ', limit: 2 });
+    expect(row.nextRange()).toEqual({ projectId: 1, after: '1 ', limit: 2 });
     readOn(row, lines.slice(3));
     expect(row.some(99)).toEqual(lines.slice(3, 7));
   });
@@ -223,7 +223,7 @@ describe('of a project with very many lines (P10)', () => {
     const lines = linesOf(1, 5);
     const row = rowOf(lines.slice(0, 2), 2, inFlight);
     row.add(lines[2] as BacklogKey);
-    expect(row.toRead()).toBeUndefined();
+    expect(row.nextRange()).toBeUndefined();
     for (const line of lines.slice(0, 2)) inFlight.enter(line, 1);
     readOn(row, lines.slice(2));
     expect(row.some(99)).toEqual(lines.slice(0, 4));
@@ -260,10 +260,10 @@ describe('of a project with very many lines (P10)', () => {
     expect(served.toSorted()).toEqual(lines);
   });
 
-  test('a new message may have others before it, unless its line is proven', () => {
+  test('a new message may have others before it, unless its line is healthy', () => {
     const inFlight = new InFlight(LIMITS);
     const [a, b, c, d] = linesOf(1, 4) as [BacklogKey, BacklogKey, BacklogKey, BacklogKey];
-    inFlight.noteAnswer(d, 0);
+    inFlight.noteResponse(d, 0);
     const row = rowOf([a, b], 1, inFlight);
     expect([b, c, d].map((line) => row.has(line))).toEqual([true, true, false]);
     expect(row.has(backlogKey(2, 'https://0.example'))).toBe(false);
@@ -273,7 +273,7 @@ describe('of a project with very many lines (P10)', () => {
     const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
     const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
     const row = rowOf([a, b], 1, inFlight);
-    for (const line of [b, c]) inFlight.noteAnswer(line, 0);
+    for (const line of [b, c]) inFlight.noteResponse(line, 0);
     row.add(c);
     expect(row.some(99)).toEqual([b, c, a]);
   });
@@ -300,7 +300,7 @@ describe('of a project with very many lines (P10)', () => {
       const row = new Backlogs(inFlight, random.int(1, 6));
       const lines = [...linesOf(1, 12), ...linesOf(2, 3)].toSorted();
       const messages = new Map<BacklogKey, number>();
-      let reading: { piece: BacklogsToRead; found: BacklogKey[] } | undefined;
+      let reading: { piece: BacklogRange; found: BacklogKey[] } | undefined;
       const publish = () => {
         const line = random.choose(lines);
         messages.set(line, (messages.get(line) ?? 0) + 1);
@@ -313,14 +313,14 @@ describe('of a project with very many lines (P10)', () => {
           else messages.delete(line);
           if (left > 0) row.moveToEnd(line);
           else row.delete(line);
-          if (random.chance(0.2)) inFlight.noteAnswer(line, 0);
-          if (random.chance(0.2)) inFlight.noteNoAnswer(line);
+          if (random.chance(0.2)) inFlight.noteResponse(line, 0);
+          if (random.chance(0.2)) inFlight.noteNoResponse(line);
         }
       };
       /** What is read is a moment old when it comes. */
       const read = () => {
         if (reading) row.noteRead(reading.piece, reading.found);
-        const piece = row.toRead();
+        const piece = row.nextRange();
         const { after = '1 ', limit = 0 } = piece ?? {};
         const stored = [...messages.keys()].toSorted();
         reading = piece && { piece, found: stored.filter((line) => line > after).slice(0, limit) };

@@ -334,13 +334,13 @@ describe('P9: the limits', () => {
   test('projects take turns while a claim leaves something due, from the one after the last on', async () => {
     const { clock, store, dispatcher } = bench();
     const { claim } = store;
-    const left = [{ nextDueAtMs: NOW_MS }, { nextDueAtMs: NOW_MS, turns: { after: 7 } }];
+    const left = [{ nextDueAtMs: NOW_MS }, { nextDueAtMs: NOW_MS, rotation: { after: 7 } }];
     store.claim = async (...args) => ({ ...(await claim.apply(store, args)), ...left.shift() });
     dispatcher.wake();
     await clock.advanceBy(1_000);
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1_000);
-    expect(store.claims.map(({ turns }) => turns?.after)).toEqual([undefined, 0, 7, undefined]);
+    expect(store.claims.map(({ rotation }) => rotation?.after)).toEqual([undefined, 0, 7, undefined]);
   });
 
   test('a claim for backlogs alone asks for no more slots than these can use', async () => {

@@ -12,12 +12,12 @@ const SOON_MS = NOW_MS + 60_000;
 
 test.for([
   ['project', 'project_busy', 'its project has used up its share of the slots.'],
-  ['unproven', 'endpoint_unproven', 'has not responded recently'],
+  ['unknown', 'endpoint_unproven', 'has not responded recently'],
   ['origin', 'endpoint_busy', 'one of its attempts in flight ends'],
 ] as const)('a message in a backlog that the limit of its %s keeps waiting is explained', ([held, reason, part]) => {
   const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
   const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
-  const explanation = explain(live, NOW_MS, { held });
+  const explanation = explain(live, NOW_MS, { limitReason: held });
   expect(explanation).toMatchObject({ reason, dueAtMs: NOW_MS, retried: 1 });
   expect(explanation.sentence).toContain(part);
   expect(explanation.sentence).toContain('https://a.example');

@@ -1,6 +1,6 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
 
-import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/dispatch/claims.ts';
+import type { ClaimedDue, ClaimRequest, ClaimResult } from '../../src/engine/dispatch/claims.ts';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -50,7 +50,7 @@ export class FakeStore implements DispatcherStore {
     return first;
   }
 
-  async claim({ request, nowMs }: { request: ClaimRequest; nowMs: Millis }): Promise<ClaimAnswer> {
+  async claim({ request, nowMs }: { request: ClaimRequest; nowMs: Millis }): Promise<ClaimResult> {
     await this.#write();
     this.claims.push(request);
     const claimed: ClaimedDue[] = [];

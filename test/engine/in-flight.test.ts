@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
-import { InFlight, type Offer, type Sent } from '../../src/engine/lanes/in-flight.ts';
+import { InFlight, type Offer, type SentAttempt } from '../../src/engine/lanes/in-flight.ts';
 import { ClaimRooms } from '../../src/store/operations/claims/claim-capacity.ts';
 import { fc } from '../support/fast-check.ts';
 
@@ -17,18 +17,18 @@ function backlogsOf(projectId: number, count: number): BacklogKey[] {
 }
 
 /** One that knows that `backlogs` answer. */
-function proven(limits: typeof LIMITS & { silentMax?: number }, backlogs: BacklogKey[]): InFlight {
+function healthy(limits: typeof LIMITS & { silentMax?: number }, backlogs: BacklogKey[]): InFlight {
   const inFlight = new InFlight(limits);
   for (const backlog of backlogs) answer(inFlight, backlog, 0);
   return inFlight;
 }
 
 function answer(inFlight: InFlight, backlog: BacklogKey, atMs: number): void {
-  inFlight.noteOver(inFlight.noteSent(backlog, atMs));
-  inFlight.noteAnswer(backlog, atMs);
+  inFlight.noteOutcome(inFlight.noteSent(backlog, atMs));
+  inFlight.noteResponse(backlog, atMs);
 }
 
-function send(inFlight: InFlight, backlog: BacklogKey, atMs: number, bytes = 0): Sent {
+function send(inFlight: InFlight, backlog: BacklogKey, atMs: number, bytes = 0): SentAttempt {
   inFlight.enter(backlog, bytes);
   return inFlight.noteSent(backlog, atMs);
 }
@@ -39,7 +39,7 @@ function fill(inFlight: InFlight, backlogs: BacklogKey[], bytes = 0): number {
   for (let before = -1; before !== started; ) {
     before = started;
     for (const backlog of backlogs) {
-      if (!inFlight.hasSpace(bytes) || inFlight.roomOfNew(backlog) === 0) continue;
+      if (!inFlight.fits(bytes) || inFlight.capacityForNew(backlog) === 0) continue;
       inFlight.enter(backlog, bytes);
       started += 1;
     }
@@ -49,31 +49,31 @@ function fill(inFlight: InFlight, backlogs: BacklogKey[], bytes = 0): number {
 
 describe('the share of one origin', () => {
   test('is its maximum while there is much free', () => {
-    expect(fill(proven(LIMITS, [A]), [A])).toBe(4);
+    expect(fill(healthy(LIMITS, [A]), [A])).toBe(4);
   });
 
   test('is half of all slots when its maximum is larger', () => {
-    const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+    const inFlight = healthy({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
     expect([fill(inFlight, [A]), inFlight.freeSlots]).toEqual([5, 5]);
-    expect(inFlight.roomOfNew(B)).toBeGreaterThan(0);
+    expect(inFlight.capacityForNew(B)).toBeGreaterThan(0);
   });
 
   test('is about half of all bytes, however few its messages', () => {
-    const inFlight = proven(LIMITS, [A, B]);
-    expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.roomOfNew(B)]).toEqual([2, 500, 4]);
+    const inFlight = healthy(LIMITS, [A, B]);
+    expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.capacityForNew(B)]).toEqual([2, 500, 4]);
   });
 
   test('comes back when its attempts end', () => {
-    const inFlight = proven(LIMITS, [A]);
+    const inFlight = healthy(LIMITS, [A]);
     fill(inFlight, [A]);
     inFlight.leave(A, 0);
-    expect([inFlight.roomOfNew(A), inFlight.count]).toEqual([1, 3]);
+    expect([inFlight.capacityForNew(A), inFlight.count]).toEqual([1, 3]);
   });
 
   test('goes by the bytes that it keeps when one of its messages ends', () => {
-    const inFlight = proven(LIMITS, [A]);
+    const inFlight = healthy(LIMITS, [A]);
     fill(inFlight, [A], 250);
-    expect([inFlight.roomOfNew(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
+    expect([inFlight.capacityForNew(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
   });
 });
 
@@ -82,17 +82,17 @@ describe('the share of one project', () => {
   const [own, theirs] = [backlogsOf(1, 200), backlogsOf(2, 200)];
 
   test('is seven eighths of all slots while it is alone', () => {
-    expect(fill(proven(limits, own), own)).toBe(175);
+    expect(fill(healthy(limits, own), own)).toBe(175);
   });
 
   test('leaves others at once most of what it cannot have', () => {
-    const inFlight = proven(limits, [...own, ...theirs]);
+    const inFlight = healthy(limits, [...own, ...theirs]);
     fill(inFlight, own);
     expect(fill(inFlight, theirs)).toBe(22);
   });
 
   test('is that of another that wants slots too, once enough of its attempts have ended', () => {
-    const inFlight = proven(limits, [...own, ...theirs]);
+    const inFlight = healthy(limits, [...own, ...theirs]);
     fill(inFlight, own);
     fill(inFlight, theirs);
     for (const backlog of own.slice(0, 175)) {
@@ -105,9 +105,9 @@ describe('the share of one project', () => {
   });
 
   test('is seven eighths of all bytes, however few its messages', () => {
-    const inFlight = proven(limits, [...own, ...theirs]);
+    const inFlight = healthy(limits, [...own, ...theirs]);
     expect([fill(inFlight, own, 50), inFlight.freeBytes]).toEqual([140, 1_000]);
-    expect(inFlight.roomOfNew(backlogKey(2, '2-0'))).toBeGreaterThan(0);
+    expect(inFlight.capacityForNew(backlogKey(2, '2-0'))).toBeGreaterThan(0);
   });
 });
 
@@ -122,9 +122,9 @@ describe('backlogs that have not answered lately', () => {
   });
 
   test('leave the other half to those of their project that answer', () => {
-    const inFlight = proven(limits, [A]);
+    const inFlight = healthy(limits, [A]);
     fill(inFlight, hanging);
-    expect(inFlight.roomOfNew(A)).toBe(100);
+    expect(inFlight.capacityForNew(A)).toBe(100);
   });
 
   test('have half of the bytes together', () => {
@@ -137,69 +137,69 @@ describe('backlogs that have not answered lately', () => {
     expect(fill(new InFlight(limits), [A], 100)).toBe(18);
   });
 
-  test('are proven by an answer, with all that they have in flight', () => {
+  test('are healthy by an answer, with all that they have in flight', () => {
     const inFlight = new InFlight(limits);
     fill(inFlight, hanging);
-    expect(inFlight.roomOfNew(backlogKey(1, 'another'))).toBe(0);
+    expect(inFlight.capacityForNew(backlogKey(1, 'another'))).toBe(0);
     for (const backlog of hanging.slice(0, 100)) answer(inFlight, backlog, 0);
-    expect(inFlight.roomOfNew(backlogKey(1, 'another'))).toBeGreaterThan(0);
+    expect(inFlight.capacityForNew(backlogKey(1, 'another'))).toBeGreaterThan(0);
   });
 
-  test('count with all that they have in flight from the moment they are not proven any more', () => {
+  test('count with all that they have in flight from the moment they are not healthy any more', () => {
     const backlogs = hanging.slice(0, 100);
-    const inFlight = proven(limits, backlogs);
+    const inFlight = healthy(limits, backlogs);
     for (const backlog of backlogs) inFlight.enter(backlog, 0);
-    const unproven = () => inFlight.roomsOfProject(1).unproven;
-    expect(unproven()).toBe(350);
-    for (const backlog of backlogs) inFlight.noteNoAnswer(backlog, true);
-    expect(unproven()).toBe(250);
+    const unknown = () => inFlight.capacityOfProject(1).unknown;
+    expect(unknown()).toBe(350);
+    for (const backlog of backlogs) inFlight.noteNoResponse(backlog, true);
+    expect(unknown()).toBe(250);
     for (const backlog of backlogs) inFlight.leave(backlog, 0);
-    expect(unproven()).toBe(350);
+    expect(unknown()).toBe(350);
   });
 
   test('are those whose latest attempt timed out, and not those where it was refused', () => {
-    const inFlight = proven(limits, [A, B]);
-    inFlight.noteNoAnswer(A, true);
-    inFlight.noteNoAnswer(B, false);
-    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, true]);
+    const inFlight = healthy(limits, [A, B]);
+    inFlight.noteNoResponse(A, true);
+    inFlight.noteNoResponse(B, false);
+    expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([false, true]);
   });
 
   test('are those that keep an attempt waiting for two seconds in which none is answered', () => {
-    const inFlight = proven(limits, [A, B]);
+    const inFlight = healthy(limits, [A, B]);
     send(inFlight, A, 1_000);
     send(inFlight, B, 1_000);
-    inFlight.noteOver(send(inFlight, B, 1_000));
-    inFlight.noteAnswer(B, 2_500);
+    inFlight.noteOutcome(send(inFlight, B, 1_000));
+    inFlight.noteResponse(B, 2_500);
     inFlight.findSilent(2_999);
-    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
+    expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([true, true]);
     send(inFlight, B, 3_000);
     inFlight.findSilent(3_000);
-    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, true]);
+    expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([false, true]);
     inFlight.findSilent(5_000);
-    expect(inFlight.isProven(B)).toBe(false);
+    expect(inFlight.isHealthy(B)).toBe(false);
   });
 
   test('are those that keep their first attempt waiting, however many follow, and although others are interrupted', () => {
-    const inFlight = proven(limits, [A, B]);
+    const inFlight = healthy(limits, [A, B]);
     const [first, second] = [1_000, 1_000, 1_000].map((atMs) => send(inFlight, B, atMs));
     for (const atMs of [1_000, 2_900]) send(inFlight, A, atMs);
-    for (const sent of [first, second]) if (sent) inFlight.noteOver(sent);
+    for (const sent of [first, second]) if (sent) inFlight.noteOutcome(sent);
     inFlight.findSilent(3_000);
-    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, false]);
+    expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([false, false]);
   });
 
   test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
-    const inFlight = proven(limits, [A, B]);
-    for (const sent of [A, B].map((backlog) => send(inFlight, backlog, 0))) inFlight.noteOver(sent);
-    inFlight.noteAnswer(B, 10);
+    const inFlight = healthy(limits, [A, B]);
+    for (const sent of [A, B].map((backlog) => send(inFlight, backlog, 0))) inFlight.noteOutcome(sent);
+    inFlight.noteResponse(B, 10);
     inFlight.findSilent(1e9);
-    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
+    expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([true, true]);
   });
 
   test('are those whose answer is longest ago, when more than can be remembered have answered', () => {
     const backlogs = backlogsOf(1, 3_000);
-    const inFlight = proven(limits, backlogs);
-    expect(backlogs.filter((backlog) => inFlight.isProven(backlog))).toEqual(backlogs.slice(-2_048));
+    const inFlight = healthy(limits, backlogs);
+    expect(backlogs.filter((backlog) => inFlight.isHealthy(backlog))).toEqual(backlogs.slice(-2_048));
   });
 });
 
@@ -214,7 +214,7 @@ describe('an attempt without an outcome for two seconds', () => {
       before = inFlight.count;
       inFlight.findSilent(nowMs);
       for (const backlog of backlogs)
-        if (inFlight.roomOf(backlog) > 0 && inFlight.countOf(backlog) === 0) send(inFlight, backlog, nowMs);
+        if (inFlight.capacityOf(backlog) > 0 && inFlight.countOf(backlog) === 0) send(inFlight, backlog, nowMs);
     }
     inFlight.findSilent(nowMs);
     return nowMs;
@@ -226,7 +226,7 @@ describe('an attempt without an outcome for two seconds', () => {
     inFlight.findSilent(1_999);
     expect(inFlight.freeSlots).toBe(159);
     inFlight.findSilent(2_000);
-    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([160, 7_500, 0]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.capacityForNew(A)]).toEqual([160, 7_500, 0]);
     expect([inFlight.count, inFlight.countOf(A), inFlight.countOfProject(1), inFlight.busiest(1)]).toEqual([
       1,
       1,
@@ -239,16 +239,18 @@ describe('an attempt without an outcome for two seconds', () => {
     const inFlight = new InFlight(limits);
     const nowMs = hang(inFlight, hanging);
     expect([inFlight.count, nowMs]).toEqual([700, 22_000]);
-    expect([inFlight.freeSlots, inFlight.roomsOfProject(1)]).toEqual([160, { all: 140, unproven: 0 }]);
+    expect([inFlight.freeSlots, inFlight.capacityOfProject(1)]).toEqual([160, { all: 140, unknown: 0 }]);
     const others = new InFlight(limits);
     hang(others, hanging.slice(0, 600));
-    expect([others.freeSlots, others.roomsOfProject(1).unproven, others.roomOfNew(A)]).toEqual([160, 70, 70]);
+    expect([others.freeSlots, others.capacityOfProject(1).unknown, others.capacityForNew(A)]).toEqual([160, 70, 70]);
   });
 
   test('leaves the slots to endpoints that answer, and places to other projects, however many hang', () => {
-    const inFlight = proven(limits, [A]);
+    const inFlight = healthy(limits, [A]);
     hang(inFlight, backlogsOf(1, 2_000));
-    expect([inFlight.count, inFlight.roomOfNew(A), inFlight.roomOfNew(backlogKey(2, 'b'))]).toEqual([700, 100, 70]);
+    expect([inFlight.count, inFlight.capacityForNew(A), inFlight.capacityForNew(backlogKey(2, 'b'))]).toEqual([
+      700, 100, 70,
+    ]);
   });
 
   test('is one of no more than its project may add, when its backlog has many that wait', () => {
@@ -258,24 +260,24 @@ describe('an attempt without an outcome for two seconds', () => {
       inFlight.findSilent(nowMs);
       for (let before = -1; before !== inFlight.count; ) {
         before = inFlight.count;
-        for (const backlog of backlogs) if (inFlight.roomOfNew(backlog) > 0) send(inFlight, backlog, nowMs);
+        for (const backlog of backlogs) if (inFlight.capacityForNew(backlog) > 0) send(inFlight, backlog, nowMs);
       }
     }
     expect(backlogs.map((backlog) => inFlight.countOf(backlog))).toEqual([100, 100, 100, 100, 100, 100]);
-    expect([inFlight.freeSlots, inFlight.roomOfNew(A)]).toEqual([160, 70]);
+    expect([inFlight.freeSlots, inFlight.capacityForNew(A)]).toEqual([160, 70]);
   });
 
   test('keeps its slot while its backlog answers others and there is no place among those that are silent', () => {
-    const inFlight = proven({ ...limits, silentMax: 1 }, [A]);
+    const inFlight = healthy({ ...limits, silentMax: 1 }, [A]);
     send(inFlight, A, 0);
     send(inFlight, A, 0);
-    inFlight.noteAnswer(A, 1_000);
+    inFlight.noteResponse(A, 1_000);
     inFlight.findSilent(2_000);
-    expect([inFlight.freeSlots, inFlight.isProven(A)]).toEqual([159, true]);
+    expect([inFlight.freeSlots, inFlight.isHealthy(A)]).toEqual([159, true]);
   });
 
   test('is found however many attempts have ended before it', () => {
-    const inFlight = proven(limits, [A]);
+    const inFlight = healthy(limits, [A]);
     for (let nth = 0; nth < 5_000; nth += 1) answer(inFlight, A, 0);
     send(inFlight, B, 0);
     inFlight.findSilent(2_000);
@@ -286,7 +288,7 @@ describe('an attempt without an outcome for two seconds', () => {
     const inFlight = new InFlight(limits);
     const sent = [1, 2, 3].map(() => send(inFlight, A, 0));
     inFlight.findSilent(2_000);
-    for (const each of sent) inFlight.noteOver(each);
+    for (const each of sent) inFlight.noteOutcome(each);
     send(inFlight, A, 2_000);
     expect(inFlight.freeSlots).toBe(159);
     inFlight.leave(A, 0);
@@ -309,17 +311,17 @@ describe('an origin whose attempts end without an answer', () => {
   test('has half as much room each time, but never none', () => {
     const inFlight = new InFlight(limits);
     const rooms = Array.from({ length: 6 }, () => {
-      inFlight.noteNoAnswer(A);
-      return inFlight.roomOfNew(A);
+      inFlight.noteNoResponse(A);
+      return inFlight.capacityForNew(A);
     });
     expect(rooms).toEqual([32, 16, 8, 4, 4, 4]);
-    expect(inFlight.roomOfNew(B)).toBe(64);
+    expect(inFlight.capacityForNew(B)).toBe(64);
     expect(inFlight.offer(10).capacityByOrigin).toEqual({ a: 2 });
   });
 
   test('is said to be held back when it comes to have the fewest attempts, not again with each failure', () => {
     const inFlight = new InFlight(limits);
-    const said = Array.from({ length: 6 }, () => inFlight.noteNoAnswer(A));
+    const said = Array.from({ length: 6 }, () => inFlight.noteNoResponse(A));
     expect(said).toEqual([false, false, false, true, false, false]);
   });
 
@@ -327,40 +329,41 @@ describe('an origin whose attempts end without an answer', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 6; nth += 1) inFlight.enter(A, 10);
     expect(inFlight.mayHandOff(A, 10)).toBe(true);
-    for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer(A);
+    for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoResponse(A);
     expect(inFlight.mayHandOff(A, 10)).toBe(false);
     for (let nth = 0; nth < 2; nth += 1) inFlight.leave(A, 10);
-    expect([inFlight.roomOfNew(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
+    expect([inFlight.capacityForNew(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
   });
 
   test('has all of it again after as many answers', () => {
     const inFlight = new InFlight(limits);
-    for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer(A);
-    for (let answers = 0; answers < 59; answers += 1) inFlight.noteAnswer(A, 0);
-    expect(inFlight.roomOfNew(A)).toBe(63);
-    inFlight.noteAnswer(A, 0);
-    inFlight.noteAnswer(A, 0);
-    expect(inFlight.roomOfNew(A)).toBe(64);
+    for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoResponse(A);
+    for (let answers = 0; answers < 59; answers += 1) inFlight.noteResponse(A, 0);
+    expect(inFlight.capacityForNew(A)).toBe(63);
+    inFlight.noteResponse(A, 0);
+    inFlight.noteResponse(A, 0);
+    expect(inFlight.capacityForNew(A)).toBe(64);
   });
 
   test('is remembered only while there are few of them', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoAnswer(backlogKey(1, `dead-${nth}`));
+    for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoResponse(backlogKey(1, `dead-${nth}`));
     const offer = inFlight.offer(128);
     expect(Object.keys(offer.capacityByOrigin).length).toBeLessThan(1_000);
     inFlight.endOffer(offer);
-    expect([inFlight.roomOfNew(backlogKey(1, 'dead-0')), inFlight.roomOfNew(backlogKey(1, 'dead-9999'))]).toEqual([
-      64, 32,
-    ]);
+    expect([
+      inFlight.capacityForNew(backlogKey(1, 'dead-0')),
+      inFlight.capacityForNew(backlogKey(1, 'dead-9999')),
+    ]).toEqual([64, 32]);
   });
 
   test('drives out of memory the one that is there for longest, once there are 512', () => {
     const inFlight = new InFlight(limits);
     const backlogs = backlogsOf(1, 513);
-    for (const backlog of backlogs.slice(0, 512)) inFlight.noteNoAnswer(backlog);
-    const remembered = () => backlogs.filter((backlog) => inFlight.roomOfNew(backlog) === 32);
+    for (const backlog of backlogs.slice(0, 512)) inFlight.noteNoResponse(backlog);
+    const remembered = () => backlogs.filter((backlog) => inFlight.capacityForNew(backlog) === 32);
     expect(remembered()).toEqual(backlogs.slice(0, 512));
-    for (const backlog of backlogs.slice(512)) inFlight.noteNoAnswer(backlog);
+    for (const backlog of backlogs.slice(512)) inFlight.noteNoResponse(backlog);
     expect(remembered()).toEqual(backlogs.slice(1));
   });
 });
@@ -368,22 +371,22 @@ describe('an origin whose attempts end without an answer', () => {
 test('it says whose share holds a backlog', () => {
   const limits = { inFlightMax: 160, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
   const [own, cold] = [backlogsOf(1, 200), backlogKey(1, 'cold')];
-  const inFlight = proven(limits, [A, B]);
-  expect(inFlight.whatHolds(A)).toBeUndefined();
+  const inFlight = healthy(limits, [A, B]);
+  expect(inFlight.limitReasonOf(A)).toBeUndefined();
   fill(inFlight, [A]);
-  expect(inFlight.whatHolds(A)).toBe('origin');
+  expect(inFlight.limitReasonOf(A)).toBe('origin');
   fill(inFlight, own);
-  expect([inFlight.whatHolds(B), inFlight.whatHolds(cold)]).toEqual([undefined, 'unproven']);
+  expect([inFlight.limitReasonOf(B), inFlight.limitReasonOf(cold)]).toEqual([undefined, 'unknown']);
   for (const backlog of own) answer(inFlight, backlog, 0);
   fill(inFlight, own);
-  expect([inFlight.whatHolds(B), inFlight.whatHolds(backlogKey(2, 'c'))]).toEqual(['project', undefined]);
-  expect(inFlight.whatHolds(A)).toBe('origin');
+  expect([inFlight.limitReasonOf(B), inFlight.limitReasonOf(backlogKey(2, 'c'))]).toEqual(['project', undefined]);
+  expect(inFlight.limitReasonOf(A)).toBe('origin');
 });
 
 test('it says that a backlog has its part of what its project may have, although its origin has room', () => {
-  const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+  const inFlight = healthy({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
   fill(inFlight, [A]);
-  expect([inFlight.whatHolds(A), inFlight.whatHolds(B)]).toEqual(['origin', undefined]);
+  expect([inFlight.limitReasonOf(A), inFlight.limitReasonOf(B)]).toEqual(['origin', undefined]);
 });
 
 test('it names the projects with the most attempts', () => {
@@ -404,15 +407,15 @@ test('nobody holds a backlog while the worker is full', () => {
   const backlogs = backlogsOf(1, 4);
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 4 });
   for (const backlog of backlogs.slice(0, 3)) inFlight.enter(backlog, 0);
-  expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([false, 'unproven']);
+  expect([inFlight.isFull, inFlight.limitReasonOf(A)]).toEqual([false, 'unknown']);
   for (const backlog of backlogs.slice(3)) inFlight.enter(backlog, 0);
-  expect([inFlight.isFull, inFlight.whatHolds(A)]).toEqual([true, undefined]);
+  expect([inFlight.isFull, inFlight.limitReasonOf(A)]).toEqual([true, undefined]);
 });
 
 test('a slot goes on to the next of a lane only while its project may have as many as it has', () => {
   const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
   const [own, theirs] = [backlogsOf(1, 100), backlogsOf(2, 100)];
-  const inFlight = proven(limits, [...own, ...theirs]);
+  const inFlight = healthy(limits, [...own, ...theirs]);
   fill(inFlight, own);
   const [backlog = A] = own;
   expect(inFlight.mayHandOff(backlog, 0)).toBe(true);
@@ -423,17 +426,17 @@ test('a slot goes on to the next of a lane only while its project may have as ma
 test('a slot goes on where its project has exactly as many as it may, of slots and of bytes', () => {
   const own = backlogsOf(1, 100);
   const [backlog = A, other = B] = own;
-  const slots = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
+  const slots = healthy({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
   for (const each of own.slice(0, 76)) slots.enter(each, 0);
-  expect([slots.roomOfNew(backlog), slots.mayHandOff(backlog, 0)]).toEqual([0, true]);
-  const bytes = proven(LIMITS, own);
+  expect([slots.capacityForNew(backlog), slots.mayHandOff(backlog, 0)]).toEqual([0, true]);
+  const bytes = healthy(LIMITS, own);
   bytes.enter(backlog, 100);
   bytes.enter(other, 860);
-  expect([bytes.roomOfNew(backlog), bytes.mayHandOff(backlog, 100)]).toEqual([0, true]);
+  expect([bytes.capacityForNew(backlog), bytes.mayHandOff(backlog, 100)]).toEqual([0, true]);
 });
 
 test('a slot goes on where nothing else is in flight, although a claim has been offered all bytes', () => {
-  const inFlight = proven({ ...LIMITS, inFlightBytesMax: 1 }, [A]);
+  const inFlight = healthy({ ...LIMITS, inFlightBytesMax: 1 }, [A]);
   inFlight.enter(A, 0);
   inFlight.offer(128);
   expect([inFlight.freeBytes, inFlight.mayHandOff(A, 0)]).toEqual([0, true]);
@@ -443,23 +446,23 @@ test('a slot goes on where nothing else is in flight, although a claim has been 
 
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
-  expect(inFlight.hasSpace(5_000)).toBe(true);
+  expect(inFlight.fits(5_000)).toBe(true);
   inFlight.enter(A, 1);
-  expect(inFlight.hasSpace(5_000)).toBe(false);
-  expect([inFlight.hasSpace(999), inFlight.hasSpace(1_000)]).toEqual([true, false]);
+  expect(inFlight.fits(5_000)).toBe(false);
+  expect([inFlight.fits(999), inFlight.fits(1_000)]).toEqual([true, false]);
 });
 
 describe('an offer to a claim', () => {
   test('keeps half for those that are accepted meanwhile', () => {
-    const inFlight = proven(LIMITS, [A]);
+    const inFlight = healthy(LIMITS, [A]);
     expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultCapacity: 2 });
-    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([5, 500, 2]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.capacityForNew(A)]).toEqual([5, 500, 2]);
   });
 
   test('has the last slot', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1 });
     expect(inFlight.offer(128).slots).toBe(1);
-    expect([inFlight.hasSpace(0), inFlight.roomOfNew(A)]).toEqual([false, 0]);
+    expect([inFlight.fits(0), inFlight.capacityForNew(A)]).toEqual([false, 0]);
   });
 
   test('is no larger than asked for', () => {
@@ -467,18 +470,18 @@ describe('an offer to a claim', () => {
   });
 
   test('names the room of origins that are busy', () => {
-    const inFlight = proven(LIMITS, [A]);
+    const inFlight = healthy(LIMITS, [A]);
     inFlight.enter(A, 0);
     inFlight.enter(A, 0);
     expect({ ...inFlight.offer(128).capacityByOrigin }).toEqual({ a: 1 });
   });
 
   test('names neither origins nor backlogs that have room for all of it, or nothing in flight any more', () => {
-    const roomy = proven({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
+    const roomy = healthy({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
     roomy.enter(A, 0);
     expect(roomy.offer(128)).toMatchObject({ slots: 128, capacityByOrigin: {}, capacityByBacklog: {} });
     const own = backlogsOf(1, 80);
-    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
     const [first = A] = own;
     inFlight.leave(first, 0);
@@ -490,22 +493,22 @@ describe('an offer to a claim', () => {
   });
 
   test('names what a backlog may have of its project, where that is less than its origin has room for', () => {
-    const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+    const inFlight = healthy({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
     for (let nth = 0; nth < 5; nth += 1) answer(inFlight, A, 0);
     for (let nth = 0; nth < 3; nth += 1) inFlight.enter(A, 0);
     const { capacityByOrigin, capacityByBacklog } = inFlight.offer(128);
     expect([{ ...capacityByOrigin }, capacityByBacklog]).toEqual([{}, { [A]: 2 }]);
   });
 
-  test('says nothing of projects and proven backlogs while there is room for all', () => {
-    const inFlight = proven({ ...LIMITS, inFlightMax: 1_000 }, [A]);
-    const { projects, unproven } = inFlight.offer(128);
-    expect([projects, unproven]).toEqual([undefined, undefined]);
+  test('says nothing of projects and healthy backlogs while there is room for all', () => {
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 1_000 }, [A]);
+    const { projects, unknown } = inFlight.offer(128);
+    expect([projects, unknown]).toEqual([undefined, undefined]);
   });
 
   test('names what projects may have, where that is less', () => {
     const own = backlogsOf(1, 80);
-    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, own);
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
     expect(inFlight.offer(128)).toMatchObject({
       slots: 5,
@@ -514,15 +517,15 @@ describe('an offer to a claim', () => {
   });
 
   test('names what projects may have, and who has answered, where that is less', () => {
-    const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 800 }, [A]);
     fill(inFlight, backlogsOf(2, 1_000));
-    const { projects, unproven } = inFlight.offer(128);
+    const { projects, unknown } = inFlight.offer(128);
     expect(projects).toBeUndefined();
-    expect(unproven).toEqual({ slots: 25, capacityByProject: { 2: 0 }, defaultCapacity: 22, proven: [A] });
+    expect(unknown).toEqual({ slots: 25, capacityByProject: { 2: 0 }, defaultCapacity: 22, healthy: [A] });
   });
 
   test('names no project that has nothing in flight any more', () => {
-    const inFlight = proven({ ...LIMITS, inFlightMax: 80 }, backlogsOf(1, 80));
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 80 }, backlogsOf(1, 80));
     fill(inFlight, backlogsOf(1, 80));
     inFlight.enter(backlogKey(2, 'c'), 0);
     inFlight.leave(backlogKey(2, 'c'), 0);
@@ -530,18 +533,18 @@ describe('an offer to a claim', () => {
   });
 
   test('counts for its answer as what the claim may take of a project', () => {
-    const inFlight = proven({ ...LIMITS, inFlightMax: 800 }, [A]);
+    const inFlight = healthy({ ...LIMITS, inFlightMax: 800 }, [A]);
     const offer = inFlight.offer(128);
-    const { all } = inFlight.roomsOfProject(1);
+    const { all } = inFlight.capacityOfProject(1);
     for (let nth = 0; nth < 128; nth += 1) inFlight.enter(A, 0);
     inFlight.endOffer(offer);
-    expect(inFlight.roomsOfProject(1).all).toBe(all);
+    expect(inFlight.capacityOfProject(1).all).toBe(all);
   });
 
   test('is free again when it has ended', () => {
-    const inFlight = proven(LIMITS, [A]);
+    const inFlight = healthy(LIMITS, [A]);
     inFlight.endOffer(inFlight.offer(128));
-    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([10, 1_000, 4]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.capacityForNew(A)]).toEqual([10, 1_000, 4]);
   });
 
   test('leaves half of the rest for one more', () => {
@@ -577,7 +580,7 @@ const steps = fc.array(
 );
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
-function takeFrom({ held: _, slots, ...rest }: Offer, wanted: BacklogKey[]): BacklogKey[] {
+function takeFrom({ reserved: _, slots, ...rest }: Offer, wanted: BacklogKey[]): BacklogKey[] {
   const request = {
     worker: '',
     firstToken: 1,
@@ -600,7 +603,7 @@ function takeFrom({ held: _, slots, ...rest }: Offer, wanted: BacklogKey[]): Bac
 interface Attempt {
   backlog: BacklogKey;
   bytes: number;
-  sent?: Sent;
+  sent?: SentAttempt;
   isOver?: true;
 }
 
@@ -627,7 +630,7 @@ function play(
     inFlight.findSilent(nowMs);
     let started: Attempt | undefined;
     if (step.do === 'accept') {
-      if (inFlight.hasSpace(step.bytes) && inFlight.roomOfNew(step.backlog) > 0) {
+      if (inFlight.fits(step.bytes) && inFlight.capacityForNew(step.backlog) > 0) {
         started = { backlog: step.backlog, bytes: step.bytes };
         start(started);
       }
@@ -651,9 +654,9 @@ function play(
       const ended = running.filter(({ isOver }) => !isOver)[step.nth];
       if (ended?.sent) {
         ended.isOver = true;
-        inFlight.noteOver(ended.sent);
-        if (step.do === 'answer') inFlight.noteAnswer(ended.backlog, nowMs);
-        else inFlight.noteNoAnswer(ended.backlog, step.nth % 2 === 0);
+        inFlight.noteOutcome(ended.sent);
+        if (step.do === 'answer') inFlight.noteResponse(ended.backlog, nowMs);
+        else inFlight.noteNoResponse(ended.backlog, step.nth % 2 === 0);
       }
     }
     look(running, started);
@@ -693,9 +696,9 @@ test('what has not answered lately never starts while it has half of the slots',
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
       play(inFlight, todo, (running, started) => {
-        if (!started || inFlight.isProven(started.backlog)) return;
-        const unproven = withSlots(running).filter(({ backlog }) => !inFlight.isProven(backlog)).length;
-        expect(unproven).toBeLessThanOrEqual(Math.ceil(given.inFlightMax / 2));
+        if (!started || inFlight.isHealthy(started.backlog)) return;
+        const unknown = withSlots(running).filter(({ backlog }) => !inFlight.isHealthy(backlog)).length;
+        expect(unknown).toBeLessThanOrEqual(Math.ceil(given.inFlightMax / 2));
       });
     }),
   );
@@ -724,14 +727,14 @@ test('whoever wants slots has its guaranteed share once as many attempts have en
       const inFlightMax = answers ? slots : 2 * slots;
       const all = Array.from({ length: projects }, (_, index) => backlogsOf(index + 1, slots));
       const limits = { inFlightMax, inFlightPerOriginMax: 10, inFlightBytesMax: 1_000 };
-      const inFlight = answers ? proven(limits, all.flat()) : new InFlight(limits);
+      const inFlight = answers ? healthy(limits, all.flat()) : new InFlight(limits);
       const running: BacklogKey[] = [];
       const startAll = (backlogs: BacklogKey[]) => {
         const { projectId } = parseBacklogKey(backlogs[0] ?? A);
         for (const backlog of backlogs) {
-          const rooms = inFlight.roomsOfProject(projectId);
-          if (rooms.all === 0 || (rooms.unproven === 0 && !answers)) return;
-          if (inFlight.roomOfNew(backlog) === 0) continue;
+          const rooms = inFlight.capacityOfProject(projectId);
+          if (rooms.all === 0 || (rooms.unknown === 0 && !answers)) return;
+          if (inFlight.capacityForNew(backlog) === 0) continue;
           inFlight.enter(backlog, 0);
           running.push(backlog);
         }
@@ -757,8 +760,8 @@ test('when all have ended, everything is free again', () => {
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
       for (const { backlog, bytes, sent, isOver } of play(inFlight, todo, () => {})) {
-        if (sent && !isOver) inFlight.noteOver(sent);
-        inFlight.noteAnswer(backlog, 0);
+        if (sent && !isOver) inFlight.noteOutcome(sent);
+        inFlight.noteResponse(backlog, 0);
         inFlight.leave(backlog, bytes);
       }
       expect([inFlight.count, inFlight.freeSlots, inFlight.freeBytes]).toEqual([
@@ -767,7 +770,7 @@ test('when all have ended, everything is free again', () => {
         given.inFlightBytesMax,
       ]);
       for (const projectId of [1, 2, 3]) {
-        expect(inFlight.roomsOfProject(projectId)).toEqual(new InFlight(given).roomsOfProject(projectId));
+        expect(inFlight.capacityOfProject(projectId)).toEqual(new InFlight(given).capacityOfProject(projectId));
         expect(inFlight.countOfProject(projectId)).toBe(0);
       }
       expect(fill(new InFlight(given), [A])).toBe(fill(inFlight, [backlogKey(1, 'newcomer')]));
@@ -778,11 +781,11 @@ test('when all have ended, everything is free again', () => {
 test('bytes set aside are nobody else’s until they are put back, and never more than are free', () => {
   const inFlight = new InFlight(LIMITS);
   inFlight.enter(A, 700);
-  expect(inFlight.setAside(200)).toBe(200);
-  expect([inFlight.freeBytes, inFlight.hasSpace(150), inFlight.isFull]).toEqual([100, false, false]);
-  expect(inFlight.setAside(200)).toBe(100);
-  expect([inFlight.isFull, inFlight.setAside(1), inFlight.setAside(-5)]).toEqual([true, 0, 0]);
-  inFlight.putBack(300);
+  expect(inFlight.reserveBytes(200)).toBe(200);
+  expect([inFlight.freeBytes, inFlight.fits(150), inFlight.isFull]).toEqual([100, false, false]);
+  expect(inFlight.reserveBytes(200)).toBe(100);
+  expect([inFlight.isFull, inFlight.reserveBytes(1), inFlight.reserveBytes(-5)]).toEqual([true, 0, 0]);
+  inFlight.returnBytes(300);
   expect(inFlight.freeBytes).toBe(300);
 });
 
@@ -791,13 +794,13 @@ describe('messages that wait for an origin', () => {
 
   /** Starts what may start of what waits; returns how many attempts the backlog has then. */
   function start(inFlight: InFlight, nowMs = 0): number {
-    while (inFlight.roomOf(A) > 0) send(inFlight, A, nowMs);
+    while (inFlight.capacityOf(A) > 0) send(inFlight, A, nowMs);
     return inFlight.countOf(A);
   }
 
   function end(inFlight: InFlight, count: number, status: number): void {
     for (let nth = 0; nth < count; nth += 1) {
-      inFlight.noteAnswer(A, 0, status);
+      inFlight.noteResponse(A, 0, status);
       inFlight.leave(A, 0);
     }
   }
@@ -821,9 +824,9 @@ describe('messages that wait for an origin', () => {
   test('are half as many when an attempt ends without an answer', () => {
     const inFlight = new InFlight(limits);
     for (let round = 0; round < 3; round += 1) end(inFlight, start(inFlight), 200);
-    expect(inFlight.roomOf(A)).toBe(32);
-    inFlight.noteNoAnswer(A);
-    expect(inFlight.roomOf(A)).toBe(16);
+    expect(inFlight.capacityOf(A)).toBe(32);
+    inFlight.noteNoResponse(A);
+    expect(inFlight.capacityOf(A)).toBe(16);
   });
 
   test('are twice as many each time the latest have become silent', () => {
@@ -838,9 +841,9 @@ describe('messages that wait for an origin', () => {
   test('are as many as it has at its first answer, when those have waited behind nobody', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 20; nth += 1) inFlight.enter(A, 0);
-    expect([inFlight.roomOf(A), inFlight.roomOfNew(A)]).toEqual([0, 44]);
-    inFlight.noteAnswer(A, 0);
-    expect(inFlight.roomOf(A)).toBe(1);
+    expect([inFlight.capacityOf(A), inFlight.capacityForNew(A)]).toEqual([0, 44]);
+    inFlight.noteResponse(A, 0);
+    expect(inFlight.capacityOf(A)).toBe(1);
   });
 
   test('are a few to an origin that a claim does not name', () => {
@@ -849,8 +852,8 @@ describe('messages that wait for an origin', () => {
 
   test('are all that it may have to an idle origin whose backlog a claim serves, however many others have answered', () => {
     const inFlight = new InFlight(limits);
-    for (let nth = 0; nth < 40; nth += 1) inFlight.noteAnswer(backlogKey(2, `https://${nth}.example`), 0);
-    for (let answers = 0; answers < 3; answers += 1) inFlight.noteAnswer(A, 0);
+    for (let nth = 0; nth < 40; nth += 1) inFlight.noteResponse(backlogKey(2, `https://${nth}.example`), 0);
+    for (let answers = 0; answers < 3; answers += 1) inFlight.noteResponse(A, 0);
     const { capacityByOrigin } = inFlight.offer(64, [A]);
     expect({ ...capacityByOrigin }).toEqual({ [parseBacklogKey(A).origin]: 7 });
   });

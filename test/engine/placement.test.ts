@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { type DeliverySlots, dispatchSaved, place } from '../../src/engine/messages/intake.ts';
+import { type DeliverySlots, dispatchSaved, proposeState } from '../../src/engine/messages/intake.ts';
 import type { Claimed, Message, NewMessage } from '../../src/engine/model.ts';
 import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { message, NOW_MS } from './fixtures.ts';
@@ -39,7 +39,7 @@ const due = (changes: Partial<Message> = {}): Message => message({ body: BODY, .
 describe('a new message', () => {
   it('that is delayed waits for its time, and is given no slot', () => {
     const { given, asked } = slots();
-    const { state } = place({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
+    const { state } = proposeState({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
     expect(state).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
     expect(asked).toEqual([]);
   });
@@ -50,13 +50,13 @@ describe('a new message', () => {
     ['none', { kind: 'due', dueAtMs: NOW_MS }],
   ] as const)('that is due stands where there is room for it: %s', (room, state) => {
     const { given, asked } = slots(room);
-    expect(place({ message: due() }, 9, given).state).toEqual(state);
+    expect(proposeState({ message: due() }, 9, given).state).toEqual(state);
     expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
   });
 
   it.each(['wait', 'none'] as const)('that was to go out long ago is due since it was accepted: %s', (room) => {
     const { given } = slots(room);
-    expect(place({ message: due({ notBeforeMs: 1_000 }) }, 9, given).state).toMatchObject({ dueAtMs: NOW_MS });
+    expect(proposeState({ message: due({ notBeforeMs: 1_000 }) }, 9, given).state).toMatchObject({ dueAtMs: NOW_MS });
   });
 });
 

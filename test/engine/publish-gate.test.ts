@@ -1,6 +1,6 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { CLAIM_MANY, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
+import { LARGE_CLAIM, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
 import { PublishGate } from '../../src/engine/admission/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
@@ -105,7 +105,7 @@ describe('at a time', () => {
 });
 
 describe('while what was accepted before waits for this worker', () => {
-  const MANY = Array.from({ length: CLAIM_MANY }, () => claimed({ message: message({ projectId: BUSY }) }));
+  const MANY = Array.from({ length: LARGE_CLAIM }, () => claimed({ message: message({ projectId: BUSY }) }));
   beforeEach(() => backlog.noteClaim([], MANY, clock.elapsedMs));
 
   test('no publish begins that has to wait, until that is gone', async () => {

@@ -1,6 +1,6 @@
 /** What an attempt's outcome makes of a message of a run, and of the run (contract W 10, 12.3, 13, 14.5). */
 import { describe, expect, test } from 'vitest';
-import { decide, type Settling } from '../../src/engine/messages/decide.ts';
+import { decide, type SettleDecision } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
 import { failRun } from '../../src/engine/runs/endings/failures.ts';
 import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
@@ -26,13 +26,13 @@ function of(run: RunPart, settings: Partial<MessageSettings> = {}, retried = 0):
   });
 }
 
-function settling(of: Claimed, outcome: Outcome): Settling {
+function settling(of: Claimed, outcome: Outcome): SettleDecision {
   const decision = decide(of, outcome, AT_MS);
   if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
   return decision;
 }
 
-const statesOf = ({ settlement }: Settling): string[] => settlement.change.events.map(({ state }) => state);
+const statesOf = ({ settlement }: SettleDecision): string[] => settlement.change.events.map(({ state }) => state);
 const jsonOf = ({ body }: FollowUp) => JSON.parse(new TextDecoder().decode(body));
 
 describe('a step', () => {
@@ -240,7 +240,7 @@ describe('a run that fails', () => {
   const FINAL = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
   const BOOM: Outcome = { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') };
 
-  async function failed(of: Claimed, changes: Partial<Run> = {}, outcome = BOOM): Promise<Settling> {
+  async function failed(of: Claimed, changes: Partial<Run> = {}, outcome = BOOM): Promise<SettleDecision> {
     const decision = settling(of, outcome);
     const { failsRun } = decision;
     if (!failsRun) throw new Error('the run did not fail');

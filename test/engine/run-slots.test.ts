@@ -1,6 +1,6 @@
 /** What do messages of runs take of the slots for attempts, whose deliveries are the journal and not their own body? */
 import { describe, expect, test } from 'vitest';
-import { dispatchSaved, place } from '../../src/engine/messages/intake.ts';
+import { dispatchSaved, proposeState } from '../../src/engine/messages/intake.ts';
 import type { Message } from '../../src/engine/model.ts';
 import type { RunPart } from '../../src/protocol/options/settings.ts';
 import { type Bench, bench, to } from './dispatcher-bench.ts';
@@ -22,7 +22,7 @@ function step(key: number, bytes: number): Message {
 
 /** Accepts the messages of one publish, which go out at once; of each is delivered what `bytes` says. */
 function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number): void {
-  const newMessages = messages.map((message) => place({ message }, 1_000_000 + message.key, dispatcher));
+  const newMessages = messages.map((message) => proposeState({ message }, 1_000_000 + message.key, dispatcher));
   for (const [index, entry] of newMessages.entries()) {
     const { message, state } = entry;
     if (state.kind !== 'claimed') throw new Error(`there was no slot for ${message.key}`);

@@ -12,12 +12,12 @@ import type { Sabotage } from './world.ts';
 export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partial<EngineSettings> }> = {
   'attempts that hang have no more places than slots': () => ({ settings: { silentMax: ISOLATED.inFlightMax / 2 } }),
   'a claim ignores how many attempts may hang': () =>
-    claimingWith(({ unproven: _, capacityByBacklog: __, ...request }) => request),
+    claimingWith(({ unknown: _, capacityByBacklog: __, ...request }) => request),
   'a claim takes every endpoint for one that answers': () =>
     claimingWith((request) => ({
       ...request,
-      ...(request.unproven && {
-        unproven: { ...request.unproven, slots: 1e9, defaultCapacity: 1e9, capacityByProject: {} },
+      ...(request.unknown && {
+        unknown: { ...request.unknown, slots: 1e9, defaultCapacity: 1e9, capacityByProject: {} },
       }),
     })),
   'the lines of all projects but one are taken for empty': () => altered(servingOne),

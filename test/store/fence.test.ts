@@ -129,7 +129,7 @@ describe.each([
     expect(first.claimed.map(({ message }) => message.key)).toEqual([other.key]);
     expect(first.emptied).toEqual(lines);
     expect(first.nextDueAtMs).toBeUndefined();
-    expect((await world.claim({ turns: { after: 0 } })).claimed).toEqual([]);
+    expect((await world.claim({ rotation: { after: 0 } })).claimed).toEqual([]);
     expect(await store.messages.waitingBacklogs({ after: undefined, limit: 1 })).toEqual([]);
     const beat = await store.workers.heartbeat({
       worker: 'w1',

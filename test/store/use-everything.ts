@@ -19,7 +19,7 @@ export async function useEverything(world: World): Promise<void> {
   const waiting = await world.accept();
   await world.claim({ backlogsToServe: [backlogKey(PROJECT, waiting.origin)] });
   await world.accept();
-  await world.claim({ turns: { after: PROJECT }, hasBacklogs: true });
+  await world.claim({ rotation: { after: PROJECT }, hasBacklogs: true });
   await world.claim({ capacityByOrigin: {}, defaultCapacity: 0 });
   await store.messages.releaseAll({ nowMs: T0 });
   await store.messages.sendHeldOn({ nowMs: T0 });

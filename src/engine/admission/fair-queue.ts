@@ -24,9 +24,9 @@ export class Fifo<T> {
   }
 
   /** Moves entries to `batch` until their cost has reached `room`; returns their cost. */
-  takeInto(batch: T[], room: number): number {
+  takeInto(batch: T[], capacity: number): number {
     let taken = 0;
-    while (taken < room) {
+    while (taken < capacity) {
       const first = this.#entries.shift();
       if (!first) break;
       batch.push(first.entry);
@@ -43,7 +43,7 @@ export class Fifo<T> {
  */
 export class FairQueue<T> {
   /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large entry. */
-  readonly #projects = new Map<ProjectId, { line: Fifo<T>; credit: number }>();
+  readonly #projects = new Map<ProjectId, { queue: Fifo<T>; credit: number }>();
   #length = 0;
   #cost = 0;
 
@@ -58,27 +58,27 @@ export class FairQueue<T> {
   push(projectId: ProjectId, entry: T, cost: number): void {
     let project = this.#projects.get(projectId);
     if (!project) {
-      project = { line: new Fifo(), credit: QUANTUM };
+      project = { queue: new Fifo(), credit: QUANTUM };
       this.#projects.set(projectId, project);
     }
-    project.line.push(entry, cost);
+    project.queue.push(entry, cost);
     this.#length += 1;
     this.#cost += cost;
   }
 
-  takeInto(batch: T[], room: number): number {
+  takeInto(batch: T[], capacity: number): number {
     const before = batch.length;
     let taken = 0;
     for (const [projectId, project] of this.#projects) {
-      if (taken >= room || batch.length - before === this.#length) break;
-      const { line } = project;
-      const cost = line.takeInto(batch, Math.min(project.credit, room - taken));
+      if (taken >= capacity || batch.length - before === this.#length) break;
+      const { queue } = project;
+      const cost = queue.takeInto(batch, Math.min(project.credit, capacity - taken));
       taken += cost;
       project.credit -= cost;
-      if (line.length > 0 && project.credit > 0) break; // the batch is full, its turn continues in the next one
+      if (queue.length > 0 && project.credit > 0) break; // the batch is full, its turn continues in the next one
       // Moved to the end of the map, where this loop reaches it again.
       this.#projects.delete(projectId);
-      if (line.length === 0 && project.credit >= 0) continue;
+      if (queue.length === 0 && project.credit >= 0) continue;
       project.credit += QUANTUM;
       this.#projects.set(projectId, project);
     }

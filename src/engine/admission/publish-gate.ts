@@ -1,5 +1,5 @@
 /**
- * When does a publish begin to be saved, and which are rejected?
+ * When does a publish start to be saved, and which are rejected?
  *
  * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If
  * many publishes waited for the store with a slot each, deliveries would have none. All messages would then go through
@@ -25,38 +25,38 @@ const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
 const QUIET_MS = 10_000;
 
 /** How long waiting publishes wait for the backlog at most; a longer backlog does not stop them. */
-const HOLD_MS = 250;
+const PAUSE_MAX_MS = 250;
 
-export type Leave = (error?: unknown) => void;
+export type EndPublish = (error?: unknown) => void;
 
-interface Waiting {
-  begin: () => void;
-  refuse: (error: StoreUnavailable) => void;
+interface QueuedPublish {
+  start: () => void;
+  reject: (error: StoreUnavailable) => void;
 }
 
-interface Line {
+interface PublishQueue {
   /** What is being saved, counted in messages. */
   saving: number;
-  waiting: Fifo<Waiting>;
+  waiting: Fifo<QueuedPublish>;
   /** Present while the waiting publishes are held back. */
-  hold?: Timer;
+  pause?: Timer;
 }
 
 export class PublishGate {
   readonly #clock: Clock;
-  readonly #backlog: LaggingProjects;
+  readonly #laggingProjects: LaggingProjects;
   readonly #log: EventLog;
   readonly #admission: Admission;
   /** Of projects that have something being saved. */
-  readonly #lines = new Map<ProjectId, Line>();
+  readonly #queues = new Map<ProjectId, PublishQueue>();
   #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
   constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, backlog: LaggingProjects) {
     this.#clock = clock;
     this.#log = log;
-    this.#backlog = backlog;
-    backlog.listen((projectId) => this.#endHold(projectId));
+    this.#laggingProjects = backlog;
+    backlog.listen((projectId) => this.#endPause(projectId));
     this.#admission = new Admission(delayTargetMs);
   }
 
@@ -73,29 +73,29 @@ export class PublishGate {
    * Admits a publish of `count` messages when it is the project's turn. The caller calls the answer when saving them has
    * ended, with the error if it failed. Throws `Overloaded`.
    */
-  enter(projectId: ProjectId, count: number): Leave | Promise<Leave> {
+  enter(projectId: ProjectId, count: number): EndPublish | Promise<EndPublish> {
     this.check(projectId);
     const enteredMs = this.#clock.elapsedMs;
     const cost = Math.min(count, SAVING_OF_ONE_MAX);
     this.#admission.enter(projectId, enteredMs);
-    const line = this.#lineOf(projectId);
-    const begin = (): Leave => {
-      const begunMs = this.#clock.elapsedMs;
+    const queue = this.#queueOf(projectId);
+    const start = (): EndPublish => {
+      const startedMs = this.#clock.elapsedMs;
       return (error) => {
         const endedMs = this.#clock.elapsedMs;
-        if (error instanceof StoreUnavailable && endedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
-        this.#end(projectId, line, cost);
+        if (error instanceof StoreUnavailable && endedMs - startedMs > HUNG_MS) rejectQueued(queue, error);
+        this.#end(projectId, queue, cost);
         this.#admission.leave(projectId, enteredMs, endedMs);
       };
     };
-    if (line.saving >= SAVING_MAX || line.waiting.length > 0) {
-      return turnIn(line, cost).then(begin, (error) => {
+    if (queue.saving >= SAVING_MAX || queue.waiting.length > 0) {
+      return enqueue(queue, cost).then(start, (error) => {
         this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
         throw error;
       });
     }
-    line.saving += cost;
-    return begin();
+    queue.saving += cost;
+    return start();
   }
 
   /** Looks no more whether shedding is over: the server ends. */
@@ -104,36 +104,36 @@ export class PublishGate {
     this.#shedding?.timer.cancel();
   }
 
-  #lineOf(projectId: ProjectId): Line {
-    let line = this.#lines.get(projectId);
-    if (!line) {
-      line = { saving: 0, waiting: new Fifo() };
-      this.#lines.set(projectId, line);
+  #queueOf(projectId: ProjectId): PublishQueue {
+    let queue = this.#queues.get(projectId);
+    if (!queue) {
+      queue = { saving: 0, waiting: new Fifo() };
+      this.#queues.set(projectId, queue);
     }
-    return line;
+    return queue;
   }
 
-  #end(projectId: ProjectId, line: Line, cost: number): void {
-    line.saving -= cost;
-    this.#beginNext(projectId, line);
-    if (line.saving > 0 || line.waiting.length > 0) return;
-    line.hold?.cancel();
-    this.#lines.delete(projectId);
+  #end(projectId: ProjectId, queue: PublishQueue, cost: number): void {
+    queue.saving -= cost;
+    this.#startNext(projectId, queue);
+    if (queue.saving > 0 || queue.waiting.length > 0) return;
+    queue.pause?.cancel();
+    this.#queues.delete(projectId);
   }
 
   /** Begins the next publishes. With a backlog, only once it is gone or `HOLD_MS` have passed. */
-  #beginNext(projectId: ProjectId, line: Line): void {
-    if (line.hold || line.waiting.length === 0) return;
-    if (!this.#backlog.has(projectId, this.#clock.elapsedMs)) return beginNext(line);
-    line.hold = this.#clock.startTimer(HOLD_MS, () => this.#endHold(projectId));
+  #startNext(projectId: ProjectId, queue: PublishQueue): void {
+    if (queue.pause || queue.waiting.length === 0) return;
+    if (!this.#laggingProjects.has(projectId, this.#clock.elapsedMs)) return startNext(queue);
+    queue.pause = this.#clock.startTimer(PAUSE_MAX_MS, () => this.#endPause(projectId));
   }
 
-  #endHold(projectId: ProjectId): void {
-    const line = this.#lines.get(projectId);
-    if (!line?.hold) return;
-    line.hold.cancel();
-    delete line.hold;
-    beginNext(line);
+  #endPause(projectId: ProjectId): void {
+    const queue = this.#queues.get(projectId);
+    if (!queue?.pause) return;
+    queue.pause.cancel();
+    delete queue.pause;
+    startNext(queue);
   }
 
   #noteRefusal(nowMs: Millis): void {
@@ -144,16 +144,16 @@ export class PublishGate {
       return;
     }
     this.#log.warn('shedding_started');
-    this.#shedding = { sinceMs: nowMs, latestMs: nowMs, count: 1, timer: this.#lookLater(QUIET_MS) };
+    this.#shedding = { sinceMs: nowMs, latestMs: nowMs, count: 1, timer: this.#checkLater(QUIET_MS) };
   }
 
-  #lookLater(delayMs: Millis): Timer {
+  #checkLater(delayMs: Millis): Timer {
     return this.#clock.startTimer(delayMs, () => {
       if (!this.#shedding) return;
       const { sinceMs, latestMs, count } = this.#shedding;
       const quietMs = this.#clock.elapsedMs - latestMs;
       if (quietMs < QUIET_MS) {
-        this.#shedding.timer = this.#lookLater(QUIET_MS - quietMs);
+        this.#shedding.timer = this.#checkLater(QUIET_MS - quietMs);
         return;
       }
       this.#shedding = undefined;
@@ -162,41 +162,41 @@ export class PublishGate {
   }
 }
 
-/** Resolves when the publish may begin; it counts as being saved then. */
-function turnIn(line: Line, cost: number): Promise<void> {
+/** Resolves when the publish may start; it counts as being saved then. */
+function enqueue(queue: PublishQueue, cost: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  line.waiting.push({ begin: resolve, refuse: reject }, cost);
+  queue.waiting.push({ start: resolve, reject }, cost);
   return promise;
 }
 
-function beginNext(line: Line): void {
-  const next: Waiting[] = [];
-  line.saving += line.waiting.takeInto(next, SAVING_MAX - line.saving);
-  for (const { begin } of next) begin();
+function startNext(queue: PublishQueue): void {
+  const next: QueuedPublish[] = [];
+  queue.saving += queue.waiting.takeInto(next, SAVING_MAX - queue.saving);
+  for (const { start } of next) start();
 }
 
-function refuseWaiting(line: Line, error: StoreUnavailable): void {
-  const waiting: Waiting[] = [];
-  line.waiting.takeInto(waiting, Infinity);
-  for (const { refuse } of waiting) refuse(error);
+function rejectQueued(queue: PublishQueue, error: StoreUnavailable): void {
+  const queued: QueuedPublish[] = [];
+  queue.waiting.takeInto(queued, Infinity);
+  for (const { reject } of queued) reject(error);
 }
 
 /**
  * After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for
  * one.
  */
-const PROOF = 10;
+const SAVES_TO_RECOVER = 10;
 /**
  * After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a
  * failover.
  */
-const REMEMBERED_MS = 3_000;
+const FAILURE_REMEMBERED_MS = 3_000;
 
 /** Is what clients publish saved, or refused? */
 export class IntakeHealth {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
   #refused: { atMs: Millis; error: StoreUnavailable } | undefined;
-  #savedSince = PROOF;
+  #savedSince = SAVES_TO_RECOVER;
 
   constructor(clock: Pick<Clock, 'elapsedMs'>) {
     this.#clock = clock;
@@ -215,7 +215,11 @@ export class IntakeHealth {
 
   /** Throws `StoreUnavailable` while the store refuses what is published. */
   check(): void {
-    if (!this.#refused || this.#savedSince >= PROOF || this.#clock.elapsedMs > this.#refused.atMs + REMEMBERED_MS)
+    if (
+      !this.#refused ||
+      this.#savedSince >= SAVES_TO_RECOVER ||
+      this.#clock.elapsedMs > this.#refused.atMs + FAILURE_REMEMBERED_MS
+    )
       return;
     const { reason, detail } = this.#refused.error;
     throw new StoreUnavailable(`what was published last could not be saved: ${reason}`, { detail });
@@ -223,17 +227,17 @@ export class IntakeHealth {
 }
 
 /** With fewer under way, of all projects together, nothing is refused: one or two transactions save them all. */
-const FREE_COUNT = 128;
+const UNLIMITED_MAX = 128;
 /** A limited project may always have so many under way, so that we notice when its accepts become faster. */
-const LEAST_COUNT = 4;
+const LIMIT_MIN = 4;
 /** The longest time that a client is told to wait: older measurements say nothing. */
 const RETRY_AFTER_MAX_S = 30;
 
-interface Intake {
-  underWay: number;
+interface ProjectIntake {
+  pending: number;
   /** Refused publishes that are expected to come back: fewer as time passes, at the measured speed. */
-  toComeBack: number;
-  toComeBackAtMs: Millis;
+  expectedRetries: number;
+  expectedRetriesAtMs: Millis;
   /** When the last accept was done; before that, when the first came. */
   latestMs: Millis;
   /** The interval that is being measured: since when, how many were done, and how long the fastest of them took. */
@@ -256,8 +260,8 @@ interface Intake {
  */
 export class Admission {
   readonly #targetMs: Millis;
-  readonly #intakes = new Map<ProjectId, Intake>();
-  #underWay = 0;
+  readonly #intakes = new Map<ProjectId, ProjectIntake>();
+  #pending = 0;
 
   /** `targetMs`: how long an accept may wait; also the interval. */
   constructor(targetMs: Millis) {
@@ -267,24 +271,24 @@ export class Admission {
   /** Seconds after which a publish that comes now may try again; `undefined`: it is not refused, and must `enter`. */
   refuse(projectId: ProjectId, nowMs: Millis): number | undefined {
     const intake = this.#intakes.get(projectId);
-    if (!intake || this.#underWay < FREE_COUNT) return undefined;
+    if (!intake || this.#pending < UNLIMITED_MAX) return undefined;
     if (!intake.isLimited && !this.#isStalled(intake, nowMs)) return undefined;
-    if (intake.underWay < Math.max(LEAST_COUNT, intake.rate * this.#targetMs)) return undefined;
+    if (intake.pending < Math.max(LIMIT_MIN, intake.rate * this.#targetMs)) return undefined;
     return this.#retryAfterS(intake, nowMs);
   }
 
   /** An accept is under way from now on. When it ends, with success or not, call `leave` with this time. */
   enter(projectId: ProjectId, nowMs: Millis): void {
-    this.#underWay += 1;
+    this.#pending += 1;
     const intake = this.#intakes.get(projectId);
     if (intake) {
-      intake.underWay += 1;
+      intake.pending += 1;
       return;
     }
     this.#intakes.set(projectId, {
-      underWay: 1,
-      toComeBack: 0,
-      toComeBackAtMs: nowMs,
+      pending: 1,
+      expectedRetries: 0,
+      expectedRetriesAtMs: nowMs,
       latestMs: nowMs,
       sinceMs: nowMs,
       done: 0,
@@ -298,43 +302,43 @@ export class Admission {
   leave(projectId: ProjectId, enteredMs: Millis, nowMs: Millis): void {
     const intake = this.#intakes.get(projectId);
     if (!intake) return;
-    this.#underWay -= 1;
-    intake.underWay -= 1;
+    this.#pending -= 1;
+    intake.pending -= 1;
     // A pause says nothing about the speed.
-    if (this.#isStalled(intake, nowMs)) beginInterval(intake, nowMs);
+    if (this.#isStalled(intake, nowMs)) startInterval(intake, nowMs);
     intake.latestMs = nowMs;
     intake.done += 1;
     intake.leastDelayMs = Math.min(intake.leastDelayMs, nowMs - enteredMs);
     this.#measure(intake, nowMs);
-    if (intake.underWay === 0) this.#intakes.delete(projectId);
+    if (intake.pending === 0) this.#intakes.delete(projectId);
   }
 
   /** Whether nothing was done for so long that what is under way must have waited for too long. */
-  #isStalled({ latestMs }: Intake, nowMs: Millis): boolean {
+  #isStalled({ latestMs }: ProjectIntake, nowMs: Millis): boolean {
     return nowMs - latestMs >= 2 * this.#targetMs;
   }
 
   /** Ends the interval, if it is over. */
-  #measure(intake: Intake, nowMs: Millis): void {
+  #measure(intake: ProjectIntake, nowMs: Millis): void {
     const lengthMs = nowMs - intake.sinceMs;
     if (lengthMs < this.#targetMs) return;
     intake.rate = intake.done / lengthMs;
     if (intake.leastDelayMs > this.#targetMs) intake.isLimited = true;
     else if (intake.leastDelayMs <= this.#targetMs / 2) intake.isLimited = false;
-    beginInterval(intake, nowMs);
+    startInterval(intake, nowMs);
   }
 
   /** Seconds until those under way, and those refused before, are done at the measured speed. */
-  #retryAfterS(intake: Intake, nowMs: Millis): number {
+  #retryAfterS(intake: ProjectIntake, nowMs: Millis): number {
     const { rate } = intake;
-    intake.toComeBack = 1 + Math.max(0, intake.toComeBack - rate * (nowMs - intake.toComeBackAtMs));
-    intake.toComeBackAtMs = nowMs;
-    const drainedMs = (intake.underWay + intake.toComeBack) / rate; // Infinity, while nothing is done
+    intake.expectedRetries = 1 + Math.max(0, intake.expectedRetries - rate * (nowMs - intake.expectedRetriesAtMs));
+    intake.expectedRetriesAtMs = nowMs;
+    const drainedMs = (intake.pending + intake.expectedRetries) / rate; // Infinity, while nothing is done
     return Math.min(RETRY_AFTER_MAX_S, Math.max(1, Math.ceil(drainedMs / 1_000)));
   }
 }
 
-function beginInterval(intake: Intake, nowMs: Millis): void {
+function startInterval(intake: ProjectIntake, nowMs: Millis): void {
   intake.sinceMs = nowMs;
   intake.done = 0;
   intake.leastDelayMs = Infinity;

@@ -45,7 +45,7 @@ export async function checkpoint(
   // The call is under way on another worker, or has ended. It is given nothing then, and reports its end by itself.
   if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
   const { message } = call.first;
-  dispatcher.noteHeard(backlogKey(message.projectId, message.origin));
+  dispatcher.noteActivity(backlogKey(message.projectId, message.origin));
   const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
   return call.checkpoint(named, command.hash, (given) =>
     carryOut(context, projectId, command, { call, arrivals: [], ...given }),

@@ -66,7 +66,7 @@ export class IdleCalls {
       return;
     }
     for (const backlog of backlogs) {
-      const held = this.#inFlight.whatHolds(backlog);
+      const held = this.#inFlight.limitReasonOf(backlog);
       const { projectId, origin } = parseBacklogKey(backlog);
       if (held === 'origin') this.#end((each) => parseBacklogKey(each).origin === origin);
       else if (held) this.#end((each) => parseBacklogKey(each).projectId === projectId);

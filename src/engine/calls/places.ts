@@ -11,7 +11,7 @@ import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
 /** The dispatcher's slots, as far as calls need them. */
 export interface CallSlots extends DeliverySlots {
-  readonly activeClaims: Pick<ActiveClaims, 'takeBack' | 'rest' | 'resize'>;
+  readonly activeClaims: Pick<ActiveClaims, 'returnSlot' | 'rest' | 'resize'>;
   /**
    * Passes the slot of `done` to a message of `bytes`. False, with nothing changed: its backlog must have fewer attempts than it has, or
    * this worker delivers nothing now.
@@ -20,7 +20,7 @@ export interface CallSlots extends DeliverySlots {
   /** Takes a slot for no bytes for the call of `first`, until `giveBack`; false: there is none. */
   tryRest(first: Claimed): boolean;
   /** The endpoint shows activity. */
-  noteHeard(backlog: BacklogKey): void;
+  noteActivity(backlog: BacklogKey): void;
 }
 
 /** The slots for what one checkpoint appends. Unless nothing was saved, `end` must be called. */
@@ -56,7 +56,7 @@ export class CheckpointSlots implements DeliverySlots {
     if (!passing) return this.#slots.giveBack(claimToken);
     this.#passed.delete(claimToken);
     this.#unpassed = [...this.#unpassed, passing];
-    this.#slots.activeClaims.takeBack(passing.claimToken, claimToken);
+    this.#slots.activeClaims.returnSlot(passing.claimToken, claimToken);
   }
 
   /** A call to another endpoint is sent; the call continues with everything else. */

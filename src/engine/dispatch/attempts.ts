@@ -6,7 +6,7 @@ import type { IdleCalls } from '../calls/idle-calls.ts';
 import { backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { InFlight } from '../lanes/in-flight.ts';
 import { Slices } from '../loops/slices.ts';
-import { decide, decideEnd, type Settling } from '../messages/decide.ts';
+import { decide, decideEnd, type SettleDecision } from '../messages/decide.ts';
 import type { Settler } from '../messages/settler.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../model.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
@@ -48,15 +48,15 @@ export class Attempts {
    * Takes the slots that a claim was offered, and makes the attempts of what it has brought, a few in each turn of the event loop.
    * Resolves when all requests are sent; without a promise if they are already.
    */
-  begin(claimed: readonly Claimed[], askedAtMs: Millis): Promise<void> | undefined {
+  startAll(claimed: readonly Claimed[], requestedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#context;
     const { activeClaims, claims, ends } = this.#worker;
-    const begun = claimed.map((each) => {
-      activeClaims.take(each.claimToken, backlogKeyOf(each.message), bytesOf(each), askedAtMs);
-      return { claimed: each, together: ends.enter(each.message.projectId) };
+    const entered = claimed.map((each) => {
+      activeClaims.takeSlot(each.claimToken, backlogKeyOf(each.message), bytesOf(each), requestedAtMs);
+      return { claimed: each, group: ends.enter(each.message.projectId) };
     });
     const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
-    const sent = slices.map(begun, (each) => void this.#attempt(each.claimed, each.together));
+    const sent = slices.map(entered, (each) => void this.#attempt(each.claimed, each.group));
     if (!(sent instanceof Promise)) return undefined;
     claims.pace.noteSending();
     return sent.then(() => claims.pace.noteSent());
@@ -79,29 +79,29 @@ export class Attempts {
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     const settled = await this.#worker.settler.save(claimed, decision, undefined);
     const { next } = decision.settlement.change;
-    const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
-    return isAgain ? next.dueAtMs : undefined;
+    const isRetried = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
+    return isRetried ? next.dueAtMs : undefined;
   }
 
   /** The journal entries for a call that continues with a message; as in `entriesOf`. `'stopped'`: the shutdown was faster. */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
-    const read = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
-    const built = await this.#worker.settler.untilSaved(claimed.message, read);
-    return built ? built.entries : 'stopped';
+    const readEntries = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
+    const read = await this.#worker.settler.untilSaved(claimed.message, readEntries);
+    return read ? read.entries : 'stopped';
   }
 
   /** A call that lingers for the message takes it over; otherwise a request delivers it, and perhaps messages that follow it. */
-  async #attempt(claimed: Claimed, together = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
+  async #attempt(claimed: Claimed, group = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#context;
     const { idleCalls, ends, activeClaims } = this.#worker;
     const idle = idleCalls.find(claimed);
     if (idle) {
-      ends.leave(together);
+      ends.leave(group);
       return idle.hand(claimed);
     }
     const call = this.calls.begin(claimed, clock.elapsedMs);
-    const outcome = await this.#deliver(claimed, call, together.abort.signal);
-    ends.leave(together);
+    const outcome = await this.#deliver(claimed, call, group.abort.signal);
+    ends.leave(group);
     if (call) {
       const callEnds = await call.end(outcome, clock.elapsedMs);
       await Promise.all(callEnds.map((end) => this.#conclude(end, call)));
@@ -139,9 +139,9 @@ export class Attempts {
     const backlog = backlogKeyOf(claimed.message);
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
     const active = activeClaims.find(claimed.claimToken);
-    const askedAtMs = active?.askedAtMs ?? clock.elapsedMs;
-    const mayBegin = !end.aborted && !active?.isCancelled && fence.mayBegin(claimed.message.projectId, askedAtMs);
-    if (!mayBegin) return { kind: 'interrupted' };
+    const requestedAtMs = active?.requestedAtMs ?? clock.elapsedMs;
+    const mayStart = !end.aborted && !active?.isCancelled && fence.mayBegin(claimed.message.projectId, requestedAtMs);
+    if (!mayStart) return { kind: 'interrupted' };
     const sentAtMs = clock.elapsedMs;
     const sent = inFlight.noteSent(backlog, sentAtMs);
     claims.awaitSilence();
@@ -157,17 +157,17 @@ export class Attempts {
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
-    inFlight.noteOver(sent);
-    if (outcome.kind === 'answered') inFlight.noteAnswer(backlog, endedAtMs, outcome.status);
+    inFlight.noteOutcome(sent);
+    if (outcome.kind === 'answered') inFlight.noteResponse(backlog, endedAtMs, outcome.status);
     else if (outcome.kind === 'unreachable') {
-      const isNowHeldBack = inFlight.noteNoAnswer(backlog, outcome.reason === 'timeout');
+      const isNowHeldBack = inFlight.noteNoResponse(backlog, outcome.reason === 'timeout');
       if (isNowHeldBack) reports.heldBack(claimed.message.origin);
     }
     return outcome;
   }
 
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
-  async #settle(claimed: Claimed, decision: Settling): Promise<void> {
+  async #settle(claimed: Claimed, decision: SettleDecision): Promise<void> {
     const { inFlight, activeClaims, claims, settler } = this.#worker;
     const { message, claimToken } = claimed;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
@@ -175,10 +175,10 @@ export class Attempts {
     const handoff = isInLane(message) ? await settler.untilSaved(message, () => this.#handoffOf(claimed)) : undefined;
     const settled = await settler.save(claimed, decision, handoff);
     claims.pace.noteSettled();
-    if (handoff) inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
+    if (handoff) inFlight.returnBytes(handoff.bytesMax - bytesOf(claimed));
     const next = settled?.kind === 'saved' ? settled.next : undefined;
     if (next) {
-      activeClaims.take(next.claimToken, backlogKeyOf(next.message), bytesOf(next));
+      activeClaims.takeSlot(next.claimToken, backlogKeyOf(next.message), bytesOf(next));
       void this.#attempt(next);
     } else if (handoff) activeClaims.giveBack(handoff.claimToken);
     activeClaims.giveBack(claimToken);
@@ -194,11 +194,11 @@ export class Attempts {
     const { inFlight, activeClaims, claims } = this.#worker;
     const backlog = backlogKeyOf(claimed.message);
     const bytes = bytesOf(claimed);
-    const isWaitedFor = claims.backlogs.has(backlog) || !inFlight.hasSpace(bytes);
+    const isWaitedFor = claims.backlogs.has(backlog) || !inFlight.fits(bytes);
     if (isWaitedFor || !claims.isOpen || !inFlight.mayHandOff(backlog, bytes)) return undefined;
     const claimToken = await numbers.take(1);
     activeClaims.expect(claimToken, backlog);
-    return { worker, claimToken, bytesMax: bytes + inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes) };
+    return { worker, claimToken, bytesMax: bytes + inFlight.reserveBytes(SUCCESSOR_BYTES_MAX - bytes) };
   }
 
   /** Gives the claim back as if it had never been made, and its slot. */
@@ -209,7 +209,7 @@ export class Attempts {
 }
 
 /** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
-function mayShowBody({ isHeld }: Claimed, { failsRun }: Settling): boolean {
+function mayShowBody({ isHeld }: Claimed, { failsRun }: SettleDecision): boolean {
   return failsRun !== undefined && isHeld === true;
 }
 
@@ -223,7 +223,7 @@ export function bytesOf({ message, journal, isHeld }: Claimed): number {
 }
 
 /** Attempts of one project that are ended together. */
-export interface AttemptsTogether {
+export interface AttemptGroup {
   readonly projectId: ProjectId;
   readonly abort: AbortController;
   count: number;
@@ -233,7 +233,7 @@ export interface AttemptsTogether {
 export class AttemptEnds {
   readonly #limit = new AbortController();
   /** Those that the next attempt of a project joins. It goes with its last attempt, or when it is ended. */
-  readonly #byProject = new Map<ProjectId, AttemptsTogether>();
+  readonly #byProject = new Map<ProjectId, AttemptGroup>();
 
   /** Aborts when the time limit of the shutdown has passed. */
   get limit(): AbortSignal {
@@ -241,28 +241,27 @@ export class AttemptEnds {
   }
 
   /** An attempt begins, until `leave` is called with the answer. */
-  enter(projectId: ProjectId): AttemptsTogether {
-    let together = this.#byProject.get(projectId);
-    if (together === undefined) {
-      together = { projectId, abort: this.#limit.signal.aborted ? this.#limit : new AbortController(), count: 0 };
-      this.#byProject.set(projectId, together);
+  enter(projectId: ProjectId): AttemptGroup {
+    let group = this.#byProject.get(projectId);
+    if (group === undefined) {
+      group = { projectId, abort: this.#limit.signal.aborted ? this.#limit : new AbortController(), count: 0 };
+      this.#byProject.set(projectId, group);
     }
-    together.count += 1;
-    return together;
+    group.count += 1;
+    return group;
   }
 
-  leave(together: AttemptsTogether): void {
-    together.count -= 1;
-    if (together.count === 0 && this.#byProject.get(together.projectId) === together)
-      this.#byProject.delete(together.projectId);
+  leave(group: AttemptGroup): void {
+    group.count -= 1;
+    if (group.count === 0 && this.#byProject.get(group.projectId) === group) this.#byProject.delete(group.projectId);
   }
 
   /** Ends the attempts in flight, of all projects or of one. Those that begin later are not ended with them. */
   interrupt(projectId?: ProjectId): void {
     for (const each of projectId === undefined ? [...this.#byProject.keys()] : [projectId]) {
-      const together = this.#byProject.get(each);
+      const group = this.#byProject.get(each);
       this.#byProject.delete(each);
-      together?.abort.abort();
+      group?.abort.abort();
     }
   }
 

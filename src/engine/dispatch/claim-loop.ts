@@ -5,17 +5,17 @@
  * due earlier, or when a slot becomes free while messages wait for one.
  */
 
-import { CLAIM_MANY, LaggingProjects } from '../admission/lagging-projects.ts';
+import { LARGE_CLAIM, LaggingProjects } from '../admission/lagging-projects.ts';
 import type { IdleCalls } from '../calls/idle-calls.ts';
 import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
-import { Backlogs, type BacklogsToRead, type NextBacklogs, NO_LINES } from '../lanes/backlogs.ts';
+import { type BacklogRange, Backlogs, type NextBacklogs, NO_BACKLOGS } from '../lanes/backlogs.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
 import { Alarm } from '../loops/alarm.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { ClaimPace } from './claim-pace.ts';
-import type { ClaimAnswer, ClaimRequest, RotationState } from './claims.ts';
+import type { ClaimRequest, ClaimResult, RotationState } from './claims.ts';
 import type { DeliveryContext } from './context.ts';
 
 /** Messages that one claim may take: keeps its transaction, and the turn of the event loop in which they are sent, short. */
@@ -25,15 +25,15 @@ const CLAIM_MAX_APART = 128;
 /** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other backlogs have their turn in the next. */
-const LINES_MAX = 64;
+const BACKLOGS_MAX = 64;
 /** Attempts that become silent within this time are found together. */
-const SILENCE_LOOK_MS = 100;
+const SILENCE_CHECK_MS = 100;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
 interface Listeners {
-  /** Makes the attempts of messages asked for at `askedAtMs`. Resolves when all are sent; without a promise if they are already. */
-  begin: (claimed: readonly Claimed[], askedAtMs: Millis) => Promise<void> | undefined;
+  /** Makes the attempts of messages asked for at `requestedAtMs`. Resolves when all are sent; without a promise if they are already. */
+  startAttempts: (claimed: readonly Claimed[], requestedAtMs: Millis) => Promise<void> | undefined;
   /** Called after `stop` when a claim that was under way is answered. */
   onStopped: () => void;
 }
@@ -42,28 +42,28 @@ interface Listeners {
 type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'backlogsToServe' | 'freshBacklogs'>>;
 
 /** A claim that is not answered yet. */
-interface ClaimUnderWay {
+interface PendingClaim {
   backlogsToServe: BacklogKey[];
   offer: Offer;
   /** As `elapsedMs` counts. */
-  askedAtMs: Millis;
+  requestedAtMs: Millis;
   /** Another claim was under way when it was made. */
   isStrict: boolean;
   /** The claim tokens that it may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
   /** What was noted since the claim was sent: it may be newer than the answer. */
-  heard: { dueAtMs: Millis; waitingBacklogs: Set<BacklogKey> };
+  notified: { dueAtMs: Millis; waitingBacklogs: Set<BacklogKey> };
 }
 
 export class ClaimLoop {
-  readonly backlog = new LaggingProjects();
+  readonly laggingProjects = new LaggingProjects();
   readonly pace: ClaimPace;
   readonly backlogs: Backlogs;
   readonly #context: DeliveryContext;
   readonly #inFlight: InFlight;
   readonly #idleCalls: IdleCalls;
   readonly #listeners: Listeners;
-  readonly #claims = new Set<ClaimUnderWay>();
+  readonly #claims = new Set<PendingClaim>();
   readonly #alarm: Alarm;
   /** Wakes the loop when attempts become silent and give up their slots. */
   readonly #silenceAlarm: Alarm;
@@ -73,9 +73,9 @@ export class ClaimLoop {
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
   #claimsMax = 1;
-  #turnOfDue = true;
+  #isDueFirst = true;
   /** Set while more is due than a claim takes. */
-  #turns: RotationState | undefined;
+  #rotation: RotationState | undefined;
   #lanesFirst = false;
   #isReadingBacklogs = false;
   #stopped = false;
@@ -109,7 +109,7 @@ export class ClaimLoop {
   }
 
   /** Whether a claim that is under way may bring a message under this token. */
-  mayBring(claimToken: ClaimToken): boolean {
+  mayReturn(claimToken: ClaimToken): boolean {
     for (const { tokens } of this.#claims)
       if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
     return false;
@@ -126,7 +126,7 @@ export class ClaimLoop {
 
   /** A message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
-    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
+    for (const { notified } of this.#claims) notified.dueAtMs = Math.min(notified.dueAtMs, dueAtMs);
     this.pace.noteDue();
     this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
     this.wake();
@@ -139,31 +139,31 @@ export class ClaimLoop {
   }
 
   #noteBacklog(backlog: BacklogKey): void {
-    for (const { heard } of this.#claims) heard.waitingBacklogs.add(backlog);
+    for (const { notified } of this.#claims) notified.waitingBacklogs.add(backlog);
     this.backlogs.add(backlog);
   }
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
     this.#readBacklogs();
-    this.makeRoom();
-    let next: 'claimed' | 'held' | 'none' = 'claimed';
+    this.endIdleCalls();
+    let next: 'claimed' | 'deferred' | 'none' = 'claimed';
     while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
-    if (this.isIdle && next === 'none') this.backlog.noteIdle();
+    if (this.isIdle && next === 'none') this.laggingProjects.noteIdle();
   }
 
-  /** Reads backlogs that are only in the store, one piece at a time. */
+  /** Reads backlogs that are only in the store, one range at a time. */
   #readBacklogs(): void {
     if (this.#isReadingBacklogs || this.#stopped || this.#backlogsAlarm.isSet) return;
-    const piece = this.backlogs.toRead();
-    if (piece) void this.#readPiece(piece);
+    const range = this.backlogs.nextRange();
+    if (range) void this.#readRange(range);
   }
 
-  async #readPiece(piece: BacklogsToRead): Promise<void> {
+  async #readRange(range: BacklogRange): Promise<void> {
     const { store, log } = this.#context;
     this.#isReadingBacklogs = true;
     try {
-      this.backlogs.noteRead(piece, await store.messages.waitingBacklogs(piece));
+      this.backlogs.noteRead(range, await store.messages.waitingBacklogs(range));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('claim_failed', { reason: error.message });
@@ -175,23 +175,23 @@ export class ClaimLoop {
   }
 
   /** Ends lingering calls whose slots would let other messages start. */
-  makeRoom(): void {
+  endIdleCalls(): void {
     this.#idleCalls.makeRoom(
-      () => this.backlogs.some(LINES_MAX),
+      () => this.backlogs.some(BACKLOGS_MAX),
       () => this.#nextDueAtMs <= this.#context.clock.nowMs(),
     );
   }
 
-  /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
-  #claimNext(): 'claimed' | 'held' | 'none' {
+  /** `'deferred'`: there is something to claim, but not now: see `ClaimPace`. */
+  #claimNext(): 'claimed' | 'deferred' | 'none' {
     const { clock } = this.#context;
     if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes it
-    if (this.#claims.size > 0 && !this.pace.mayGoBeside) return 'held';
+    if (this.#claims.size > 0 && !this.pace.mayOverlap) return 'deferred';
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
-    if (!full && (due || !this.backlogs.isEmpty) && this.pace.isHeld) return 'held';
-    const { backlogs: backlogsToServe, fresh: freshBacklogs } = full ? NO_LINES : this.#backlogsToServe();
+    if (!full && (due || !this.backlogs.isEmpty) && this.pace.mustWait) return 'deferred';
+    const { backlogs: backlogsToServe, fresh: freshBacklogs } = full ? NO_BACKLOGS : this.#backlogsToServe();
     if (full || (!due && backlogsToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       this.awaitSilence();
@@ -199,8 +199,8 @@ export class ClaimLoop {
     }
     this.pace.noteClaim();
     // Lines and newly due messages take turns: otherwise a single free slot would go to the backlogs each time.
-    if (due && backlogsToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    void this.#claim({ due, dueFirst: due && this.#turnOfDue, backlogsToServe, freshBacklogs });
+    if (due && backlogsToServe.length > 0) this.#isDueFirst = !this.#isDueFirst;
+    void this.#claim({ due, dueFirst: due && this.#isDueFirst, backlogsToServe, freshBacklogs });
     return 'claimed';
   }
 
@@ -209,38 +209,38 @@ export class ClaimLoop {
     const { clock } = this.#context;
     if (this.#stopped || this.#silenceAlarm.isSet) return;
     if (this.backlogs.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
-    const atMs = this.backlogs.isCut ? 0 : this.#inFlight.silentAtMs;
-    if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_LOOK_MS, atMs - clock.elapsedMs));
+    const atMs = this.backlogs.isTruncated ? 0 : this.#inFlight.silentAtMs;
+    if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_CHECK_MS, atMs - clock.elapsedMs));
   }
 
   /** Lines that no claim under way serves; if there are none, those that are served already. */
   #backlogsToServe(): NextBacklogs {
-    if (this.backlogs.isEmpty) return NO_LINES;
+    if (this.backlogs.isEmpty) return NO_BACKLOGS;
     const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));
-    const others = this.backlogs.next(LINES_MAX, served);
-    return others.backlogs.length > 0 || served.size === 0 ? others : this.backlogs.next(LINES_MAX, new Set());
+    const unserved = this.backlogs.next(BACKLOGS_MAX, served);
+    return unserved.backlogs.length > 0 || served.size === 0 ? unserved : this.backlogs.next(BACKLOGS_MAX, new Set());
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
     const { clock, log, areClaimsApart } = this.#context;
     const inFlight = this.#inFlight;
     const { due, backlogsToServe } = targets;
-    const usable = due ? Infinity : backlogsToServe.reduce((sum, backlog) => sum + inFlight.roomOf(backlog), 0);
+    const usable = due ? Infinity : backlogsToServe.reduce((sum, backlog) => sum + inFlight.capacityOf(backlog), 0);
     const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), backlogsToServe);
-    const claim: ClaimUnderWay = {
+    const claim: PendingClaim = {
       backlogsToServe: backlogsToServe,
       offer,
-      askedAtMs: clock.elapsedMs,
+      requestedAtMs: clock.elapsedMs,
       isStrict: this.#claims.size > 0,
-      heard: { dueAtMs: Infinity, waitingBacklogs: new Set() },
+      notified: { dueAtMs: Infinity, waitingBacklogs: new Set() },
     };
     this.#claims.add(claim);
     let pauseMs = 0;
     let sent: Promise<void> | undefined;
     try {
-      const answer = await this.#ask(targets, claim);
+      const result = await this.#request(targets, claim);
       this.#claims.delete(claim);
-      sent = this.#take(answer, claim);
+      sent = this.#handle(result, claim);
     } catch (error) {
       // Nothing was claimed, so the same is due as before.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -257,25 +257,31 @@ export class ClaimLoop {
     else this.wake();
   }
 
-  async #ask({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+  async #request({ due, ...targets }: ClaimTargets, claim: PendingClaim): Promise<ClaimResult> {
     const { store, numbers, clock, worker } = this.#context;
-    const { slots, bytes, held: _, ...rooms } = claim.offer;
+    const { slots, bytes, reserved: _, ...capacities } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(slots);
     claim.tokens = { first: firstToken, end: firstToken + slots };
     if (due) this.#lanesFirst = !this.#lanesFirst;
-    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasBacklogs: !this.backlogs.isEmpty };
-    const request = { worker, firstToken, ...limits, due, ...targets, ...turns };
+    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...capacities };
+    const order = { rotation: this.#rotation, lanesFirst: this.#lanesFirst, hasBacklogs: !this.backlogs.isEmpty };
+    const request = { worker, firstToken, ...limits, due, ...targets, ...order };
     return store.messages.claim({ request, nowMs: clock.nowMs() });
   }
 
-  #take(answer: ClaimAnswer, { backlogsToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
+  #handle(result: ClaimResult, { backlogsToServe, notified, requestedAtMs }: PendingClaim): Promise<void> | undefined {
     const { clock } = this.#context;
-    const { claimed, waitingBacklogs, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
-    this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
+    const {
+      claimed,
+      waitingBacklogs,
+      emptied,
+      nextDueAtMs = Infinity,
+      rotation = this.#rotation ?? { after: 0 },
+    } = result;
+    this.#nextDueAtMs = Math.min(nextDueAtMs, notified.dueAtMs);
     const nowMs = clock.nowMs();
-    this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
-    if (answer.isLocked && heard.dueAtMs > nowMs) this.pace.noteLocked();
+    this.#rotation = nextDueAtMs <= nowMs ? rotation : undefined;
+    if (result.isLocked && notified.dueAtMs > nowMs) this.pace.noteLocked();
     const served = new Set(claimed.map(({ message }) => backlogKeyOf(message)));
     for (const backlog of emptied) this.backlogs.delete(backlog);
     for (const backlog of backlogsToServe) {
@@ -284,11 +290,11 @@ export class ClaimLoop {
       if (served.has(backlog)) this.backlogs.moveToEnd(backlog); // otherwise it keeps its turn
     }
     for (const backlog of waitingBacklogs) this.#noteBacklog(backlog);
-    for (const backlog of heard.waitingBacklogs) this.backlogs.add(backlog);
+    for (const backlog of notified.waitingBacklogs) this.backlogs.add(backlog);
     const inOrder = leastBehindFirst(claimed);
     for (const { message, dueAtMs } of inOrder) this.backlogs.noteLag(message.projectId, nowMs - dueAtMs);
-    this.backlog.noteClaim(backlogsToServe, claimed, clock.elapsedMs);
-    this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
-    return this.#listeners.begin(inOrder, askedAtMs);
+    this.laggingProjects.noteClaim(backlogsToServe, claimed, clock.elapsedMs);
+    this.#claimsMax = claimed.length >= LARGE_CLAIM ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
+    return this.#listeners.startAttempts(inOrder, requestedAtMs);
   }
 }

@@ -14,19 +14,19 @@ import type { Clock } from '../ports.ts';
 /** While so many attempts are being settled, claims wait: enough to fill a transaction. */
 const SETTLING_MAX = 64;
 /** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
-const HOLD_MS = 250;
+const WAIT_MAX_MS = 250;
 /**
  * A second claim may start once the latest one has been unanswered for this long: then transactions are the bottleneck. Sooner, both
  * would be answered together, and everything else would wait while their messages are sent.
  */
-const BESIDE_MS = 20;
+const OVERLAP_AFTER_MS = 20;
 /** The pause after a claim that found everything locked. */
-const LOCKED_MS = 10;
+const LOCKED_PAUSE_MS = 10;
 
 export class ClaimPace {
   readonly #settlingAlarm: Alarm;
   readonly #lockedAlarm: Alarm;
-  readonly #besideAlarm: Alarm;
+  readonly #overlapAlarm: Alarm;
   readonly #clock: Clock;
   #claimedAtMs: Millis = 0;
   #sending = 0;
@@ -42,21 +42,21 @@ export class ClaimPace {
     };
     this.#settlingAlarm = new Alarm(clock, endWait, 'outside');
     this.#lockedAlarm = new Alarm(clock, onTime, 'outside');
-    this.#besideAlarm = new Alarm(clock, onTime, 'outside');
+    this.#overlapAlarm = new Alarm(clock, onTime, 'outside');
   }
 
   /** Whether a claim has to wait. Ask when there is something to claim. */
-  get isHeld(): boolean {
+  get mustWait(): boolean {
     if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
-    if (!this.#settlingAlarm.isSet) this.#settlingAlarm.setIn(HOLD_MS);
+    if (!this.#settlingAlarm.isSet) this.#settlingAlarm.setIn(WAIT_MAX_MS);
     return true;
   }
 
   /** Whether another claim may start while one is under way. Ask when there may be something to claim. */
-  get mayGoBeside(): boolean {
-    const waitMs = this.#claimedAtMs + BESIDE_MS - this.#clock.elapsedMs;
-    if (waitMs > 0 && !this.#besideAlarm.isSet) this.#besideAlarm.setIn(waitMs);
+  get mayOverlap(): boolean {
+    const waitMs = this.#claimedAtMs + OVERLAP_AFTER_MS - this.#clock.elapsedMs;
+    if (waitMs > 0 && !this.#overlapAlarm.isSet) this.#overlapAlarm.setIn(waitMs);
     return waitMs <= 0;
   }
 
@@ -68,7 +68,7 @@ export class ClaimPace {
 
   /** A claim got nothing, because other transactions have locked what is due. */
   noteLocked(): void {
-    this.#lockedAlarm.setIn(LOCKED_MS);
+    this.#lockedAlarm.setIn(LOCKED_PAUSE_MS);
   }
 
   /** Another message is due, which may not be locked. */
@@ -94,6 +94,6 @@ export class ClaimPace {
   }
 
   stop(): void {
-    for (const alarm of [this.#settlingAlarm, this.#lockedAlarm, this.#besideAlarm]) alarm.cancel();
+    for (const alarm of [this.#settlingAlarm, this.#lockedAlarm, this.#overlapAlarm]) alarm.cancel();
   }
 }

@@ -13,11 +13,11 @@ export interface RotationState {
   /** The project that had the last turn. */
   after: ProjectId;
   /** All projects with messages in the due index, by id, as an earlier claim found them; absent: this claim reads them. */
-  seen?: { atMs: Millis; projects: SeenProject[] } | undefined;
+  seen?: { atMs: Millis; projects: DueProject[] } | undefined;
 }
 
 /** A project with messages in the due index, and the first of these. */
-export interface SeenProject {
+export interface DueProject {
   id: ProjectId;
   dueAtMs: Millis;
   key: MessageKey;
@@ -40,14 +40,14 @@ export interface ClaimRequest {
   /** Absent: any number for each project. */
   projects?: ProjectCapacities;
   /** How many more attempts backlogs that are not in `proven` may start: `slots` in all, and by project; absent: any number. */
-  unproven?: ProjectCapacities & { slots: number; proven: BacklogKey[] };
+  unknown?: ProjectCapacities & { slots: number; healthy: BacklogKey[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in backlogs are asked for. */
   due: boolean;
   /**
    * Projects take turns at the due index; absent: messages are taken in due order, which costs less and makes no difference while a
    * claim takes all that is due.
    */
-  turns?: RotationState | undefined;
+  rotation?: RotationState | undefined;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
   /** Whether any backlog may have a backlog: then a due message joins the backlog of its backlog. */
@@ -65,7 +65,7 @@ export interface ClaimedDue extends Claimed {
   dueAtMs: Millis;
 }
 
-export interface ClaimAnswer {
+export interface ClaimResult {
   /** Sorted by due time, then key. */
   claimed: ClaimedDue[];
   /** Lines that messages have joined because they had no room. */
@@ -77,5 +77,5 @@ export interface ClaimAnswer {
   /** Other transactions have locked what is due. To ask again at once would only slow them. */
   isLocked?: boolean;
   /** For the next claim, if projects took turns. */
-  turns?: RotationState | undefined;
+  rotation?: RotationState | undefined;
 }

@@ -27,7 +27,7 @@ export class Dispatcher implements CallSlots {
   readonly #idleCalls: IdleCalls;
   readonly #claims: ClaimLoop;
   readonly #ends = new AttemptEnds();
-  #whenIdle: (() => void)[] = [];
+  #onIdle: (() => void)[] = [];
 
   constructor(context: DeliveryContext) {
     this.#context = context;
@@ -37,8 +37,8 @@ export class Dispatcher implements CallSlots {
     const idleCalls = new IdleCalls(context.clock, inFlight);
     const settler = new Settler(context, this, this.#ends.limit);
     const claims = new ClaimLoop(context, inFlight, idleCalls, {
-      begin: (claimed, askedAtMs) => this.attempts.begin(claimed, askedAtMs),
-      onStopped: () => this.#tellIfIdle(),
+      startAttempts: (claimed, requestedAtMs) => this.attempts.startAll(claimed, requestedAtMs),
+      onStopped: () => this.#notifyIfIdle(),
     });
     this.attempts = new Attempts(context, { inFlight, activeClaims, claims, settler, idleCalls, ends: this.#ends });
     this.inFlight = inFlight;
@@ -53,7 +53,7 @@ export class Dispatcher implements CallSlots {
 
   /** The projects with a larger backlog than this worker keeps up with. */
   get backlog(): LaggingProjects {
-    return this.#claims.backlog;
+    return this.#claims.laggingProjects;
   }
 
   /**
@@ -65,7 +65,7 @@ export class Dispatcher implements CallSlots {
     if (!this.#claims.isOpen) return 'none';
     this.inFlight.findSilent(this.#context.clock.elapsedMs);
     if (this.#claims.backlogs.has(backlog)) return 'wait';
-    return this.activeClaims.tryTake(claimToken, backlog, bytes) ? 'reserved' : 'wait';
+    return this.activeClaims.tryTakeSlot(claimToken, backlog, bytes) ? 'reserved' : 'wait';
   }
 
   giveBack(claimToken: ClaimToken): void {
@@ -77,11 +77,11 @@ export class Dispatcher implements CallSlots {
   }
 
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean {
-    return this.#claims.isOpen && this.activeClaims.tryPass(done.claimToken, claimToken, bytes);
+    return this.#claims.isOpen && this.activeClaims.tryPassSlot(done.claimToken, claimToken, bytes);
   }
 
   tryRest({ message, claimToken }: Claimed): boolean {
-    return this.#claims.isOpen && this.activeClaims.tryTake(claimToken, backlogKeyOf(message), 0);
+    return this.#claims.isOpen && this.activeClaims.tryTakeSlot(claimToken, backlogKeyOf(message), 0);
   }
 
   /**
@@ -91,12 +91,12 @@ export class Dispatcher implements CallSlots {
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
     const idle = this.#idleCalls.begin(call.first.message, ms, hangUp);
-    this.#claims.makeRoom();
+    this.#claims.endIdleCalls();
     return call.stay(idle);
   }
 
-  noteHeard(backlog: BacklogKey): void {
-    this.inFlight.noteHeard(backlog, this.#context.clock.elapsedMs);
+  noteActivity(backlog: BacklogKey): void {
+    this.inFlight.noteActivity(backlog, this.#context.clock.elapsedMs);
   }
 
   /** A run was ended by this worker. `isMoreLeft`: as in `EndedAs`. */
@@ -108,7 +108,7 @@ export class Dispatcher implements CallSlots {
 
   /** Whether this worker works on the claim, or waits for an answer that may bring it. */
   holds(claimToken: ClaimToken): boolean {
-    return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayBring(claimToken);
+    return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayReturn(claimToken);
   }
 
   /** How many attempts of the project are under way. */
@@ -160,18 +160,18 @@ export class Dispatcher implements CallSlots {
     this.#idleCalls.endAll();
     const limit = this.#context.clock.startTimer(limitMs, () => this.#ends.passLimit());
     while (this.inFlight.count > 0 || !this.#claims.isIdle) {
-      await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+      await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     }
     limit.cancel();
   }
 
   #slotBecameFree(): void {
-    if (this.#claims.isStopped) this.#tellIfIdle();
+    if (this.#claims.isStopped) this.#notifyIfIdle();
     else this.wake();
   }
 
-  #tellIfIdle(): void {
+  #notifyIfIdle(): void {
     if (this.inFlight.count > 0 || !this.#claims.isIdle) return;
-    for (const resolve of this.#whenIdle.splice(0)) resolve();
+    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 }

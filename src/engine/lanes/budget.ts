@@ -26,7 +26,7 @@ export class Budget {
   readonly #used: Size = { ...NONE };
   readonly #usedByProject = new Map<ProjectId, Size>();
   readonly #offers = new Set<BudgetOffer>();
-  #bytesSetAside = 0;
+  #bytesReserved = 0;
 
   constructor(max: Size) {
     this.#max = max;
@@ -44,7 +44,7 @@ export class Budget {
 
   /** Not positive when the bytes are used up. */
   get freeBytes(): number {
-    let free = this.#max.bytes - this.#used.bytes - this.#bytesSetAside;
+    let free = this.#max.bytes - this.#used.bytes - this.#bytesReserved;
     for (const { bytes } of this.#offers) free -= bytes;
     return free;
   }
@@ -66,7 +66,7 @@ export class Budget {
    * How much more `projectId` may use once `ended`, which is its own, is given back. Never negative. Without free bytes there are
    * no slots either, but one message always fits when nothing else is in flight.
    */
-  roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
+  capacityOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
     const isEmpty = this.#used.count === ended.count && this.#used.bytes === ended.bytes;
     const count = untilThreshold(this.freeSlots + ended.count, used.count - ended.count + this.#offeredTo(projectId));
@@ -90,21 +90,21 @@ export class Budget {
   }
 
   /** Sets up to `bytesMax` free bytes aside for a message that no claim brings. Returns how many; `putBack` gives them back. */
-  setAside(bytesMax: number): number {
+  reserveBytes(bytesMax: number): number {
     const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
-    this.#bytesSetAside += bytes;
+    this.#bytesReserved += bytes;
     return bytes;
   }
 
-  putBack(bytes: number): void {
-    this.#bytesSetAside -= bytes;
+  returnBytes(bytes: number): void {
+    this.#bytesReserved -= bytes;
   }
 
   /** Sets half of what is free aside, for a claim of up to `slotsMax` messages. `endOffer` gives it back. */
   offer(slotsMax: number): BudgetOffer {
     const capacityByProject: Record<ProjectId, number> = {};
     for (const projectId of this.#usedByProject.keys())
-      capacityByProject[projectId] = half(this.roomOf(projectId).count);
+      capacityByProject[projectId] = half(this.capacityOf(projectId).count);
     const slots = Math.min(slotsMax, half(this.freeSlots));
     const defaultCapacity = half(untilThreshold(this.freeSlots, 0));
     const offer = { slots, bytes: half(this.freeBytes), capacityByProject, defaultCapacity };

@@ -1,5 +1,5 @@
 /**
- * Which backlogs have answered lately? An answer that was read to its end proves a backlog. The backlog is proven until an attempt times out,
+ * Which backlogs have answered lately? An answer that was read to its end proves a backlog. The backlog is healthy until an attempt times out,
  * or becomes silent without any sign of life from the endpoint since the attempt was sent. A first byte proves nothing: it costs a
  * hostile endpoint no more than silence does. A refused connection disproves nothing: it frees its slot at once, as an answer does.
  */
@@ -7,55 +7,55 @@ import type { Millis } from '../model.ts';
 import type { BacklogKey } from './backlog-key.ts';
 
 /** Proven backlogs that are remembered: those that answered last. */
-const PROVEN_MAX = 2_048;
+const HEALTHY_MAX = 2_048;
 
 export class EndpointHealth {
   /**
-   * When each proven backlog last showed activity, in the order in which the backlogs became proven; in the order of their latest answers
+   * When each healthy backlog last showed activity, in the order in which the backlogs became healthy; in the order of their latest answers
    * once there are `PROVEN_MAX`. Not before: a map in which every answer deletes and adds an entry is rehashed all the time.
    */
-  readonly #heardAtMs = new Map<BacklogKey, Millis>();
-  readonly #onChange: (backlog: BacklogKey, isProven: boolean) => void;
+  readonly #activeAtMs = new Map<BacklogKey, Millis>();
+  readonly #onChange: (backlog: BacklogKey, isHealthy: boolean) => void;
 
-  constructor(onChange: (backlog: BacklogKey, isProven: boolean) => void) {
+  constructor(onChange: (backlog: BacklogKey, isHealthy: boolean) => void) {
     this.#onChange = onChange;
   }
 
-  has(backlog: BacklogKey): boolean {
-    return this.#heardAtMs.has(backlog);
+  isHealthy(backlog: BacklogKey): boolean {
+    return this.#activeAtMs.has(backlog);
   }
 
   get all(): BacklogKey[] {
-    return [...this.#heardAtMs.keys()];
+    return [...this.#activeAtMs.keys()];
   }
 
   /** Times are elapsed ones. */
-  noteAnswer(backlog: BacklogKey, atMs: Millis): void {
-    const wasProven = this.has(backlog);
-    if (this.#heardAtMs.size >= PROVEN_MAX) {
-      if (wasProven) this.#heardAtMs.delete(backlog);
-      else this.#doubtFirst();
+  noteResponse(backlog: BacklogKey, atMs: Millis): void {
+    const wasHealthy = this.isHealthy(backlog);
+    if (this.#activeAtMs.size >= HEALTHY_MAX) {
+      if (wasHealthy) this.#activeAtMs.delete(backlog);
+      else this.#forgetFirst();
     }
-    this.#heardAtMs.set(backlog, atMs);
-    if (!wasProven) this.#onChange(backlog, true);
+    this.#activeAtMs.set(backlog, atMs);
+    if (!wasHealthy) this.#onChange(backlog, true);
   }
 
   /** An endpoint shows activity during an attempt. */
-  noteHeard(backlog: BacklogKey, atMs: Millis): void {
-    if (this.has(backlog)) this.#heardAtMs.set(backlog, atMs);
+  noteActivity(backlog: BacklogKey, atMs: Millis): void {
+    if (this.isHealthy(backlog)) this.#activeAtMs.set(backlog, atMs);
   }
 
   noteTimeout(backlog: BacklogKey): void {
-    if (this.#heardAtMs.delete(backlog)) this.#onChange(backlog, false);
+    if (this.#activeAtMs.delete(backlog)) this.#onChange(backlog, false);
   }
 
   /** An attempt of the backlog that was sent at `sentAtMs` has become silent. */
   noteSilent(backlog: BacklogKey, sentAtMs: Millis): void {
-    if ((this.#heardAtMs.get(backlog) ?? Infinity) < sentAtMs) this.noteTimeout(backlog);
+    if ((this.#activeAtMs.get(backlog) ?? Infinity) < sentAtMs) this.noteTimeout(backlog);
   }
 
-  #doubtFirst(): void {
-    const [first] = this.#heardAtMs.keys();
+  #forgetFirst(): void {
+    const [first] = this.#activeAtMs.keys();
     if (first !== undefined) this.noteTimeout(first);
   }
 }

@@ -12,10 +12,10 @@
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 
-/** Origins whose growth is remembered, and origins with a reduced maximum: the latest of each. */
+/** Origins whose growth is remembered, and origins with a reducedMax maximum: the latest of each. */
 const STARTED_MAX = 2_048;
 const REDUCED_MAX = 512;
-/** Origins without attempts whose room a claim is given. */
+/** Origins without attempts whose capacity a claim is given. */
 const IDLE_NAMED_MAX = 32;
 
 /** The rooms that are set aside for one claim until the claim is answered. */
@@ -23,15 +23,15 @@ export interface WindowOffer extends Pick<ClaimRequest, 'capacityByOrigin' | 'de
   slots: number;
 }
 
-const NO_SHARE: Readonly<Share> = { count: 0, silent: 0 };
+const NO_LOAD: Readonly<Load> = { count: 0, silent: 0 };
 
 export class EndpointWindows {
   readonly #countMax: number;
-  readonly #inFlight = new Shares<string, Share>();
+  readonly #inFlight = new Loads<string, Load>();
   /** Maximum of all attempts, by origin; absent: the configured maximum. */
-  readonly #reduced = new Map<string, number>();
+  readonly #reducedMax = new Map<string, number>();
   /** Maximum of backlogged attempts, by origin; absent: a few. */
-  readonly #started = new Map<string, number>();
+  readonly #slowStartMax = new Map<string, number>();
   readonly #offers = new Set<WindowOffer>();
 
   /** `countMax`: attempts to any origin at a time. */
@@ -41,41 +41,41 @@ export class EndpointWindows {
 
   /** Attempts start, end or become silent. */
   add(origin: string, count: number, silent: number): void {
-    const share = this.#inFlight.find(origin) ?? { ...NO_SHARE };
-    share.count += count;
-    share.silent += silent;
-    this.#inFlight.keep(origin, share);
+    const load = this.#inFlight.find(origin) ?? { ...NO_LOAD };
+    load.count += count;
+    load.silent += silent;
+    this.#inFlight.update(origin, load);
   }
 
   /** How many more attempts may start, once `ended` of those in flight are over. */
-  roomOf(origin: string, ended = 0): number {
-    const max = this.#reduced.get(origin) ?? this.#countMax;
-    return Math.max(0, max - this.#offeredTo(origin) - (this.#shareOf(origin).count - ended));
+  capacityOf(origin: string, ended = 0): number {
+    const max = this.#reducedMax.get(origin) ?? this.#countMax;
+    return Math.max(0, max - this.#offeredTo(origin) - (this.#loadOf(origin).count - ended));
   }
 
   /** How many more attempts of backlogged messages may start. */
-  roomOfBacklog(origin: string): number {
-    return Math.min(this.#roomOfStart(origin), this.roomOf(origin));
+  backlogCapacityOf(origin: string): number {
+    return Math.min(this.#slowStartCapacityOf(origin), this.capacityOf(origin));
   }
 
   /** Whether attempts ended without an answer so often that the origin has the smallest window. */
   isHeldBack(origin: string): boolean {
-    return (this.#reduced.get(origin) ?? Infinity) <= FEW;
+    return (this.#reducedMax.get(origin) ?? Infinity) <= WINDOW_MIN;
   }
 
   /**
-   * Sets half of each origin's room aside for a claim of up to `slots` backlogged messages, while the worker has `freeSlots`. The
+   * Sets half of each origin's capacity aside for a claim of up to `slots` backlogged messages, while the worker has `freeSlots`. The
    * claim gets the rooms of origins where these differ from the default. `served`: origins whose backlogs the claim serves.
    */
   offer(slots: number, freeSlots: number, served: ReadonlySet<string>): WindowOffer {
     const most = half(Math.min(this.#countMax - this.#offeredToEach(), freeSlots));
-    const defaultCapacity = Math.min(most, FEW);
+    const defaultCapacity = Math.min(most, WINDOW_MIN);
     const capacityByOrigin: Record<string, number> = Object.create(null);
     for (const origin of this.#knownOrigins(served, defaultCapacity)) {
-      const room = Math.min(slots, this.#roomOfStart(origin), half(this.roomOf(origin)));
-      const isBusy = (this.#inFlight.find(origin)?.count ?? FEW) >= FEW;
-      const isMore = room > defaultCapacity && (isBusy || served.has(origin));
-      if (isMore || room < Math.min(slots, defaultCapacity)) capacityByOrigin[origin] = room;
+      const capacity = Math.min(slots, this.#slowStartCapacityOf(origin), half(this.capacityOf(origin)));
+      const isBusy = (this.#inFlight.find(origin)?.count ?? WINDOW_MIN) >= WINDOW_MIN;
+      const isMore = capacity > defaultCapacity && (isBusy || served.has(origin));
+      if (isMore || capacity < Math.min(slots, defaultCapacity)) capacityByOrigin[origin] = capacity;
     }
     const offer = { slots, capacityByOrigin, defaultCapacity };
     this.#offers.add(offer);
@@ -90,57 +90,57 @@ export class EndpointWindows {
    * An attempt ended with an answer. A bad answer means that the endpoint is overloaded or broken: it gets no more backlogged
    * messages than before.
    */
-  noteAnswer(origin: string, isGood: boolean): void {
-    const started = this.#started.get(origin);
+  noteResponse(origin: string, isGood: boolean): void {
+    const slowStartMax = this.#slowStartMax.get(origin);
     // New messages may be more already: the endpoint has shown that it can take as many.
-    const before = started ?? Math.max(FEW, this.#shareOf(origin).count);
-    if (isGood && started !== this.#countMax) this.#start(origin, before + 1);
-    const reduced = this.#reduced.get(origin);
-    if (reduced === undefined) return;
-    if (reduced + 1 < this.#countMax) this.#reduced.set(origin, reduced + 1);
-    else this.#reduced.delete(origin);
+    const before = slowStartMax ?? Math.max(WINDOW_MIN, this.#loadOf(origin).count);
+    if (isGood && slowStartMax !== this.#countMax) this.#setSlowStart(origin, before + 1);
+    const reducedMax = this.#reducedMax.get(origin);
+    if (reducedMax === undefined) return;
+    if (reducedMax + 1 < this.#countMax) this.#reducedMax.set(origin, reducedMax + 1);
+    else this.#reducedMax.delete(origin);
   }
 
   /** An attempt ended without an answer. Returns whether the origin has now reached the smallest window. */
-  noteNoAnswer(origin: string): boolean {
-    const started = this.#started.get(origin);
-    if (started !== undefined) this.#start(origin, halved(started));
-    const max = this.#reduced.get(origin) ?? this.#countMax;
-    if (max <= FEW) return false;
-    forgetFirst(this.#reduced, REDUCED_MAX - 1);
-    this.#reduced.set(origin, halved(max));
+  noteNoResponse(origin: string): boolean {
+    const slowStartMax = this.#slowStartMax.get(origin);
+    if (slowStartMax !== undefined) this.#setSlowStart(origin, halved(slowStartMax));
+    const max = this.#reducedMax.get(origin) ?? this.#countMax;
+    if (max <= WINDOW_MIN) return false;
+    forgetFirst(this.#reducedMax, REDUCED_MAX - 1);
+    this.#reducedMax.set(origin, halved(max));
     return this.isHeldBack(origin);
   }
 
-  #start(origin: string, max: number): void {
-    this.#started.set(origin, Math.min(max, this.#countMax));
-    forgetFirst(this.#started, STARTED_MAX);
+  #setSlowStart(origin: string, max: number): void {
+    this.#slowStartMax.set(origin, Math.min(max, this.#countMax));
+    forgetFirst(this.#slowStartMax, STARTED_MAX);
   }
 
-  #shareOf(origin: string): Readonly<Share> {
-    return this.#inFlight.find(origin) ?? NO_SHARE;
+  #loadOf(origin: string): Readonly<Load> {
+    return this.#inFlight.find(origin) ?? NO_LOAD;
   }
 
   /**
    * Backlogged attempts that slow start still allows. Silent attempts do not count, and as many more may start as are silent: an
    * endpoint that takes a minute for each answer gets twice as many each time its latest attempts have become silent.
    */
-  #roomOfStart(origin: string): number {
-    const { count, silent } = this.#shareOf(origin);
-    return Math.max(0, Math.max(this.#started.get(origin) ?? FEW, silent) - (count - silent));
+  #slowStartCapacityOf(origin: string): number {
+    const { count, silent } = this.#loadOf(origin);
+    return Math.max(0, Math.max(this.#slowStartMax.get(origin) ?? WINDOW_MIN, silent) - (count - silent));
   }
 
   /**
-   * Origins whose room may differ from the default. An idle origin with a grown window is named only when the claim serves it, or
+   * Origins whose capacity may differ from the default. An idle origin with a grown window is named only when the claim serves it, or
    * while such origins are few: a thousand names would cost more than they gain. Unnamed, it gets a few attempts, and is named
    * once it is busy with these. Origins whose few attempts are all silent are left out where each may have the default as well.
    */
   #knownOrigins(served: ReadonlySet<string>, defaultCapacity: number): ReadonlySet<string> {
     const known = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
-    const isAmple = half(this.#countMax - this.#offeredToEach() - FEW) >= defaultCapacity;
-    const started = this.#started.size > IDLE_NAMED_MAX ? [] : this.#started.keys();
+    const isAmple = half(this.#countMax - this.#offeredToEach() - WINDOW_MIN) >= defaultCapacity;
+    const slowStartMax = this.#slowStartMax.size > IDLE_NAMED_MAX ? [] : this.#slowStartMax.keys();
     const quiet = isAmple ? [] : this.#inFlight.quiet.keys();
-    for (const origins of [this.#inFlight.busy.keys(), quiet, this.#reduced.keys(), started, served])
+    for (const origins of [this.#inFlight.busy.keys(), quiet, this.#reducedMax.keys(), slowStartMax, served])
       for (const origin of origins) known.add(origin);
     return known;
   }
@@ -162,7 +162,7 @@ export class EndpointWindows {
 }
 
 function halved(count: number): number {
-  return Math.max(FEW, Math.floor(count / 2));
+  return Math.max(WINDOW_MIN, Math.floor(count / 2));
 }
 
 function forgetFirst(map: Map<string, number>, sizeMax: number): void {
@@ -171,10 +171,10 @@ function forgetFirst(map: Map<string, number>, sizeMax: number): void {
 }
 
 /** The smallest window of an endpoint. */
-const FEW = 4;
+const WINDOW_MIN = 4;
 
 /** The attempts in flight of one backlog, or of one origin. */
-export interface Share {
+export interface Load {
   /** Attempts, with and without a slot. */
   count: number;
   /** Attempts that have a place among the silent ones instead of a slot. */
@@ -182,7 +182,7 @@ export interface Share {
 }
 
 /** Shares with few attempts, all of them silent, are kept apart: there may be thousands, and no claim is told of them. */
-export class Shares<Name extends string, S extends Share> {
+export class Loads<Name extends string, S extends Load> {
   readonly #busy = new Map<Name, S>();
   readonly #quiet = new Map<Name, S>();
 
@@ -199,12 +199,12 @@ export class Shares<Name extends string, S extends Share> {
     return this.#busy.get(name) ?? this.#quiet.get(name);
   }
 
-  /** Call it after each change of a share. A share without attempts is forgotten. */
-  keep(name: Name, share: S, isHeavy = false): void {
-    const isQuiet = share.silent === share.count && share.count < FEW && !isHeavy;
+  /** Call it after each change of a load. A load without attempts is forgotten. */
+  update(name: Name, load: S, isHeavy = false): void {
+    const isQuiet = load.silent === load.count && load.count < WINDOW_MIN && !isHeavy;
     if (isQuiet) this.#busy.delete(name);
     else this.#quiet.delete(name);
-    if (share.count === 0) this.#quiet.delete(name);
-    else (isQuiet ? this.#quiet : this.#busy).set(name, share);
+    if (load.count === 0) this.#quiet.delete(name);
+    else (isQuiet ? this.#quiet : this.#busy).set(name, load);
   }
 }

@@ -17,13 +17,13 @@ import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../mod
 import { followUpOf } from './follow-up.ts';
 
 /** How an attempt that counts may have ended. */
-export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
+export type CountedOutcome = Exclude<Outcome, { kind: 'interrupted' }>;
 
 /**
  * The callback after every attempt, and the failure callback when `change` makes the message a dead letter. `atMs` is
  * when the attempt ended. An attempt that was refused before anything was sent counts too.
  */
-export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
+export function callbacksOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
   const { callback, failureCallback } = message.settings;
   const { trace = message.settings.trace } = claimed;
@@ -87,10 +87,13 @@ function inheritedRedaction(redact: Redaction | undefined): Redaction | undefine
 }
 
 /** What a callback says of an attempt. */
-export function reportOf({ message, retried }: Pick<Claimed, 'message' | 'retried'>, ended: Ended): CallbackReport {
+export function reportOf(
+  { message, retried }: Pick<Claimed, 'message' | 'retried'>,
+  ended: CountedOutcome,
+): CallbackReport {
   const { settings } = message;
   return {
-    ...answerOf(ended),
+    ...responseOf(ended),
     retried,
     maxRetries: settings.maxRetries,
     sourceMessageId: message.id,
@@ -107,7 +110,7 @@ export function reportOf({ message, retried }: Pick<Claimed, 'message' | 'retrie
   };
 }
 
-function answerOf(ended: Ended): Pick<CallbackReport, 'status' | 'header' | 'body'> {
+function responseOf(ended: CountedOutcome): Pick<CallbackReport, 'status' | 'header' | 'body'> {
   if (ended.kind === 'unreachable') return { status: 0, header: {}, body: new TextEncoder().encode(ended.error) };
   return { status: ended.status, header: ended.header, body: ended.body };
 }

@@ -6,14 +6,14 @@ import type { Page, PageRequest } from '../lists/page.ts';
 import type { LiveMessage, UnfinishedFilter } from '../lists/unfinished.ts';
 import type { Message, MessageId, MessageKey, NewMessage, ProjectId } from '../model.ts';
 import { acceptContextOf } from './accept.ts';
-import { type DeadRetryOverride, succeed } from './dead-retry.ts';
+import { type DeadRetryOverride, successorOf } from './dead-retry.ts';
 import {
   type ExplainedBacklog,
   type ExplainedMessage,
   type Explanation,
   explain,
+  explainBacklog,
   explainKey,
-  explainLine,
   isRetrying,
 } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
@@ -26,16 +26,16 @@ const EXPLAINED_EVENTS_MAX = 1000;
 const EVENT_ONCE_MS = 86_400_000;
 
 /** Dead messages retried in one transaction: their bodies are in memory together. */
-const RETRY_PIECE = 16;
+const RETRY_BATCH = 16;
 
 /** Messages of a bulk cancel that are looked for at a time. */
-const LOOKED_FOR = 500;
+const CANDIDATE_BATCH = 500;
 
 /** Those that are cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
-const CANCELLED_TOGETHER = 50;
+const CANCEL_BATCH = 50;
 
 /** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
-const EMPTY_PIECE = 50;
+const EMPTY_BATCH = 50;
 
 export function findMessage(
   { store, clock, settings }: EngineContext,
@@ -53,7 +53,7 @@ export async function explainMessage(
 ): Promise<Explanation | undefined> {
   const { store, clock } = context;
   const live = await store.messages.findLive({ projectId, id, nowMs: clock.nowMs() });
-  if (live) return explained(context, live, await failureOf(context, projectId, live));
+  if (live) return explainLive(context, live, await failureOf(context, projectId, live));
   const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
   const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
   const dlqId = dlqIdIn(log);
@@ -73,9 +73,9 @@ async function failureOf(
   return (await store.logs.listLogs({ projectId, filter, page })).items[0]?.detail?.error;
 }
 
-function explained({ clock, dispatcher }: EngineContext, live: LiveMessage, failure?: string): Explanation {
-  const held = live.state.kind === 'origin' ? dispatcher.inFlight.whatHolds(backlogKeyOf(live.message)) : undefined;
-  return explain(live, clock.nowMs(), { held, failure });
+function explainLive({ clock, dispatcher }: EngineContext, live: LiveMessage, failure?: string): Explanation {
+  const held = live.state.kind === 'origin' ? dispatcher.inFlight.limitReasonOf(backlogKeyOf(live.message)) : undefined;
+  return explain(live, clock.nowMs(), { limitReason: held, failure });
 }
 
 /** Each with why it waits, as far as that is known without counting those before it. */
@@ -87,7 +87,7 @@ export async function listUnfinished(
 ): Promise<Page<ExplainedMessage>> {
   const { store, clock } = context;
   const found = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
-  return { ...found, items: found.items.map((live) => ({ ...live, explanation: explained(context, live) })) };
+  return { ...found, items: found.items.map((live) => ({ ...live, explanation: explainLive(context, live) })) };
 }
 
 export async function readBacklog(
@@ -99,7 +99,10 @@ export async function readBacklog(
   return {
     ...backlog,
     origins: origins.map((line) => {
-      const { reason } = explainLine(line.origin, dispatcher.inFlight.whatHolds(backlogKey(projectId, line.origin)));
+      const { reason } = explainBacklog(
+        line.origin,
+        dispatcher.inFlight.limitReasonOf(backlogKey(projectId, line.origin)),
+      );
       return { ...line, reason, isHeldBack: dispatcher.inFlight.isHeldBack(line.origin) };
     }),
     queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
@@ -120,15 +123,15 @@ export async function cancelMatching(
   let cancelled = 0;
   let from: MessageKey | undefined = -1;
   while (from !== undefined && cancelled < count) {
-    const limit = Math.min(count - cancelled, LOOKED_FOR);
+    const limit = Math.min(count - cancelled, CANDIDATE_BATCH);
     const found: { keys: MessageKey[]; nextAfterKey?: MessageKey } = await store.messages.findCandidates({
       projectId,
       filter,
       afterKey: from,
       limit,
     });
-    for (let at = 0; at < found.keys.length; at += CANCELLED_TOGETHER) {
-      const keys = found.keys.slice(at, at + CANCELLED_TOGETHER);
+    for (let at = 0; at < found.keys.length; at += CANCEL_BATCH) {
+      const keys = found.keys.slice(at, at + CANCEL_BATCH);
       cancelled += await store.messages.cancelCandidates({ projectId, keys, nowMs: clock.nowMs() });
     }
     from = found.nextAfterKey;
@@ -149,18 +152,18 @@ export async function retryDead(
   const wanted = [...new Set(dlqIds)];
   if ((await context.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
   const messageIds: MessageId[] = [];
-  for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
-    const piece = wanted.slice(at, at + RETRY_PIECE);
+  for (let at = 0; at < wanted.length; at += RETRY_BATCH) {
+    const piece = wanted.slice(at, at + RETRY_BATCH);
     const retried = await retryAll(context, projectId, piece, override);
     // An entry is gone since the count: another request retried or deleted it.
     if (retried === undefined && messageIds.length === 0) return undefined;
-    messageIds.push(...(retried ?? (await retryThoseLeft(context, projectId, piece, override))));
+    messageIds.push(...(retried ?? (await retryRemaining(context, projectId, piece, override))));
   }
   return messageIds;
 }
 
 /** Retries what remains of `dlqIds` after some have disappeared. */
-async function retryThoseLeft(
+async function retryRemaining(
   context: EngineContext,
   projectId: ProjectId,
   dlqIds: string[],
@@ -170,7 +173,7 @@ async function retryThoseLeft(
   if (left.length === 0) return [];
   const idsLeft = left.map(({ dlqId }) => dlqId);
   const retried = await retryAll(context, projectId, idsLeft, override);
-  return retried ?? (await retryThoseLeft(context, projectId, idsLeft, override));
+  return retried ?? (await retryRemaining(context, projectId, idsLeft, override));
 }
 
 /** Publishes all entries anew, or, when one of them is gone, none. */
@@ -185,7 +188,7 @@ async function retryAll(
   if (dead.length < dlqIds.length) return undefined;
   const firstKey = await numbers.take(dead.length);
   const context = acceptContextOf(engine, projectId);
-  const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
+  const drafts = dead.map((entry, index) => ({ message: successorOf(entry, firstKey + index, override, context) }));
   const outcome = await dispatcher.intake.save(
     drafts,
     (successors) => {
@@ -201,7 +204,7 @@ async function retryAll(
 /** Cancels the queue's messages, in pieces that do not stall the store. */
 export async function deleteQueue({ store, clock }: EngineContext, projectId: ProjectId, name: string): Promise<void> {
   const queue = await store.queues.deleteQueue({ projectId, name, nowMs: clock.nowMs() });
-  while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_PIECE, nowMs: clock.nowMs() })));
+  while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_BATCH, nowMs: clock.nowMs() })));
 }
 
 /** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */

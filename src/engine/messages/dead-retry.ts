@@ -12,7 +12,7 @@ import { type AcceptContext, notBeforeOf } from './accept.ts';
  * The successor of a dead message: as it was published, but with a new id, without delay, and with the caller's
  * changes.
  */
-export function succeed(
+export function successorOf(
   { message }: DeadMessage,
   key: MessageKey,
   { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,

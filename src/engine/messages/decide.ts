@@ -22,7 +22,7 @@ import type {
   Settlement,
 } from '../model.ts';
 import { callResultsOf } from '../runs/call-results.ts';
-import { callbacksOf, type Ended } from './callbacks.ts';
+import { type CountedOutcome, callbacksOf } from './callbacks.ts';
 import { isCodeChanged, parkedForMs, sentenceOf } from './parking.ts';
 
 export type Decision =
@@ -41,7 +41,7 @@ export type Decision =
 
 /** The failure of the message ends its run. What follows is decided once the run has been read (`runs/failures.ts`). */
 export interface FailedRun {
-  ended: Ended;
+  ended: CountedOutcome;
   atMs: Millis;
   /** Saved in place of the change when the run is over already, or has gone on. */
   changeIfOver: Change;
@@ -57,8 +57,8 @@ export interface ReturnedRun extends Returned {
 }
 
 /** A decision that is saved. */
-export type Settling = Extract<Decision, { kind: 'settle' }>;
-type Answered = Extract<Ended, { kind: 'answered' }>;
+export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
+type Answered = Extract<CountedOutcome, { kind: 'answered' }>;
 
 /**
  * Decides what `outcome` makes of the message. `nowMs` is the end of the attempt; `leadMs`: how far it is ahead of the wall
@@ -86,7 +86,7 @@ export function decideEnd(
   returned: Returned,
   nowMs: Millis,
   run: Run | undefined,
-): Settling {
+): SettleDecision {
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   const settling = settle(claimed, answer, atMs, deliveredBy(answer, atMs));
   return { ...settling, returns: { ...returned, atMs, ...(run && { run }) } };
@@ -115,12 +115,12 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
 }
 
 /** When an attempt ended. */
-interface End {
+interface AttemptEnd {
   atMs: Millis;
   leadMs: Millis;
 }
 
-function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
+function retryOrGiveUp(claimed: Claimed, failure: CountedOutcome, end: AttemptEnd): Decision {
   if (failure.kind === 'answered' && isCodeChanged(claimed, failure)) return park(claimed, failure, end.atMs);
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
@@ -135,7 +135,7 @@ function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
   }
 }
 
-function canRetry(claimed: Claimed, failure: Ended): boolean {
+function canRetry(claimed: Claimed, failure: CountedOutcome): boolean {
   if (claimed.retried >= claimed.message.settings.maxRetries) return false;
   // A request that HTTP cannot express now cannot be expressed later either.
   if (failure.kind === 'unreachable') return failure.reason !== 'unsendable';
@@ -149,7 +149,7 @@ function isNonRetryable(status: number, header: HeaderMap): boolean {
   return value?.[0]?.trim().toLowerCase() === 'true';
 }
 
-function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decision {
+function retry(claimed: Claimed, failure: CountedOutcome, { atMs, leadMs }: AttemptEnd): Decision {
   const dueAtMs = atMs + delayBeforeRetryMs(claimed, failure, atMs - leadMs);
   const error: LogEvent = {
     atMs,
@@ -181,7 +181,7 @@ function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
 }
 
 /** First what the answer asks for, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
-function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
+function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: Millis): Millis {
   const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
   const text = claimed.message.settings.retryDelayExpression;
@@ -192,7 +192,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): M
 /** A message of a run ends its run too. `error` says what is wrong with an answer whose status is a success. */
 function toDeadLetters(
   claimed: Claimed,
-  failure: Ended,
+  failure: CountedOutcome,
   atMs: Millis,
   error?: string,
   otherwise: Pick<FailedRun, 'changeIfOver' | 'ifLastAt'> = { changeIfOver: cancelled(claimed, failure, atMs) },
@@ -208,20 +208,25 @@ function toDeadLetters(
 }
 
 /** Failed for good, but without a dead letter. */
-function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
+function giveUp(
+  claimed: Claimed,
+  failure: CountedOutcome,
+  atMs: Millis,
+  more: Pick<Change, 'failureCallback'>,
+): Decision {
   const change: Change = { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'FAILED'), ...more };
   return settle(claimed, failure, atMs, change, cancelled(claimed, failure, atMs));
 }
 
 /** The change for a message that was cancelled during an attempt that failed. */
-function cancelled(claimed: Claimed, failure: Ended, atMs: Millis): Change {
+function cancelled(claimed: Claimed, failure: CountedOutcome, atMs: Millis): Change {
   return { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'CANCELED') };
 }
 
 /** The events of the last attempt's failure and of the message's end. `error` replaces the description of the failure. */
 function lastEvents(
   claimed: Claimed,
-  failure: Ended,
+  failure: CountedOutcome,
   atMs: Millis,
   end: 'FAILED' | 'CANCELED',
   error?: string,
@@ -233,7 +238,7 @@ function lastEvents(
   ];
 }
 
-function deadLetterOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): DeadLetter {
+function deadLetterOf(claimed: Claimed, failure: CountedOutcome, failedAtMs: Millis): DeadLetter {
   const common = { failedAtMs, retried: claimed.retried };
   if (failure.kind === 'unreachable') {
     return { ...common, responseStatus: 0, responseBody: new TextEncoder().encode(failure.error) };
@@ -241,7 +246,7 @@ function deadLetterOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Dea
   return { ...common, responseStatus: failure.status, responseHeader: failure.header, responseBody: failure.body };
 }
 
-function describe({ message }: Claimed, failure: Ended): LogDetail {
+function describe({ message }: Claimed, failure: CountedOutcome): LogDetail {
   if (failure.kind === 'unreachable') return { error: failure.error };
   const { status, body, isCut } = failure;
   const cut = isCut ? `; of its body only the first ${body.length} bytes are kept` : '';
@@ -267,11 +272,11 @@ function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['
 /** `follows` belongs to `change` only: nothing follows from a change that a cancel causes (contract M 6.3.7). */
 function settle(
   claimed: Claimed,
-  ended: Ended,
+  ended: CountedOutcome,
   atMs: Millis,
   change: Change,
   changeIfCancelRequested?: Change,
-): Settling {
+): SettleDecision {
   const { key, projectId } = claimed.message;
   const settlement: Settlement = { key, projectId, claimToken: claimed.claimToken, change };
   if (claimed.isAlone) settlement.isAlone = true;
@@ -280,7 +285,7 @@ function settle(
 }
 
 /** In a run, only a call that has ended has a follow-up: its result. */
-function followsOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
+function followsOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { run } = claimed.message.settings;
   if (!run) return callbacksOf(claimed, ended, change, atMs);
   const isEnd = change.next.kind === 'finished' && run.callType === 'toCallback';

@@ -1,5 +1,5 @@
 /** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
-import type { Held } from '../lanes/in-flight.ts';
+import type { LimitReason } from '../lanes/in-flight.ts';
 import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
 import type {
@@ -104,15 +104,15 @@ export interface Explanation {
 
 type Reason = Omit<Explanation, 'retried'>;
 
-interface Known {
+interface ExplainContext {
   /** What keeps the messages of its line from starting, as this worker knows it. */
-  held?: Held | undefined;
+  limitReason?: LimitReason | undefined;
   /** What came of its last attempt that failed. */
   failure?: string | undefined;
 }
 
 /** Says what `live` waits for at `nowMs`. */
-export function explain(live: LiveMessage, nowMs: Millis, known: Known = {}): Explanation {
+export function explain(live: LiveMessage, nowMs: Millis, known: ExplainContext = {}): Explanation {
   return { ...reasonOf(live, nowMs, known), retried: live.retried };
 }
 
@@ -121,13 +121,13 @@ export function isRetrying({ state, retried, isParked }: LiveMessage, nowMs: Mil
   return (state.kind === 'due' || state.kind === 'flow') && retried > 0 && !isParked && state.dueAtMs > nowMs;
 }
 
-function reasonOf(live: LiveMessage, nowMs: Millis, { held, failure }: Known): Reason {
+function reasonOf(live: LiveMessage, nowMs: Millis, { limitReason: held, failure }: ExplainContext): Reason {
   const { state, message } = live;
   switch (state.kind) {
     case 'claimed':
       return explainAttempt(live, state.claimedAtMs);
     case 'origin':
-      return { ...explainLine(message.origin, held), dueAtMs: state.dueAtMs };
+      return { ...explainBacklog(message.origin, held), dueAtMs: state.dueAtMs };
     case 'due':
       return { ...explainDueTime(live, state.dueAtMs, nowMs, failure), dueAtMs: state.dueAtMs };
     case 'queue':
@@ -147,12 +147,15 @@ function reasonOf(live: LiveMessage, nowMs: Millis, { held, failure }: Known): R
 }
 
 /** Why the messages in the line of an origin wait. */
-export function explainLine(origin: string, held: Held | undefined): Pick<Explanation, 'reason' | 'sentence'> {
+export function explainBacklog(
+  origin: string,
+  limitReason: LimitReason | undefined,
+): Pick<Explanation, 'reason' | 'sentence'> {
   const waits = `Waits for a delivery slot for ${origin}`;
-  switch (held) {
+  switch (limitReason) {
     case 'project':
       return { reason: 'project_busy', sentence: `${waits}: its project has used up its share of the slots.` };
-    case 'unproven':
+    case 'unknown':
       return {
         reason: 'endpoint_unproven',
         sentence: `${waits}, which has not responded recently: its project has used up its share of the slots for such endpoints.`,

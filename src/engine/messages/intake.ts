@@ -76,7 +76,7 @@ export class Intake {
     const { reports, clock, numbers } = this.#context;
     const taken = numbers.take(drafts.length);
     const firstToken = taken instanceof Promise ? await taken : taken;
-    const placed = this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
+    const placed = this.slices().map(drafts, (draft, index) => proposeState(draft, firstToken + index, slots));
     const newMessages = placed instanceof Promise ? await placed : placed;
     let saved: readonly (Saved | undefined)[] = [];
     try {
@@ -123,7 +123,7 @@ export interface DeliverySlots {
  * saves the message decides (`store/operations/lanes/entry.ts`), since only there the holders of a queue or key are known. Call
  * `dispatchSaved` afterwards, even if the message was not saved.
  */
-export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
+export function proposeState(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
   const { message } = draft;
   const dueAtMs = firstDueAtMs(message);
   if (dueAtMs > message.createdAtMs) return { ...draft, state: { kind: 'due', dueAtMs } };

@@ -8,7 +8,7 @@ import { returnRun } from '../runs/endings/returns.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, Settled } from '../stores.ts';
 import type { Saved } from './accepted.ts';
-import type { Settling } from './decide.ts';
+import type { SettleDecision } from './decide.ts';
 import type { Intake } from './intake.ts';
 
 /** Pause after the store refused: 100 ms, doubling up to 5 s. */
@@ -40,7 +40,7 @@ export class Settler {
    * Saves the decision with the messages that follow from it, and dispatches those. `undefined`: the time limit of the
    * shutdown passed before it was saved.
    */
-  async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
+  async save(claimed: Claimed, decided: SettleDecision, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports, operatorEvents } = this.#context;
     const { intake } = this.#dispatcher;
     const { message } = claimed;
@@ -135,7 +135,7 @@ export class Settler {
 }
 
 /** Whether the message ends its run. */
-function endsRun({ failsRun, returns }: Settling): boolean {
+function endsRun({ failsRun, returns }: SettleDecision): boolean {
   return failsRun !== undefined || returns !== undefined;
 }
 
@@ -144,8 +144,8 @@ async function endRun(
   store: DeliveryContext['store'],
   intake: Intake,
   claimed: Claimed,
-  decided: Settling,
-): Promise<Settling> {
+  decided: SettleDecision,
+): Promise<SettleDecision> {
   const { failsRun, returns } = decided;
   if (failsRun) return failRun(store, claimed, { ...decided, failsRun });
   return returns ? returnRun(store, intake, claimed, { ...decided, returns }) : decided;

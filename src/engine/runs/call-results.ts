@@ -5,7 +5,7 @@ import { joinRedactions } from '../../protocol/redaction.ts';
 import { isSuccess } from '../../protocol/responses.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { entryKeyOfCallResult } from '../../workflow/entry-keys.ts';
-import { type Ended, reportOf, withContentType } from '../messages/callbacks.ts';
+import { type CountedOutcome, reportOf, withContentType } from '../messages/callbacks.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
 
@@ -13,7 +13,7 @@ const STATUS_OF_TIMEOUT = 504;
 const STATUS_OF_NO_ANSWER = 502;
 
 /** The message that brings the run the result of a call that has ended, with success or failure. */
-export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs: Millis): FollowUp[] {
+export function callResultsOf({ message, retried }: Claimed, ended: CountedOutcome, atMs: Millis): FollowUp[] {
   const { settings } = message;
   const { run, callback } = settings;
   if (!run || !callback) return [];
@@ -42,6 +42,6 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
   return [followUpOf(message, parts, atMs)];
 }
 
-function statusWithoutAnswer({ reason }: Extract<Ended, { kind: 'unreachable' }>): number {
+function statusWithoutAnswer({ reason }: Extract<CountedOutcome, { kind: 'unreachable' }>): number {
   return reason === 'timeout' ? STATUS_OF_TIMEOUT : STATUS_OF_NO_ANSWER;
 }

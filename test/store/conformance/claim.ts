@@ -67,11 +67,15 @@ export function claimConformance(open: OpenStore): void {
     await world().save(crowd);
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
     const later = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 2 });
-    const both = await world().claim({ limit: 4, turns: { after: 0 } }, T0 + 1);
+    const both = await world().claim({ limit: 4, rotation: { after: 0 } }, T0 + 1);
     expect(keysOf(both)).toEqual([...crowd.slice(0, 3).map(({ message }) => message.key), fresh.key].concat());
-    expect((await world().claim({ limit: 1, turns: { after: PROJECT } }, T0 + 2)).turns?.after).toBe(OTHER_PROJECT);
+    expect((await world().claim({ limit: 1, rotation: { after: PROJECT } }, T0 + 2)).rotation?.after).toBe(
+      OTHER_PROJECT,
+    );
     expect(await world().statesOf(later)).toEqual(['CREATED', 'ACTIVE']);
-    expect((await world().claim({ limit: 1, turns: { after: OTHER_PROJECT } }, T0 + 2)).turns?.after).toBe(PROJECT);
+    expect((await world().claim({ limit: 1, rotation: { after: OTHER_PROJECT } }, T0 + 2)).rotation?.after).toBe(
+      PROJECT,
+    );
   });
 
   it('lets a project that has just begun to wait have half of the slots while others are far behind', async () => {
@@ -79,7 +83,7 @@ export function claimConformance(open: OpenStore): void {
     const behind = Array.from({ length: 90 }, (_, nth) => world().message({ url: A, projectId: 1 + (nth % 3) }));
     const fresh = Array.from({ length: 90 }, () => world().message({ url: B, projectId: 4, notBeforeMs: T0 + DAY_MS }));
     await world().save([...behind, ...fresh]);
-    const { claimed, turns } = await world().claim({ limit: 64, turns: { after: 0 } }, T0 + DAY_MS);
+    const { claimed, rotation } = await world().claim({ limit: 64, rotation: { after: 0 } }, T0 + DAY_MS);
     const counts = Object.entries(Object.groupBy(claimed, ({ message }) => message.projectId));
     expect(counts.map(([projectId, each]) => [projectId, each?.length])).toEqual([
       ['1', 11],
@@ -87,23 +91,23 @@ export function claimConformance(open: OpenStore): void {
       ['3', 10],
       ['4', 32],
     ]);
-    expect(turns?.after).toBe(3);
+    expect(rotation?.after).toBe(3);
   });
 
   it('looks for projects with due messages every 200 ms, and when those it knows have nothing', async () => {
     const messages = [0, 10, 20].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
     await world().save(messages);
     const keys = messages.map(({ message }) => message.key);
-    const first = await world().claim({ limit: 1, turns: { after: 0 } }, T0);
-    const { turns } = first;
+    const first = await world().claim({ limit: 1, rotation: { after: 0 } }, T0);
+    const { rotation } = first;
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B });
-    const second = await world().claim({ limit: 1, turns }, T0 + 10);
-    const third = await world().claim({ limit: 2, turns: second.turns }, T0 + 20);
-    const none = await world().claim({ limit: 1, turns: third.turns }, T0 + 20);
+    const second = await world().claim({ limit: 1, rotation }, T0 + 10);
+    const third = await world().claim({ limit: 2, rotation: second.rotation }, T0 + 20);
+    const none = await world().claim({ limit: 1, rotation: third.rotation }, T0 + 20);
     expect([first, second, third, none].map(keysOf)).toEqual([...keys.map((key) => [key]), []]);
     expect(none.nextDueAtMs).toBe(T0);
-    expect(none.turns).toEqual({ after: PROJECT });
-    expect(keysOf(await world().claim({ limit: 1, turns }, T0 + 200))).toEqual([fresh.key]);
+    expect(none.rotation).toEqual({ after: PROJECT });
+    expect(keysOf(await world().claim({ limit: 1, rotation }, T0 + 200))).toEqual([fresh.key]);
   });
 
   it('passes over what comes before the first message that was seen of a project', async () => {
@@ -111,7 +115,7 @@ export function claimConformance(open: OpenStore): void {
     await world().save(messages);
     const [, second = 0, third] = messages.map(({ message }) => message.key);
     const seen = { atMs: T0, projects: [{ id: PROJECT, dueAtMs: T0 + 1, key: second }] };
-    const { claimed } = await world().claim({ limit: 2, turns: { after: 0, seen } }, T0 + 2);
+    const { claimed } = await world().claim({ limit: 2, rotation: { after: 0, seen } }, T0 + 2);
     expect(keysOf({ claimed })).toEqual([second, third]);
   });
 
@@ -237,8 +241,8 @@ export function claimConformance(open: OpenStore): void {
     for (const url of urls) await world().accept({ url });
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
     const known = await world().accept({ url: A });
-    const unproven = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, proven: [LINE_A] };
-    const answer = await world().claim({ unproven });
+    const unknown = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, healthy: [LINE_A] };
+    const answer = await world().claim({ unknown });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
     expect(keysOf(answer)).toContain(known.key);
     expect(answer.waitingBacklogs).toHaveLength(5);

@@ -1,7 +1,7 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
 
 import { afterEach, beforeEach } from 'vitest';
-import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/dispatch/claims.ts';
+import type { ClaimRequest, ClaimResult } from '../../../src/engine/dispatch/claims.ts';
 import type { BacklogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type {
   Change,
@@ -125,7 +125,7 @@ export class World {
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
 
-  claim(request: Partial<ClaimRequest> = {}, nowMs = T0): Promise<ClaimAnswer> {
+  claim(request: Partial<ClaimRequest> = {}, nowMs = T0): Promise<ClaimResult> {
     const limit = request.limit ?? 10;
     const firstToken = this.#next;
     this.#next += limit;

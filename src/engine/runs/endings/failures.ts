@@ -15,7 +15,7 @@ import type { Store } from '../../../store/store.ts';
 import { withHeaders } from '../../../workflow/configuration.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { reportOf, withContentType } from '../../messages/callbacks.ts';
-import type { FailedRun, Settling } from '../../messages/decide.ts';
+import type { FailedRun, SettleDecision } from '../../messages/decide.ts';
 import { followUpOf } from '../../messages/follow-up.ts';
 import type { Claimed, FollowUp, Message } from '../../model.ts';
 import { endingOf } from './endings.ts';
@@ -28,8 +28,8 @@ import { endingOf } from './endings.ts';
 export async function failRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'> },
   claimed: Claimed,
-  decision: Settling & { failsRun: FailedRun },
-): Promise<Settling> {
+  decision: SettleDecision & { failsRun: FailedRun },
+): Promise<SettleDecision> {
   const { message } = claimed;
   const { settlement, failsRun } = decision;
   const part = message.settings.run;

@@ -3,7 +3,7 @@ import type { Store } from '../../../store/store.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { stepPartsOf } from '../../calls/drafts.ts';
 import type { LastStep } from '../../calls/ends.ts';
-import type { ReturnedRun, Settling } from '../../messages/decide.ts';
+import type { ReturnedRun, SettleDecision } from '../../messages/decide.ts';
 import { followUpOf } from '../../messages/follow-up.ts';
 import type { Intake } from '../../messages/intake.ts';
 import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../../model.ts';
@@ -17,8 +17,8 @@ export async function returnRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords'> },
   intake: Pick<Intake, 'draftsOf'>,
   { message }: Claimed,
-  decision: Settling & { returns: ReturnedRun },
-): Promise<Settling> {
+  decision: SettleDecision & { returns: ReturnedRun },
+): Promise<SettleDecision> {
   const { settlement, returns } = decision;
   const { response, lastStep, atMs } = returns;
   const part = message.settings.run;

@@ -5,13 +5,13 @@ import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-
 
 export class ClaimRooms {
   readonly #request: ClaimRequest;
-  readonly #proven: ReadonlySet<BacklogKey>;
+  readonly #healthy: ReadonlySet<BacklogKey>;
   /** The room left, by the name of the limit. */
   readonly #left = new Map<string, number>();
 
   constructor(request: ClaimRequest) {
     this.#request = request;
-    this.#proven = new Set(request.unproven?.proven);
+    this.#healthy = new Set(request.unknown?.healthy);
   }
 
   /** How many more messages of `backlog` may be taken. */
@@ -25,7 +25,7 @@ export class ClaimRooms {
 
   /** Each limit that applies to `backlog`, with its room at the start. */
   #roomsOf(backlog: BacklogKey): [name: string, room: number][] {
-    const { capacityByOrigin, defaultCapacity, capacityByBacklog, projects, unproven } = this.#request;
+    const { capacityByOrigin, defaultCapacity, capacityByBacklog, projects, unknown } = this.#request;
     const { projectId, origin } = parseBacklogKey(backlog);
     const rooms: [string, number][] = [
       [origin, Object.hasOwn(capacityByOrigin, origin) ? (capacityByOrigin[origin] ?? 0) : defaultCapacity],
@@ -33,8 +33,8 @@ export class ClaimRooms {
     const room = capacityByBacklog?.[backlog];
     if (room !== undefined) rooms.push([backlog, room]);
     if (projects) rooms.push([`project ${projectId}`, roomIn(projects, projectId)]);
-    if (!unproven || this.#proven.has(backlog)) return rooms;
-    return [...rooms, ['unproven', unproven.slots], [`unproven of ${projectId}`, roomIn(unproven, projectId)]];
+    if (!unknown || this.#healthy.has(backlog)) return rooms;
+    return [...rooms, ['unknown', unknown.slots], [`unknown of ${projectId}`, roomIn(unknown, projectId)]];
   }
 }
 

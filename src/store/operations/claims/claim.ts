@@ -1,6 +1,6 @@
 /** Claims messages for a worker, and moves those without room into the backlog of their backlog. */
 
-import type { ClaimAnswer, ClaimRequest, RotationState } from '../../../engine/dispatch/claims.ts';
+import type { ClaimRequest, ClaimResult, RotationState } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
@@ -38,7 +38,7 @@ export interface ClaimRows {
   emptied: BacklogKey[];
   nextDueAtMs: number | null;
   isLocked: boolean;
-  turns?: RotationState | undefined;
+  rotation?: RotationState | undefined;
 }
 
 /** Claims due messages, each under a token that no earlier claim had. */
@@ -52,7 +52,7 @@ export const claim = write(
     const moving = await context.fence.moving();
     const round = new Round(context, request, nowMs, moving);
     const backlogs = new BacklogRotation(round, request);
-    const turns = request.due ? await serveDue(round, backlogs, request) : undefined;
+    const rotation = request.due ? await serveDue(round, backlogs, request) : undefined;
     await backlogs.serve();
     await round.sendBack();
     context.fence.hold(round.projects);
@@ -67,11 +67,11 @@ export const claim = write(
       emptied: backlogs.emptied,
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
-      turns,
+      rotation,
     };
   },
   undefined,
-  ({ claimed, nextDueAtMs: dueAtMs, ...rest }): ClaimAnswer => ({
+  ({ claimed, nextDueAtMs: dueAtMs, ...rest }): ClaimResult => ({
     ...rest,
     claimed: claimed.map(decodeClaimed),
     nextDueAtMs: dueAtMs ?? undefined,
@@ -97,8 +97,8 @@ async function projectsOfClaim(
   addAll([...withKeys, ...woken]);
   if (!request.due || parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
-  if (request.turns !== undefined) {
-    for (const { id } of (await rotateProjects(queries, request.turns, nowMs)).due) projects.add(id);
+  if (request.rotation !== undefined) {
+    for (const { id } of (await rotateProjects(queries, request.rotation, nowMs)).due) projects.add(id);
     return projects;
   }
   addAll(
@@ -143,16 +143,16 @@ async function serveDue(
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.room));
   else await backlogs.serve(half);
   if (request.lanesFirst) await serveLanes(round);
-  const turns = await takeDue(round, inTurn);
+  const rotation = await takeDue(round, inTurn);
   if (!request.lanesFirst) await serveLanes(round);
   round.limitTo(request.limit);
-  return turns;
+  return rotation;
 }
 
 /** The projects whose turn it is, if they take turns. */
-function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<ProjectRotation> | undefined {
-  if (turns === undefined) return undefined;
-  const inTurn = rotateProjects(tx, turns, nowMs);
+function inTurnOf({ tx, nowMs }: Round, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
+  if (rotation === undefined) return undefined;
+  const inTurn = rotateProjects(tx, rotation, nowMs);
   inTurn.catch(() => {}); // then the statements after it fail too, and their failure is reported
   return inTurn;
 }

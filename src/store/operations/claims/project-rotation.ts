@@ -1,6 +1,6 @@
 /** Which projects have the next turns, when more is due than one claim takes? */
 
-import type { RotationState, SeenProject } from '../../../engine/dispatch/claims.ts';
+import type { DueProject, RotationState } from '../../../engine/dispatch/claims.ts';
 import { isFresh } from '../../../engine/lanes/lag.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -16,7 +16,7 @@ const EXAMINED_MAX = 256;
  */
 const LOOK_EVERY_MS = 200;
 
-interface ProjectInTurn extends SeenProject {
+interface ProjectInTurn extends DueProject {
   /** It has just begun to wait, while other projects are far behind. */
   isFresh: boolean;
 }
@@ -38,7 +38,7 @@ export async function rotateProjects(queries: Queries, turns: RotationState, now
   const due = looked.filter(({ dueAtMs }) => dueAtMs <= nowMs);
   const inTurn = due.slice(0, TURNS_MAX);
   const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
-  const lagOf = ({ dueAtMs }: SeenProject) => nowMs - dueAtMs;
+  const lagOf = ({ dueAtMs }: DueProject) => nowMs - dueAtMs;
   const farthestMs = Math.max(...inTurn.map(lagOf));
   return {
     due: inTurn.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
@@ -59,7 +59,7 @@ async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<
 }
 
 /** Whether there are no more than were examined. */
-function isAll({ length }: readonly SeenProject[]): boolean {
+function isAll({ length }: readonly DueProject[]): boolean {
   return length < EXAMINED_MAX;
 }
 
