@@ -86,7 +86,9 @@ async function copyInto(
   const target = new SqliteDriver({ path: part });
   try {
     const afterPiece = () => target.maintain();
-    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { onProgress, afterPiece }));
+    await source.read((queries) =>
+      copyStore({ read: (work) => work(queries) }, target, { onProgress, afterChunk: afterPiece }),
+    );
   } finally {
     await target.close();
     await source.close();

@@ -29,8 +29,8 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
       return await copyStore(source.driver, driver, {
         overwrite,
         onProgress,
-        afterPiece,
-        ...(makeRoom && { makeRoom }),
+        afterChunk: afterPiece,
+        ...(makeRoom && { prepareLogs: makeRoom }),
       });
     } catch (error) {
       throw new CannotStart(messageOf(error), { cause: error });

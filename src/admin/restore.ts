@@ -121,7 +121,12 @@ async function restoreInto(
     const target = await openEnd(store, { create: true });
     try {
       const { driver, afterPiece, makeRoom } = target;
-      await copyStore(source, driver, { overwrite, onProgress, afterPiece, ...(makeRoom && { makeRoom }) });
+      await copyStore(source, driver, {
+        overwrite,
+        onProgress,
+        afterChunk: afterPiece,
+        ...(makeRoom && { prepareLogs: makeRoom }),
+      });
     } finally {
       await target.close();
     }

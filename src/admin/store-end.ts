@@ -18,7 +18,7 @@ export interface StoreEnd {
   /** Upkeep after each piece of rows that was written. */
   afterPiece: () => void;
   /** See `CopyOptions`. */
-  makeRoom?: NonNullable<CopyOptions['makeRoom']>;
+  makeRoom?: NonNullable<CopyOptions['prepareLogs']>;
   close(): Promise<void>;
 }
 

@@ -1,42 +1,42 @@
-/** What does the store see of a database, in its own thread or in another? */
+/** The store's connection to a database, in the same thread or in another one, and the events that it reports. */
 import type { BacklogKey } from '../engine/lanes/backlog-key.ts';
 import type { ClaimToken, Millis } from '../engine/model.ts';
 import type { BatchOutcome } from './batches/batch.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
-/** What a store reports without being asked: assign a function to hear of it. */
+/** The events of a store. Assign a function to receive one. */
 export class StoreEvents {
   /**
-   * The earliest due time of messages that no answer has reported: when a lane releases them, and when other workers leave
-   * them waiting.
+   * The earliest due time of messages that no result of a command has reported: a lane will release them, or another worker
+   * left them unclaimed.
    */
   onDue: (dueAtMs: Millis) => void = () => {};
-  /** Other workers have put messages into the backlog of an origin. */
+  /** Other workers have added messages to this endpoint backlog. */
   onWaitingBacklog: (backlog: BacklogKey) => void = () => {};
   /** Other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged: () => void = () => {};
-  /** Claims, also of other workers, whose messages were cancelled by any worker. Some may never be reported. */
+  /** Claims of any worker whose messages were cancelled. Not every cancellation is reported. */
   onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
-  /** A command failed that may have been saved all the same. */
+  /** A command failed, but may have been committed. */
   onCommitUnknown: () => void = () => {};
 
   /** Reports the outcome of a batch of this worker. */
-  tell({ results, dueAtMs, cancelledClaims }: BatchOutcome): void {
+  report({ results, dueAtMs, cancelledClaims }: BatchOutcome): void {
     if (dueAtMs !== null) this.onDue(dueAtMs);
     if (cancelledClaims.length > 0) this.onCancelled(cancelledClaims);
     if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.onCommitUnknown();
   }
 }
 
-/** What a store has besides its operations. */
+/** The parts of a store that are no operations. */
 export interface StoreUpkeep {
   events: StoreEvents;
   /**
-   * This store is one of several cells: from now on, commands of projects that are not here are refused with
-   * `ProjectAway`, and work that nobody asks for leaves their rows alone. Throws if it cannot be one.
+   * This store is one of several cells: from now on, it refuses commands of projects that are not here with `ProjectAway`,
+   * and background work leaves their rows unchanged. Throws if the store cannot be one of several cells.
    */
   guardProjects(): void;
-  /** Batches committed, commands in them, commands that wait for theirs. */
+  /** Committed batches, the commands in them, and the commands that wait for a batch. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;
 }
@@ -44,16 +44,16 @@ export interface StoreUpkeep {
 export interface Connection extends StoreUpkeep {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
-  /** Resolves when the event loop has delivered the input it has. Absent where no other thread waits for this one. */
+  /** Resolves when the event loop has delivered its pending input. Absent when no other thread waits for this one. */
   endOfTurn?: () => Promise<void>;
   /**
-   * Drops a piece of the data that leaves the database by whole tables, outside the transactions of the commands.
-   * Answers whether more may be left. Absent where `dropExpired` removes everything.
+   * Drops a limited amount of the data that is dropped by whole tables, outside the transactions of the commands.
+   * Returns whether more may be left. Absent when `dropExpired` removes everything.
    */
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
 }
 
-/** For a database that no other process uses. */
+/** `guardProjects` of a database that no other process uses. */
 export function guardNone(): never {
   throw new Error('this store cannot be one of several cells');
 }

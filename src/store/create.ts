@@ -10,13 +10,13 @@ import { runRead, traitsOf } from './operations/all.ts';
 import type { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
-  /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
+  /** Called once, when the database cannot be trusted any more. All commands are refused from then on. */
   onFatal?: (error: Error) => void;
-  /** How this worker and the others on the same database tell each other what is due. Closed with the store. */
+  /** Notifies the other workers on the same database. Closed with the store. */
   notices?: {
-    tell(dueAtMs: number): void;
-    tellOfAccounts(): void;
-    tellOfCancelled(claimTokens: readonly ClaimToken[]): void;
+    publishDue(dueAtMs: number): void;
+    publishAccountsChange(): void;
+    publishCancelled(claimTokens: readonly ClaimToken[]): void;
     close(): Promise<void>;
   };
   dropTables?: Connection['dropTables'];
@@ -28,17 +28,17 @@ export interface CreateStoreOptions {
 }
 
 /**
- * A store over `driver`, which is already migrated and is closed with the store. It waits for nothing but the driver
- * and promises. So over a driver in the same process, a simulated clock decides everything (P15).
+ * A store over `driver`, whose schema is up to date and which is closed with the store. It waits only for the driver and
+ * for promises, so with a driver in the same process a simulated clock decides everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const { events = new StoreEvents(), notices, onFatal = () => {} } = options;
   const runner = new BatchRunner(driver, options.limits);
   const flush: Flush = async (commands, suspects) => {
     const outcome = await runner.run(commands, suspects);
-    if (commands.some((command) => traitsOf(command).changesAccounts)) notices?.tellOfAccounts();
-    if (outcome.othersDueAtMs !== null) notices?.tell(outcome.othersDueAtMs);
-    if (outcome.cancelledClaims.length > 0) notices?.tellOfCancelled(outcome.cancelledClaims);
+    if (commands.some((command) => traitsOf(command).changesAccounts)) notices?.publishAccountsChange();
+    if (outcome.othersDueAtMs !== null) notices?.publishDue(outcome.othersDueAtMs);
+    if (outcome.cancelledClaims.length > 0) notices?.publishCancelled(outcome.cancelledClaims);
     try {
       driver.maintain?.();
     } catch (error) {
@@ -47,7 +47,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     return outcome;
   };
   const commits = new GroupCommit(flush, events, onFatal, options.batch);
-  // A claim takes many round trips. Where transactions go side by side, nothing else waits for them.
+  // A claim takes many round trips. Where transactions run at once, claims get batches of their own.
   const claims = driver.dialect.manyWriters ? new GroupCommit(flush, events, onFatal, options.batch) : commits;
   const all = [...new Set([commits, claims])];
   return storeOver({

@@ -1,4 +1,4 @@
-/** How do the operations become the methods of a store, over a queue of commands and a reader? Everything here runs in the caller's thread. */
+/** Makes the methods of a store from the operations and a connection. Everything here runs in the caller's thread. */
 import type { PageRequest } from '../engine/lists/page.ts';
 import type { Connection } from './connection.ts';
 import { NOUNS } from './operations/all.ts';
@@ -16,7 +16,7 @@ export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
     ...operations,
     ...upkeep,
     retention: {
-      /** Also by whole tables, where the database keeps data in those. */
+      /** Also drops whole tables, where the database has those. */
       async dropExpired(bounds) {
         const mayLeaveRows = await retention.dropExpired(bounds);
         const mayLeaveTables = (await dropTables?.(bounds)) ?? false;
@@ -34,13 +34,13 @@ type Operation =
   | Write<unknown, unknown, unknown, unknown>
   | MergedWrite<unknown, unknown, unknown, unknown>
   | Read<unknown, unknown, unknown, unknown>
-  | PagedRead<unknown, unknown, PagedGiven, unknown>;
+  | PagedRead<unknown, unknown, PagedInput, unknown>;
 
-type PagedGiven = { page: PageRequest; filter: object };
+type PagedInput = { page: PageRequest; filter: object };
 
-type Method = (given: unknown) => Promise<unknown>;
+type Method = (input: unknown) => Promise<unknown>;
 
-type Ask = (name: string, args: unknown) => Promise<unknown>;
+type Call = (name: string, args: unknown) => Promise<unknown>;
 
 function derive(connection: Connection, files: object): Record<string, Method> {
   const operations = Object.entries<unknown>({ ...files }).filter(isOperation);
@@ -52,16 +52,16 @@ function isOperation(entry: [string, unknown]): entry is [string, Operation] {
   return typeof value === 'function' && 'kind' in value;
 }
 
-/** Without a codec, or with one that does not pause, the command is in line when the method returns. */
+/** Without a codec, or with one that does not pause, the command is queued when the method returns. */
 function methodOf(connection: Connection, name: string, operation: Operation): Method {
-  const { read, write } = connection as unknown as Record<'read' | 'write', Ask>;
+  const { read, write } = connection as unknown as Record<'read' | 'write', Call>;
   const pause = () => connection.endOfTurn?.();
   if (operation.kind === 'paged') {
     const { encode, decode, windowsMax } = operation.pages;
-    return (given) => {
-      const { filter, page } = given as PagedGiven;
+    return (input) => {
+      const { filter, page } = input as PagedInput;
       const readWindow = async (slice: Slice, window: number) => {
-        const args = { ...encode(given as PagedGiven, window), slice };
+        const args = { ...encode(input as PagedInput, window), slice };
         const rows = (await read(name, args)) as PageRows<unknown> & { bytes: number };
         return { ...rows, items: await decode(rows, args, pause) };
       };
@@ -70,10 +70,10 @@ function methodOf(connection: Connection, name: string, operation: Operation): M
   }
   const { encode, decode, kind } = operation;
   const run = kind === 'read' ? read.bind(connection, name) : write.bind(connection, name);
-  const ask = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
-  if (!encode) return ask;
-  return (given) => {
-    const args = encode(given, pause);
-    return args instanceof Promise ? args.then(ask) : ask(args);
+  const call = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
+  if (!encode) return call;
+  return (input) => {
+    const args = encode(input, pause);
+    return args instanceof Promise ? args.then(call) : call(args);
   };
 }

@@ -1,16 +1,16 @@
 /**
- * The narrow interface between the store's logic and a database. The logic is written once, in SQL that both SQLite and
- * PostgreSQL run. Each difference between them lies behind one of these methods.
+ * The interface between the store's logic and a database. The logic is written once, in SQL that both SQLite and PostgreSQL
+ * run. Each difference between them is behind one of these methods.
  */
 import { StoreUnavailable } from '../engine/store-errors.ts';
 
 /** A value as it is bound or read. Integers are safe integers; JSON is text; bytes are bytes. */
 export type SqlValue = string | number | Uint8Array | null;
 
-/** A bound parameter. An array stands for a list, written in the text as `in (??)`. */
+/** A bound parameter. An array is a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
-/** `keys and tokens`: for messages and claims. `log entries`: orders those of one millisecond. `queues`: their ids. */
+/** `keys and tokens`: of messages and claims. `log entries`: their order within a millisecond. `queues`: their ids. */
 export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
@@ -23,21 +23,20 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
-   * The rows of `text` for each of `given`, which are its parameters: numbers and texts, no lists. It has an order and a limit of its own.
-   * One statement where each costs a message to the database.
+   * The rows of `text` for each set of parameters: numbers and texts, no lists. `text` has an order and a limit, which hold
+   * for each set. One statement, where each statement costs a message to the database.
    */
-  queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
+  queryEach<Row extends object>(text: string, sets: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
   /**
    * The first of `count` consecutive numbers. Once this transaction is committed, no other transaction ever gets them.
-   * Until then all others wait for the sequence, so numbers that are needed often are taken in a transaction of their
-   * own.
+   * Until then all others wait for the sequence, so numbers that are often needed are reserved in a separate transaction.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
-  /** The database's own clock, Unix time: the one that all workers on it have in common. */
+  /** Unix time of the database's clock, which all its workers share. */
   nowMs(): Promise<number>;
   /**
-   * One statement whose effect no caller asks for. It may still be under way when this resolves. Later statements see
-   * its effect; if it fails, the transaction fails.
+   * One statement without a result. It may still be under way when this resolves. Later statements see its effect; if it
+   * fails, the transaction fails.
    */
   send(text: string, params?: readonly SqlParam[]): Promise<void>;
   /** One statement; returns how many rows it changed. */
@@ -53,29 +52,29 @@ export interface Transaction extends Queries {
   ): Promise<void>;
 }
 
-/** How databases differ: in the spelling of the migrations, and in whether transactions run at once. */
+/** The differences between databases: the spelling of the migrations, and whether transactions run at once. */
 export interface SqlDialect {
-  /** Whether transactions run at once, here or elsewhere: they must then lock what they share (operations/locks.ts). */
+  /** Whether transactions run at once, of this process or another: they must then lock what they share (locking/locks.ts). */
   manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
   /** A small whole number. */
   smallint: string;
   bytes: string;
-  /** Added to the definition of a table whose rows should lie in the order of their primary key. */
+  /** Added to the definition of a table whose rows should be stored in the order of their primary key. */
   clustered: string;
-  /** Added to the definition of a table whose rows are changed and removed all the time. */
+  /** Added to the definition of a table whose rows change all the time. */
   hot: string;
-  /** Added to the definition of a table whose rows are written once and removed after a while, many at a time. */
+  /** Added to the definition of a table whose rows are written once, and later removed many at a time. */
   passing: string;
   /**
-   * How the logs are divided by day, so that old entries can be dropped together: what is added to the definitions of both
-   * tables, and the tables that are made beside them. Null: rows are deleted.
+   * The partitions of the logs by day, for dropping old entries together: the addition to the definitions of both tables,
+   * and further tables. Null: rows are deleted.
    */
   logDays: { partitioned: string; tables: readonly string[] } | null;
-  /** Tables in which retention deletes row by row: all log tables, or only those outside the tables of days. */
+  /** Tables in which retention deletes row by row: all logs, or only the entries that have no partition of their day. */
   looseLogs: { logs: string; details: string };
-  /** A query with a row where the database has a table `migrations`, which makes it a store. */
+  /** A query that returns a row if the database has a table `migrations`, which makes it a store. */
   isStore: string;
   /** A statement that keeps other programs from migrating at the same time; null where no other program can. */
   migrationLock: string | null;
@@ -94,15 +93,14 @@ export interface TransactionOptions {
 export interface Driver {
   readonly dialect: SqlDialect;
   /**
-   * Commits durably what `work` did, or nothing if it throws. With several writers, each statement sees what others
-   * have committed before it. `work` may be run again if the transaction lost a conflict with another one. Never call
-   * this inside another transaction: where connections are few, a caller that holds one and waits for a second may wait
-   * for ever.
+   * Commits the changes of `work` durably, or nothing if it throws. With several writers, each statement sees what others
+   * have committed before it. `work` may run again if the transaction lost a conflict with another one. Never call this
+   * inside another transaction: it could deadlock when all connections are in use.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
-  /** Upkeep, after the callers of a batch were answered. When it throws, that is fatal, but what was committed stays so. */
+  /** Maintenance, after the callers of a batch have their results. An error is fatal, but undoes no commit. */
   maintain?(): void;
   close(): Promise<void>;
 }
@@ -111,14 +109,14 @@ export interface Driver {
 export class LockNotFree extends StoreUnavailable {}
 
 /**
- * The database refuses a statement for a reason that this program does not know. Perhaps it refuses everything, perhaps
- * only the rows of one command.
+ * The database refuses a statement for a reason that this program does not know. It may refuse everything, or only the
+ * rows of one command.
  */
 export class StatementRefused extends StoreUnavailable {}
 
 /**
- * The database failed in such a way that its state on disk is unknown, as after a failed fsync. The only safe way on is
- * to end the process, so that recovery reads what really is on disk. An fsync is never tried again.
+ * The database failed and its state on disk is unknown, as after a failed fsync. The process must end, so that recovery
+ * reads what really is on disk. An fsync is never retried.
  */
 export class StoreFatal extends Error {
   constructor(reason: string, options?: ErrorOptions) {

@@ -1,10 +1,10 @@
-/** How are numbers taken that were never used before? */
+/** Reserves numbers of a sequence that were never used before. */
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { NumberSequence, Queries } from './driver.ts';
 
 /**
- * Takes `count` numbers of a sequence and answers the first of them. `update` raises the sequence's `next` and returns
- * it and `until`, where the range of this cell ends; its parameters are the count and the name of the sequence. Throws
+ * Reserves `count` numbers of a sequence and returns the first. `update` raises the sequence's `next`, and returns it with
+ * `until`, the end of this cell's range; its parameters are the count and the name of the sequence. Throws
  * `StoreUnavailable` when the range is used up.
  */
 export async function takeNumbers(

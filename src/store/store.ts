@@ -1,7 +1,7 @@
 /**
- * The typed store: what the operations say of themselves (operations/all.ts), by what they are about. Every method is one
- * transaction (reads: one snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves
- * says that the change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
+ * The typed store: one method for each operation (operations/all.ts), grouped by subject. Every method is one transaction
+ * (a read: one snapshot), takes `nowMs` where time matters, and reads no clock. When its promise resolves, the change is
+ * durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { Page } from '../engine/lists/page.ts';
 import type { StoreUpkeep } from './connection.ts';
@@ -9,14 +9,14 @@ import type { NOUNS, OperationsIn } from './operations/all.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 
 type Method<Operation> =
-  Operation extends PagedRead<infer _Args, infer _Rows, infer Given, infer Item>
-    ? (given: Given) => Promise<Page<Item>>
-    : Operation extends Read<infer _Args, infer _Rows, infer Told, infer Given>
-      ? (...given: keyof Given extends never ? [] : [given: Given]) => Promise<Told>
+  Operation extends PagedRead<infer _Args, infer _Rows, infer Input, infer Item>
+    ? (input: Input) => Promise<Page<Item>>
+    : Operation extends Read<infer _Args, infer _Rows, infer Result, infer Input>
+      ? (...given: keyof Input extends never ? [] : [input: Input]) => Promise<Result>
       : Operation extends
-            | Write<infer _Args, infer _Answer, infer Given, infer Told>
-            | MergedWrite<infer _Args, infer _Answer, infer Given, infer Told>
-        ? (given: Given) => Promise<Told>
+            | Write<infer _Args, infer _Stored, infer Input, infer Result>
+            | MergedWrite<infer _Args, infer _Stored, infer Input, infer Result>
+        ? (input: Input) => Promise<Result>
         : never;
 
 type Derived<Files> = { -readonly [M in keyof OperationsIn<Files>]: Method<OperationsIn<Files>[M]> };
@@ -28,5 +28,5 @@ export interface Store extends Operations, Omit<StoreUpkeep, 'counts'> {
   ping(): Promise<void>;
 }
 
-/** With what only its makers ask of it. */
+/** With the counts, which are only for the code that opened the store. */
 export type SqlStore = Store & StoreUpkeep;

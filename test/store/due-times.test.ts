@@ -13,9 +13,9 @@ const open: OpenStore = async () => {
   await migrate(driver);
   return createStore(driver, {
     notices: {
-      tell: (dueAtMs) => told.push(dueAtMs),
-      tellOfAccounts: () => {},
-      tellOfCancelled: () => {},
+      publishDue: (dueAtMs) => told.push(dueAtMs),
+      publishAccountsChange: () => {},
+      publishCancelled: () => {},
       close: async () => {},
     },
   });

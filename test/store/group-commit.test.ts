@@ -6,7 +6,7 @@ import { type Flush, GroupCommit } from '../../src/store/batches/group-commit.ts
 import { StoreEvents } from '../../src/store/connection.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 
-const LOOKS_MAX = 3;
+const SCOUTS_MAX = 3;
 const LATE_MS = 100;
 
 interface Flushed {
@@ -42,7 +42,7 @@ beforeEach(() => {
   commits = new GroupCommit(flush, new StoreEvents(), () => {}, {
     late: { ms: LATE_MS, pause: () => new Promise<void>((resolve) => latePauses.push(resolve)) },
     elapsedMs: () => elapsedMs,
-    aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
+    blocked: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), scoutsMax: SCOUTS_MAX },
   });
 });
 
@@ -187,7 +187,7 @@ describe('commands that another worker blocks', () => {
     await Promise.all(all);
   });
 
-  it('wait aside while others go on, and go through when the first of them does', async () => {
+  it('wait while other commands continue, and follow when their scout is no longer blocked', async () => {
     const all = ['a', 'b', 'c'].map(run);
     await answer(blocked, blocked, saved);
     expect(order).toEqual(['c']);
@@ -205,7 +205,7 @@ describe('commands that another worker blocks', () => {
   it('are refused once they have been tried often enough', async () => {
     const all = [run('a'), run('b')];
     await answer(blocked, blocked);
-    for (let look = 0; look < LOOKS_MAX; look += 1) {
+    for (let look = 0; look < SCOUTS_MAX; look += 1) {
       await passPause();
       await answer(blocked);
     }

@@ -522,7 +522,7 @@ async function open(
   const options = { url, connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
   const driver = new RacingDriver(new PostgresDriver(options), hasLocks);
   const pause = () => new Promise<void>((resolve) => void systemClock.startTimer(5, resolve));
-  const store: Store = createStore(driver, { limits, batch: { aside: { pause, looksMax: 1_000 } } });
+  const store: Store = createStore(driver, { limits, batch: { blocked: { pause, scoutsMax: 1_000 } } });
   await store.projects.ensureProject({ name: 'one', signingKeys: KEYS, nowMs: T0 });
   const world = await World.open(async () => store);
   // So that no transaction is done again for numbers for its log.

@@ -5,7 +5,7 @@
  * differs, and once more when nothing changes any more.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
-import { PIECE_LIMITS, type PieceLimits, type RowKey } from '../../store/move/chunks.ts';
+import { CHUNK_LIMITS, type ChunkLimits, type RowKey } from '../../store/move/chunks.ts';
 import type { CopiedTable } from '../../store/move/copy.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { RowSum } from '../../store/move/row-sum.ts';
@@ -31,7 +31,7 @@ interface Ends {
   source: Pick<Driver, 'read'>;
   target: Driver;
   projectId: number;
-  limits?: PieceLimits;
+  limits?: ChunkLimits;
 }
 
 type OnPiece = (piece: { table: string; rows: number }) => void;
@@ -46,11 +46,11 @@ export class Aligner {
   readonly #source: Pick<Driver, 'read'>;
   readonly #target: Driver;
   readonly #projectId: number;
-  readonly #limits: PieceLimits;
+  readonly #limits: ChunkLimits;
   /** Told after each piece that was written. */
   readonly #onPiece: OnPiece;
 
-  constructor({ source, target, projectId, limits = PIECE_LIMITS }: Ends, onPiece: OnPiece) {
+  constructor({ source, target, projectId, limits = CHUNK_LIMITS }: Ends, onPiece: OnPiece) {
     this.#source = source;
     this.#target = target;
     this.#projectId = projectId;

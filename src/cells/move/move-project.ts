@@ -13,7 +13,7 @@ import type { ProjectMove } from '../../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
-import type { PieceLimits } from '../../store/move/chunks.ts';
+import type { ChunkLimits } from '../../store/move/chunks.ts';
 import type { CopiedTable } from '../../store/move/copy.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import {
@@ -47,7 +47,7 @@ export interface MoveProjectOptions {
   onProgress?: (progress: MoveProgress) => void;
   /** Upkeep of the target after each piece. */
   afterPiece?: () => void;
-  limits?: PieceLimits;
+  limits?: ChunkLimits;
   /** A pause that takes longer is given up: the project is served by its former cell again. Default: 30 s. */
   pauseMaxMs?: Millis;
 }

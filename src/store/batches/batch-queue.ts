@@ -1,20 +1,20 @@
 /**
- * Which of the waiting commands go into the next transaction?
+ * Chooses which of the waiting commands go into the next transaction.
  *
- * First those that others wait for at a deadline, and those that cost next to nothing. Then those that move accepted
- * messages on: a server with more work than it can do delivers what it has before it takes more. Then accepts. Projects
- * take turns, so that a project that sends a lot keeps no other project waiting. A share of each batch is reserved for
- * accepts, so that they never starve.
+ * Urgent commands come first: others wait for them at a deadline, or they cost almost nothing. Then come commands that
+ * advance accepted messages: an overloaded server delivers what it has before it accepts more. Accepts come last, round-robin
+ * by project, so that one busy project does not delay the others. A share of each batch is reserved for accepts, so that
+ * they never starve.
  *
  * Commands of one class, and accepts of one project, keep their order. Between classes there is no order: a caller that
- * needs one command done before another waits for the first answer.
+ * needs one command done before another waits for the result of the first.
  */
 import { FairQueue, Fifo } from '../../engine/admission/fair-queue.ts';
 import { classOf, traitsOf, type WriteCommand } from '../operations/all.ts';
 import { projectOf, type StoredNewMessage, weightOf } from '../operations/messages/rows.ts';
 import type { Weight } from '../operations/operation.ts';
 
-/** Cost of one transaction, counted in rows of small messages. Longer transactions keep other commands waiting. */
+/** Cost of one transaction, counted in rows of small messages. Longer transactions delay other commands. */
 export const BATCH_COST_MAX = 200;
 /** This many bytes cost as much as one row: 4 MiB fill a transaction. */
 const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
@@ -33,20 +33,20 @@ function cost({ rows, bytes = 0 }: Weight): number {
   return Math.max(1, rows, Math.ceil(bytes / BYTES_PER_ROW));
 }
 
-/** The part of a batch that accepts get however much else waits. */
+/** The part of a batch that is reserved for accepts. */
 const ACCEPT_SHARE = 1 / 4;
 
-interface InLine {
+interface QueuedCommand {
   command: WriteCommand;
 }
 
 /** Pure: the result depends only on which commands were put in, and in which order. */
-export class BatchQueue<T extends InLine> {
+export class BatchQueue<T extends QueuedCommand> {
   readonly #costMax: number;
   readonly #urgent = new Fifo<T>();
   readonly #onward = new Fifo<T>();
   readonly #accepts = new FairQueue<T>();
-  /** Cost of accepts that went beyond the end of earlier batches; the next batches give accepts so much less. */
+  /** Cost by which accepts have exceeded their part of earlier batches. It is deducted from the next batches. */
   #acceptDebt = 0;
 
   constructor(costMax = BATCH_COST_MAX) {
@@ -63,24 +63,24 @@ export class BatchQueue<T extends InLine> {
     const cost = costOf(command);
     if (commandClass === 'urgent') this.#urgent.push(entry, cost);
     else if (commandClass === 'onward') this.#onward.push(entry, cost);
-    else this.#accepts.push(turnOf(command), entry, cost);
+    else this.#accepts.push(projectOfAccept(command), entry, cost);
   }
 
-  /** Takes out the next batch; empty only when nothing waits. Its last command may exceed the cost of a batch. */
+  /** Removes and returns the next batch; empty only when nothing waits. Its last command may exceed the cost of a batch. */
   take(): T[] {
     const batch: T[] = [];
     const share = Math.floor(this.#costMax * ACCEPT_SHARE);
     const reserved = Math.min(Math.max(0, share - this.#acceptDebt), this.#accepts.cost);
-    let room = this.#costMax;
-    room -= this.#urgent.takeInto(batch, room);
-    room -= this.#onward.takeInto(batch, room - reserved);
-    const ofAccepts = Math.max(room, reserved);
-    const taken = this.#accepts.takeInto(batch, ofAccepts);
-    this.#acceptDebt = Math.max(0, this.#acceptDebt - share) + Math.max(0, taken - ofAccepts);
+    let capacity = this.#costMax;
+    capacity -= this.#urgent.takeInto(batch, capacity);
+    capacity -= this.#onward.takeInto(batch, capacity - reserved);
+    const acceptCapacity = Math.max(capacity, reserved);
+    const taken = this.#accepts.takeInto(batch, acceptCapacity);
+    this.#acceptDebt = Math.max(0, this.#acceptDebt - share) + Math.max(0, taken - acceptCapacity);
     return batch;
   }
 
-  /** Takes out all. */
+  /** Removes and returns all commands. */
   takeAll(): T[] {
     const all: T[] = [];
     while (this.length > 0) all.push(...this.take());
@@ -88,8 +88,8 @@ export class BatchQueue<T extends InLine> {
   }
 }
 
-/** The project whose turn an accept takes: all its messages are of one project. */
-function turnOf({ method, args }: WriteCommand): number {
+/** The project of an accept, whose messages all belong to one project. 0: it has none. */
+function projectOfAccept({ method, args }: WriteCommand): number {
   const [first] = method === 'accept' ? args.messages : [];
   return first ? projectOf(first) : 0;
 }

@@ -1,4 +1,4 @@
-/** How do the commands of many callers become one transaction, and each still gets its own answer? */
+/** Runs the commands of many callers in one transaction, with a result for each. */
 import type { BacklogKey } from '../../engine/lanes/backlog-key.ts';
 import type { ClaimToken, ProjectId } from '../../engine/model.ts';
 import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
@@ -18,10 +18,10 @@ import { EVERYTHING } from '../operations/locking/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locking/locks.ts';
 import {
   ALL_HERE,
-  type Away,
+  type AwayResult,
   BatchPlacementCheck,
-  NotHere,
   type PlacementCheck,
+  ProjectsNotHere,
 } from '../operations/locking/placement.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
 
@@ -32,7 +32,7 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 /** The result of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
-  /** Nothing was saved, as far as is known; the caller may try again. See `CommitUnknown` and `StoreFull`. */
+  /** Nothing was saved, or it is unknown whether. The caller may try again. See `CommitUnknown` and `StoreFull`. */
   | {
       kind: 'unavailable';
       reason: string;
@@ -41,32 +41,32 @@ export type WriteResult =
       isCommitUnknown: boolean;
       isFull?: boolean;
     }
-  /** Nothing was done: another worker has this project locked, and may not release it soon. */
+  /** Nothing was done: another worker has this project locked, perhaps for long. */
   | Blocked
   /** Nothing was done: see `ProjectAway`. */
-  | Away
+  | AwayResult
   /** Nothing was saved: see `AccountsChanged`. */
   | { kind: 'accountsChanged' }
-  /** This very command cannot be saved. */
+  /** This command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
 /** The result of a batch. */
 export interface BatchOutcome {
   /** One result per command. */
   results: WriteResult[];
-  /** The earliest time at which a lane that this batch changed releases a message by itself; null: none does. */
+  /** The earliest time at which a lane that this batch changed releases a message; null: none does. */
   dueAtMs: number | null;
-  /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
+  /** The earliest due time of the messages that this batch left unclaimed; null: none. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
-  /** The lines into which this batch has put messages. */
+  /** The endpoint backlogs to which this batch has added messages. */
   waitingBacklogs: BacklogKey[];
-  /** Claims whose messages this batch cancelled: their attempts are to end. */
+  /** Claims whose messages this batch cancelled: their attempts must end. */
   cancelledClaims: ClaimToken[];
 }
 
 /**
- * How long a batch waits for a lock that another transaction holds. It is many times the length of a batch, but short
- * for the other commands in this batch, which do not need that lock.
+ * The longest wait of a batch for a lock that another transaction holds. It is many times the duration of a batch, but
+ * short for the other commands in this batch, which do not need that lock.
  */
 const LOCK_WAIT_MS = 100;
 
@@ -76,13 +76,13 @@ const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDay
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
-/** Which projects a batch treats otherwise. */
-interface Care {
+/** How a batch treats locked projects and projects that are not here. */
+interface BatchPolicy {
   suspects: Suspects;
-  /** Not chosen from: they were not here a moment ago. */
+  /** Projects that were not here a moment ago: nothing of them is chosen. */
   avoid: ReadonlySet<ProjectId>;
-  /** Whether what is not here is found before anything is written, which costs a round trip. */
-  isFencedFirst: boolean;
+  /** Whether projects that are not here are found before anything is written, which costs a round trip. */
+  checksPlacementFirst: boolean;
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -98,74 +98,75 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
-  /** Whether the database is one of several cells: projects come and go. */
+  /** Whether the database is one of several cells, between which projects move. */
   get isGuarded(): boolean {
     return this.#isGuarded;
   }
 
-  /** From now on nothing is saved of projects that are not here (operations/locking/placement.ts). */
+  /** From now on, commands of projects that are not here save nothing (operations/locking/placement.ts). */
   guardProjects(): void {
     this.#isGuarded = true;
   }
 
   /**
-   * Resolves after the commit. A command that needs a project of `suspects` does not wait when another transaction has
-   * it locked: its result is `blocked`. The same holds for a command that waited too long for the lock of another
-   * project. Throws only `StoreFatal`.
+   * Resolves after the commit. A command that needs a project of `suspects` does not wait for its lock: if another
+   * transaction has it, the result is `blocked`. That is also the result of a command that waited too long for a lock.
+   * Throws only `StoreFatal`.
    */
   run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
-    return this.#run(commands, { suspects, avoid: NONE, isFencedFirst: false });
+    return this.#run(commands, { suspects, avoid: NONE, checksPlacementFirst: false });
   }
 
-  async #run(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
-    const { suspects, avoid, isFencedFirst } = care;
+  async #run(commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
+    const { suspects, avoid, checksPlacementFirst } = policy;
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
       const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
-      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, care);
+      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, policy);
       const results = await this.#withNumbers(work, options);
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingBacklogs, cancelledClaims } = due;
       return { results, dueAtMs, othersDueAtMs, waitingBacklogs, cancelledClaims };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
-      if (error instanceof SomeAreOutdated) return this.#runCurrent(error.version, commands, care);
-      if (error instanceof NotHere) {
+      if (error instanceof SomeAreOutdated) return this.#runCurrent(error.version, commands, policy);
+      if (error instanceof ProjectsNotHere) {
         const refused = error.refused as ReadonlyMap<WriteCommand, WriteResult>;
-        return this.#runWithout(refused, commands, { ...care, avoid: new Set([...avoid, ...error.projects]) });
+        return this.#runWithout(refused, commands, { ...policy, avoid: new Set([...avoid, ...error.projects]) });
       }
-      // The database does not tell which lock was not free. Now each lock is taken only if it is free.
+      // The database does not report which lock was not free. Now each lock is taken only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
-        return this.#run(commands, { ...care, suspects: SUSPECT_ALL });
+        return this.#run(commands, { ...policy, suspects: SUSPECT_ALL });
       const mayBeOfOne = error instanceof StatementRefused && commands.length > 1;
       if (error instanceof StoreUnavailable && !mayBeOfOne) {
         const result = unavailableFor(error);
         return nothingDone(commands.map(() => result));
       }
-      // Perhaps rows of a project that is not here stand in the way, such as those of a move that goes on.
-      if (this.#isGuarded && !isFencedFirst) return this.#run(commands, { ...care, isFencedFirst: true });
+      // Perhaps rows of a project that is not here conflict with a command, such as those that a move is copying.
+      if (this.#isGuarded && !checksPlacementFirst)
+        return this.#run(commands, { ...policy, checksPlacementFirst: true });
       if (commands.length === 1) {
         return nothingDone([{ kind: 'rejected', reason: error instanceof Error ? error.message : String(error) }]);
       }
-      return this.#runEach(commands, care);
+      return this.#runEach(commands, policy);
     }
   }
 
   async #runIn(
     parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
     commands: readonly WriteCommand[],
-    care: Care,
+    policy: BatchPolicy,
   ): Promise<WriteResult[]> {
     const { tx } = parts;
     const { looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(tx, commands);
-    const { suspects, avoid, isFencedFirst } = care;
+    const { suspects, avoid, checksPlacementFirst } = policy;
     const placements = this.#isGuarded
       ? new BatchPlacementCheck(tx, { avoid, isPatient: suspects === NOBODY })
       : undefined;
-    const { locked, blocked } = await this.#lock(tx, commands, care, placements);
-    if (isFencedFirst) await placements?.check();
+    const { locked, blocked } = await this.#lock(tx, commands, policy, placements);
+    if (checksPlacementFirst) await placements?.check();
     const context = {
       ...parts,
       limits: this.#limits,
@@ -174,7 +175,7 @@ export class BatchRunner {
       looseLogs,
       fence: placements ?? ALL_HERE,
     };
-    const results = await runBut(blocked, commands, (free) => runAll(context, free));
+    const results = await runExcept(blocked, commands, (free) => runAll(context, free));
     await placements?.check();
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;
@@ -183,44 +184,44 @@ export class BatchRunner {
   async #lock(
     tx: Transaction,
     commands: readonly WriteCommand[],
-    { suspects }: Care,
-    fence: PlacementCheck | undefined,
+    { suspects }: BatchPolicy,
+    placements: PlacementCheck | undefined,
   ): Promise<Locked> {
     const { manyWriters } = this.#driver.dialect;
-    if (!manyWriters && fence === undefined) return ALONE;
-    const found = await lockFor(tx, commands, this.#limits, suspects, fence);
-    if (manyWriters || fence === undefined) return found;
-    const moving = await fence.moving();
+    if (!manyWriters && placements === undefined) return ALONE;
+    const found = await lockFor(tx, commands, this.#limits, suspects, placements);
+    if (manyWriters || placements === undefined) return found;
+    const moving = await placements.moving();
     return { ...found, locked: { has: (projectId) => !moving.has(projectId), size: EVERYTHING.size } };
   }
 
-  /** Runs the batch without the commands whose callers were admitted by accounts that are outdated. */
-  #runCurrent(version: number, commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
+  /** Runs the batch without the commands whose callers were admitted by outdated accounts. */
+  #runCurrent(version: number, commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const outdated = new Map<WriteCommand, WriteResult>();
     for (const command of commands) {
       if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
     }
-    return this.#runWithout(outdated, commands, care);
+    return this.#runWithout(outdated, commands, policy);
   }
 
-  /** Runs the others. */
+  /** Runs the commands that are not in `refused`. */
   async #runWithout(
     refused: ReadonlyMap<WriteCommand, WriteResult>,
     commands: readonly WriteCommand[],
-    care: Care,
+    policy: BatchPolicy,
   ): Promise<BatchOutcome> {
     let outcome = nothingDone([]);
-    const results = await runBut(refused, commands, async (others) => {
-      if (others.length > 0) outcome = await this.#run(others, care);
+    const results = await runExcept(refused, commands, async (others) => {
+      if (others.length > 0) outcome = await this.#run(others, policy);
       return outcome.results;
     });
     return { ...outcome, results };
   }
 
   /**
-   * Where several transactions run at once, numbers are taken in a transaction of their own, so that no batch waits for
-   * another to end. This comes before the batch has a connection: where connections are few, a batch that holds one and
-   * waits for a second may wait for ever.
+   * Where several transactions run at once, numbers are reserved in a separate transaction, so that no batch waits for the
+   * end of another. This happens before the batch has a connection: with a second one it could deadlock when all
+   * connections are in use.
    */
   async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
     const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
@@ -247,11 +248,11 @@ export class BatchRunner {
     }
   }
 
-  /** Perhaps one of them is at fault: each gets a transaction of its own, so that only that one fails. */
-  async #runEach(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
+  /** Runs each command in its own transaction, so that only the one at fault fails. */
+  async #runEach(commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const part = await this.#run([command], care);
+      const part = await this.#run([command], policy);
       whole.results.push(...part.results);
       whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
@@ -262,7 +263,7 @@ export class BatchRunner {
   }
 }
 
-/** Some callers were admitted by accounts older than `version`: the batch is rolled back and run without them. */
+/** Callers were admitted by accounts older than `version`: the batch is rolled back, and runs without their commands. */
 class SomeAreOutdated extends Error {
   readonly version: number;
 
@@ -272,7 +273,7 @@ class SomeAreOutdated extends Error {
   }
 }
 
-/** The oldest version of the accounts by which callers were admitted; infinite when no command names one. */
+/** The oldest version of the accounts with which callers were admitted; infinite when no command names one. */
 function oldestAccounts(commands: readonly WriteCommand[]): number {
   return commands.reduce((oldest, command) => {
     const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
@@ -283,20 +284,20 @@ function oldestAccounts(commands: readonly WriteCommand[]): number {
 /** The caller awaits this only at the end of the batch, so that it costs no extra round trip. */
 function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
   const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
-  newest.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  newest.catch(() => {}); // the statements after it fail too, and their failure is reported
   return newest;
 }
 
-/** The results of all commands, in order. `work` gives those of the commands that are not in `aside`. */
-async function runBut(
-  aside: ReadonlyMap<WriteCommand, WriteResult>,
+/** The results of all commands, in order: those in `preset`, and those of `work` for the other commands. */
+async function runExcept(
+  preset: ReadonlyMap<WriteCommand, WriteResult>,
   commands: readonly WriteCommand[],
   work: (others: WriteCommand[]) => Promise<WriteResult[]>,
 ): Promise<WriteResult[]> {
-  const others = commands.filter((command) => !aside.has(command));
+  const others = commands.filter((command) => !preset.has(command));
   const results = (await work(others)).values();
   return commands.map((command) => {
-    const result = aside.get(command) ?? results.next().value;
+    const result = preset.get(command) ?? results.next().value;
     return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
   });
 }

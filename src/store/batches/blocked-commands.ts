@@ -1,95 +1,95 @@
 /**
- * What happens to commands whose project another worker has locked and keeps locked, because it was stopped or cut off?
+ * Keeps the commands whose project another worker has locked for long, because that worker was stopped or cut off.
  *
- * They wait here, in one line for each project, and hold nothing that others need. From time to time the first command
- * of each line is put into a batch as a test (a scout). When the scout gets through, the rest of its line follows.
+ * Commands wait here by project, so that batches with other projects continue. From time to time the first command of each
+ * project is put into a batch as a scout. When the scout is no longer blocked, the other commands of its project follow.
  */
 import type { ProjectId } from '../../engine/model.ts';
 
-interface Line<T> {
+interface BlockedProject<T> {
   waiting: T[];
   scout: T | undefined;
-  /** How often a scout came back blocked. */
-  looks: number;
+  /** How many scouts in a row came back blocked. */
+  scoutsBlocked: number;
 }
 
 /** Pure: the caller says when a pause is over. */
 export class BlockedCommands<T> {
-  readonly #lines = new Map<ProjectId, Line<T>>();
-  readonly #looksMax: number;
+  readonly #projects = new Map<ProjectId, BlockedProject<T>>();
+  readonly #scoutsMax: number;
 
-  /** A line is given up after `looksMax` scouts came back blocked. */
-  constructor(looksMax: number) {
-    this.#looksMax = looksMax;
+  /** The commands of a project are refused after `scoutsMax` of its scouts came back blocked. */
+  constructor(scoutsMax: number) {
+    this.#scoutsMax = scoutsMax;
   }
 
-  /** Projects that have a line. */
+  /** Number of projects with blocked commands. */
   get length(): number {
-    return this.#lines.size;
+    return this.#projects.size;
   }
 
-  /** Commands that wait, scouts excepted. */
+  /** Number of waiting commands, without the scouts. */
   get waiting(): number {
-    return [...this.#lines.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
+    return [...this.#projects.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
   /** Whether this project is suspected to be locked for long. */
   has(projectId: ProjectId): boolean {
-    return this.#lines.has(projectId);
+    return this.#projects.has(projectId);
   }
 
-  /** `entry` was blocked by `projectId`. A command that needs several projects may move from line to line. */
+  /** `entry` was blocked by `projectId`. A command of several projects may be blocked by one after another. */
   add(entry: T, projectId: ProjectId): void {
-    this.#noteBack(entry, projectId);
-    const line = this.#lines.get(projectId);
-    if (line) line.waiting.push(entry);
-    else this.#lines.set(projectId, { waiting: [entry], scout: undefined, looks: 0 });
+    this.#noteScoutBlocked(entry, projectId);
+    const project = this.#projects.get(projectId);
+    if (project) project.waiting.push(entry);
+    else this.#projects.set(projectId, { waiting: [entry], scout: undefined, scoutsBlocked: 0 });
   }
 
-  /** `entry` was answered. If it was a scout, this removes its line and returns the commands that waited behind it. */
-  noteThrough(entry: T): T[] {
-    const [projectId, line] = this.#lineOfScout(entry) ?? [];
-    if (projectId === undefined || line === undefined) return [];
-    this.#lines.delete(projectId);
-    return line.waiting;
+  /** `entry` has a result. If it was a scout, this removes its project and returns the commands that waited behind it. */
+  noteUnblocked(entry: T): T[] {
+    const [projectId, project] = this.#projectOfScout(entry) ?? [];
+    if (projectId === undefined || project === undefined) return [];
+    this.#projects.delete(projectId);
+    return project.waiting;
   }
 
-  /** A pause is over: returns the scouts to send, and the commands that have waited too long. */
-  look(): { scouts: T[]; givenUp: T[] } {
+  /** Returns the scouts to send after a pause, and the commands that have waited too long. */
+  takeScouts(): { scouts: T[]; givenUp: T[] } {
     const scouts: T[] = [];
     const givenUp: T[] = [];
-    for (const [projectId, line] of this.#lines) {
-      if (line.scout !== undefined) continue; // it is under way
-      if (line.looks >= this.#looksMax) {
-        this.#lines.delete(projectId);
-        givenUp.push(...line.waiting);
+    for (const [projectId, project] of this.#projects) {
+      if (project.scout !== undefined) continue; // it is under way
+      if (project.scoutsBlocked >= this.#scoutsMax) {
+        this.#projects.delete(projectId);
+        givenUp.push(...project.waiting);
       } else {
-        line.scout = line.waiting.shift();
-        if (line.scout === undefined) this.#lines.delete(projectId);
-        else scouts.push(line.scout);
+        project.scout = project.waiting.shift();
+        if (project.scout === undefined) this.#projects.delete(projectId);
+        else scouts.push(project.scout);
       }
     }
     return { scouts, givenUp };
   }
 
-  /** Takes out all that wait. Scouts stay, because they are under way. */
+  /** Removes and returns all waiting commands. Scouts are under way and get their own results. */
   takeAll(): T[] {
-    const all = [...this.#lines.values()].flatMap(({ waiting }) => waiting);
-    this.#lines.clear();
+    const all = [...this.#projects.values()].flatMap(({ waiting }) => waiting);
+    this.#projects.clear();
     return all;
   }
 
-  /** A scout came back: its own project blocks it still, or only another project does now. */
-  #noteBack(entry: T, projectId: ProjectId): void {
-    const [scoutedId, line] = this.#lineOfScout(entry) ?? [];
-    if (!line) return;
-    line.scout = undefined;
-    if (scoutedId === projectId) line.looks += 1;
-    else line.looks = 0;
+  /** If `entry` was a scout: counts it when its own project still blocks it, and starts again when only another one does. */
+  #noteScoutBlocked(entry: T, projectId: ProjectId): void {
+    const [scoutedId, project] = this.#projectOfScout(entry) ?? [];
+    if (!project) return;
+    project.scout = undefined;
+    if (scoutedId === projectId) project.scoutsBlocked += 1;
+    else project.scoutsBlocked = 0;
   }
 
-  #lineOfScout(entry: T): [ProjectId, Line<T>] | undefined {
-    for (const each of this.#lines) if (each[1].scout === entry) return each;
+  #projectOfScout(entry: T): [ProjectId, BlockedProject<T>] | undefined {
+    for (const each of this.#projects) if (each[1].scout === entry) return each;
     return undefined;
   }
 }

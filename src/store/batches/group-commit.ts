@@ -1,11 +1,11 @@
 /**
  * Group commit: commands that wait at the same time are saved in one transaction, and share its fsync.
  *
- * A writer takes batch after batch from the line (batch-queue.ts) until the line is empty, and a command that finds no writer
- * starts one. So an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
+ * A writer takes batches from the queue (batch-queue.ts) until it is empty, and a command that finds no writer starts one. So
+ * an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
  *
- * Two cases exist only where a database has several writers. A batch that is late may hang: a second writer then starts
- * beside it. Commands whose project another worker has locked wait aside (blocked-commands.ts).
+ * Two cases exist only where a database has several writers. A late batch may hang, so a second writer starts. Commands
+ * whose project another worker has locked wait in `BlockedCommands`.
  */
 import type { Millis } from '../../engine/model.ts';
 import {
@@ -29,45 +29,45 @@ const CALLERS_TOGETHER_MAX = 16;
 /** How commands become batches. */
 export interface Batching {
   /**
-   * Resolves when the event loop has delivered the input it has. Without it, the first of 64 requests that arrive
+   * Resolves when the event loop has delivered its pending input. Without it, the first of 64 requests that arrive
    * together is committed alone, and the other 63 wait for that commit. Default: the end of the microtasks.
    */
   endOfTurn: () => Promise<void>;
-  /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
+  /** Cost of one batch; see `BatchQueue`. Default: `BATCH_COST_MAX`. */
   costMax?: number;
   /**
-   * A batch that has taken longer than this lets a second writer start, where the database can commit two at once. Sooner, the
+   * After this duration of a batch a second writer starts, where the database can commit two batches at once. Sooner, the
    * two batches would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`. Default: never.
    */
   late: { ms: Millis; pause: () => Promise<void> };
   /**
-   * Time since a fixed moment. With it, commands that wait behind a batch that fails after a long time are refused
-   * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
+   * Time since a fixed moment. With it, a batch that fails after a long time also fails the commands that wait behind it:
+   * the next batch would fail as slowly, and their callers would wait twice for the same database.
    */
   elapsedMs: () => Millis;
-  /** Called with the size of each batch that starts; the function that it returns is called when the batch ends. */
+  /** Called with the size of each batch that starts. The function that it returns is called when the batch ends. */
   watch?: ((commands: number) => () => void) | undefined;
-  /** For commands that another worker blocks: the pause between two attempts, and how often they are tried. Default: none. */
-  aside: { pause: () => Promise<void>; looksMax: number };
+  /** The pause between two scouts of a locked project, and how many scouts it has at most. Default: none. */
+  blocked: { pause: () => Promise<void>; scoutsMax: number };
 }
 
 const DEFAULTS: Batching = {
   endOfTurn: () => Promise.resolve(),
   late: { ms: Infinity, pause: () => new Promise(() => {}) },
   elapsedMs: () => 0,
-  aside: { pause: () => Promise.resolve(), looksMax: 0 },
+  blocked: { pause: () => Promise.resolve(), scoutsMax: 0 },
 };
 
-/** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
+/** Commits a batch and returns one result per command. Rejects only when the store must not be used any more. */
 export type Flush = (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
 
-interface Waiting {
+interface PendingCommand {
   command: WriteCommand;
   resolve: (answer: never) => void;
   reject: (error: Error) => void;
 }
 
-/** Commits one batch after another. */
+/** A loop that commits one batch after another. */
 interface Writer {
   /** When its current batch started. */
   sinceMs: Millis;
@@ -78,13 +78,13 @@ export class GroupCommit {
   readonly #batching: Batching;
   readonly #events: StoreEvents;
   readonly #onFatal: (error: Error) => void;
-  readonly #line: BatchQueue<Waiting>;
-  readonly #aside: BlockedCommands<Waiting>;
+  readonly #queue: BatchQueue<PendingCommand>;
+  readonly #blocked: BlockedCommands<PendingCommand>;
   readonly #writers = new Set<Writer>();
   readonly #counts = { batches: 0, commands: 0 };
   #isAwaitingLate = false;
-  #isLookingAside = false;
-  /** Callers without an answer. */
+  #isScouting = false;
+  /** Number of callers without a result. */
   #unanswered = 0;
   #whenAnswered: (() => void) | undefined;
   /** Why new commands are refused. */
@@ -96,13 +96,13 @@ export class GroupCommit {
     this.#events = events;
     this.#onFatal = onFatal;
     this.#batching = { ...DEFAULTS, ...batching };
-    this.#line = new BatchQueue(batching.costMax);
-    this.#aside = new BlockedCommands(this.#batching.aside.looksMax);
+    this.#queue = new BatchQueue(batching.costMax);
+    this.#blocked = new BlockedCommands(this.#batching.blocked.scoutsMax);
   }
 
-  /** Batches committed, commands in them, commands that wait. */
+  /** Committed batches, the commands in them, and the commands that wait. */
   get counts(): { batches: number; commands: number; waiting: number } {
-    return { ...this.#counts, waiting: this.#line.length + this.#aside.waiting };
+    return { ...this.#counts, waiting: this.#queue.length + this.#blocked.waiting };
   }
 
   /**
@@ -117,7 +117,7 @@ export class GroupCommit {
     });
   }
 
-  /** Refuses new commands; resolves when those that wait are answered. */
+  /** Refuses new commands. Resolves when all earlier ones have their results. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
     if (this.#unanswered === 0) return;
@@ -126,22 +126,22 @@ export class GroupCommit {
     });
   }
 
-  /** The store must not be used any more: refuses everything that waits or comes later. */
+  /** The store must not be used any more: refuses all waiting and later commands. */
   fail(error: Error): void {
     if (this.#refusal === 'the store has failed') return;
     this.#refusal = 'the store has failed';
-    this.#refuse([...this.#line.takeAll(), ...this.#aside.takeAll()], this.#refusal, error);
+    this.#refuse([...this.#queue.takeAll(), ...this.#blocked.takeAll()], this.#refusal, error);
     this.#onFatal(error);
   }
 
-  #enqueue(entries: readonly Waiting[]): void {
-    for (const entry of entries) this.#line.push(entry);
+  #enqueue(entries: readonly PendingCommand[]): void {
+    for (const entry of entries) this.#queue.push(entry);
     this.#startWriter();
   }
 
-  /** For what waits: at once if it may, otherwise when the batch under way turns out to be late. */
+  /** Starts a writer for the queue: now, or when the batch under way is late. */
   #startWriter(): void {
-    if (this.#line.length === 0) return;
+    if (this.#queue.length === 0) return;
     if (this.#mayWrite()) void this.#write({ sinceMs: this.#batching.elapsedMs() });
     else if (!this.#isAwaitingLate) void this.#awaitLate();
   }
@@ -166,24 +166,24 @@ export class GroupCommit {
   async #write(writer: Writer): Promise<void> {
     this.#writers.add(writer);
     await this.#batching.endOfTurn();
-    // No pause between batches: the database gets the next one while this thread handles the answers to the last one.
-    for (let may = true; may && this.#line.length > 0; may = this.#mayWrite(writer)) {
+    // No pause between batches: the database gets the next one while this thread handles the results of the last one.
+    for (let may = true; may && this.#queue.length > 0; may = this.#mayWrite(writer)) {
       writer.sinceMs = this.#batching.elapsedMs();
-      await this.#commit(this.#line.take(), writer);
+      await this.#commit(this.#queue.take(), writer);
     }
     this.#writers.delete(writer);
     this.#startWriter();
   }
 
-  async #commit(batch: readonly Waiting[], { sinceMs }: Writer): Promise<void> {
+  async #commit(batch: readonly PendingCommand[], { sinceMs }: Writer): Promise<void> {
     const end = this.#batching.watch?.(batch.length);
     const commands = batch.map(({ command }) => command);
     try {
-      const outcome = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+      const outcome = await this.#flush(commands, this.#blocked.length > 0 ? this.#blocked : NOBODY);
       end?.();
       this.#counts.batches += 1;
       this.#counts.commands += batch.length;
-      this.#events.tell(outcome);
+      this.#events.report(outcome);
       void this.#answerAll(batch, outcome.results);
       if (this.#batching.elapsedMs() - sinceMs > HUNG_MS) this.#refuseWaiting(outcome.results);
     } catch (error) {
@@ -193,55 +193,55 @@ export class GroupCommit {
     }
   }
 
-  /** Refuses the waiting commands too, if nothing of the batch before was saved. */
+  /** Refuses the waiting commands too, if the batch saved nothing. */
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
-    for (const waiting of this.#line.takeAll()) this.#answer(waiting, { ...first, isCommitUnknown: false });
+    for (const pending of this.#queue.takeAll()) this.#answer(pending, { ...first, isCommitUnknown: false });
   }
 
   /**
-   * Callers of a small batch continue at once. In a large one those with new messages do, and the others continue a few in each
+   * Callers of a small batch continue at once. In a large batch only those with new messages do; the others continue a few per
    * turn of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
    */
-  async #answerAll(batch: readonly Waiting[], results: readonly WriteResult[]): Promise<void> {
-    const later: [Waiting, WriteResult][] = [];
-    for (const [index, waiting] of batch.entries()) {
+  async #answerAll(batch: readonly PendingCommand[], results: readonly WriteResult[]): Promise<void> {
+    const later: [PendingCommand, WriteResult][] = [];
+    for (const [index, pending] of batch.entries()) {
       const result = results[index];
-      const mayWait = result?.kind === 'answer' && classOf(waiting.command) !== 'accept';
-      if (mayWait && batch.length > CALLERS_TOGETHER_MAX) later.push([waiting, result]);
-      else this.#answer(waiting, result);
+      const mayWait = result?.kind === 'answer' && classOf(pending.command) !== 'accept';
+      if (mayWait && batch.length > CALLERS_TOGETHER_MAX) later.push([pending, result]);
+      else this.#answer(pending, result);
     }
-    for (const [index, [waiting, result]] of later.entries()) {
+    for (const [index, [pending, result]] of later.entries()) {
       if (index % CALLERS_TOGETHER_MAX === 0) await this.#batching.endOfTurn();
-      this.#answer(waiting, result);
+      this.#answer(pending, result);
     }
   }
 
-  /** A blocked command goes aside. The answer to a scout lets those behind it follow. */
-  #answer(waiting: Waiting, result: WriteResult | undefined): void {
+  /** Keeps a blocked command. The result of a scout queues the commands behind it again. */
+  #answer(pending: PendingCommand, result: WriteResult | undefined): void {
     if (result?.kind === 'blocked') {
-      this.#aside.add(waiting, result.projectId);
-      if (!this.#isLookingAside) void this.#lookAside();
+      this.#blocked.add(pending, result.projectId);
+      if (!this.#isScouting) void this.#sendScouts();
       return;
     }
-    this.#enqueue(this.#aside.noteThrough(waiting));
-    settleCaller(waiting, result);
+    this.#enqueue(this.#blocked.noteUnblocked(pending));
+    settleCaller(pending, result);
     this.#noteAnswered(1);
   }
 
-  async #lookAside(): Promise<void> {
-    this.#isLookingAside = true;
+  async #sendScouts(): Promise<void> {
+    this.#isScouting = true;
     do {
-      await this.#batching.aside.pause();
-      const { scouts, givenUp } = this.#aside.look();
+      await this.#batching.blocked.pause();
+      const { scouts, givenUp } = this.#blocked.takeScouts();
       this.#refuse(givenUp, 'another worker has the project locked');
       this.#enqueue(scouts);
-    } while (this.#aside.length > 0);
-    this.#isLookingAside = false;
+    } while (this.#blocked.length > 0);
+    this.#isScouting = false;
   }
 
-  #refuse(entries: readonly Waiting[], reason: string, cause?: Error): void {
+  #refuse(entries: readonly PendingCommand[], reason: string, cause?: Error): void {
     for (const { reject } of entries) reject(new StoreUnavailable(reason, { cause }));
     this.#noteAnswered(entries.length);
   }
@@ -252,7 +252,7 @@ export class GroupCommit {
   }
 }
 
-function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
+function settleCaller({ resolve, reject }: PendingCommand, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {

@@ -12,23 +12,23 @@ export interface Chunk {
   lastKey: RowKey;
 }
 
-export interface PieceLimits {
+export interface ChunkLimits {
   rowsMax: number;
   /** Bytes of the large columns together; a piece of one row may have more. */
   bytesMax: number;
 }
 
 /** About the size of one publish. */
-export const PIECE_LIMITS: PieceLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 1024 };
+export const CHUNK_LIMITS: ChunkLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 1024 };
 
 type Row = Record<string, SqlValue>;
 
 /** The rows after `after`, or from the first row without it; undefined after the last row. */
-export async function readPiece(
+export async function readChunk(
   queries: Queries,
   table: MovedTable,
   after: RowKey | undefined,
-  limits: PieceLimits,
+  limits: ChunkLimits,
 ): Promise<Chunk | undefined> {
   const found =
     table.large.length === 0
@@ -42,7 +42,7 @@ export async function readPiece(
 function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined, rowsMax: number): Promise<Row[]> {
   const { name, columns, key } = table;
   return queries.query<Row>(
-    `select ${columns.join(', ')} from ${name}${behind(table, after)} order by ${key.join(', ')} limit ?`,
+    `select ${columns.join(', ')} from ${name}${afterKey(table, after)} order by ${key.join(', ')} limit ?`,
     [...(after ?? []), rowsMax],
   );
 }
@@ -52,13 +52,13 @@ async function readWeighed(
   queries: Queries,
   table: MovedTable,
   after: RowKey | undefined,
-  { rowsMax, bytesMax }: PieceLimits,
+  { rowsMax, bytesMax }: ChunkLimits,
 ): Promise<Row[]> {
   const { name, columns, key, large } = table;
   const keys = key.join(', ');
   const weight = large.map((column) => `coalesce(length(${column}), 0)`).join(' + ');
   const weighed = await queries.query<Row & { weight: number }>(
-    `select ${keys}, ${weight} as weight from ${name}${behind(table, after)} order by ${keys} limit ?`,
+    `select ${keys}, ${weight} as weight from ${name}${afterKey(table, after)} order by ${keys} limit ?`,
     [...(after ?? []), rowsMax],
   );
   let bytes = 0;
@@ -78,7 +78,7 @@ async function readWeighed(
   );
 }
 
-function behind({ key }: MovedTable, after: RowKey | undefined): string {
+function afterKey({ key }: MovedTable, after: RowKey | undefined): string {
   return after === undefined ? '' : ` where ${tuple(key)} > ${marks(key)}`;
 }
 

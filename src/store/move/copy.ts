@@ -4,16 +4,16 @@
  */
 import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
-import { PIECE_LIMITS, type PieceLimits, readPiece } from './chunks.ts';
+import { CHUNK_LIMITS, type ChunkLimits, readChunk } from './chunks.ts';
 import {
-  beginMove,
   checkVersion,
-  endMove,
   fingerprintOf,
+  finishMove,
   forgetTables,
   MoveRefused,
   noteProgress,
   progressOf,
+  startMove,
 } from './progress.ts';
 import { RowSum } from './row-sum.ts';
 import { MOVED_TABLES, type MovedTable } from './tables.ts';
@@ -26,10 +26,10 @@ export interface CopyOptions {
   /** Told after each piece of rows that was copied. */
   onProgress?: (progress: { table: string; rows: number }) => void;
   /** Makes room in the target, which is empty then, for the logs of these times. */
-  makeRoom?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
+  prepareLogs?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
   /** Upkeep of the target after each piece. */
-  afterPiece?: () => void;
-  limits?: PieceLimits;
+  afterChunk?: () => void;
+  limits?: ChunkLimits;
 }
 
 /** A table that is the same on both sides. */
@@ -50,9 +50,9 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
     checkVersion(await appliedMigrations(queries), 'source');
     return fingerprintOf(queries);
   });
-  await beginMove(target, fingerprint, { overwrite: options.overwrite ?? false });
+  await startMove(target, fingerprint, { overwrite: options.overwrite ?? false });
   const logs = await source.read(logTimes);
-  if (logs) await options.makeRoom?.(logs);
+  if (logs) await options.prepareLogs?.(logs);
   for (const table of MOVED_TABLES) await copyTable(source, target, table, options);
   const copied = await compareAll(source, target, options.limits);
   if ((await source.read(fingerprintOf)) !== fingerprint) {
@@ -60,7 +60,7 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
       'the source was used while it was copied: stop its servers, then begin anew with --overwrite',
     );
   }
-  await endMove(target);
+  await finishMove(target);
   return copied;
 }
 
@@ -76,14 +76,14 @@ async function copyTable(
   source: Source,
   target: Driver,
   table: MovedTable,
-  { onProgress, afterPiece, limits = PIECE_LIMITS }: CopyOptions,
+  { onProgress, afterChunk: afterPiece, limits = CHUNK_LIMITS }: CopyOptions,
 ): Promise<void> {
   const progress = await progressOf(target, table);
   if (progress.kind === 'complete') return;
   let { after } = progress;
   for (let rows = 0; ; ) {
     const from = after;
-    const piece = await source.read((queries) => readPiece(queries, table, from, limits));
+    const piece = await source.read((queries) => readChunk(queries, table, from, limits));
     await target.transaction(async (tx) => {
       if (piece) await tx.insertMany(table.name, table.columns, piece.rows);
       await noteProgress(tx, table, piece?.lastKey);
@@ -97,7 +97,7 @@ async function copyTable(
 }
 
 /** Throws `MoveRefused` naming the tables that differ, which the next try copies anew. */
-async function compareAll(source: Source, target: Driver, limits?: PieceLimits): Promise<CopiedTable[]> {
+async function compareAll(source: Source, target: Driver, limits?: ChunkLimits): Promise<CopiedTable[]> {
   const copied: CopiedTable[] = [];
   const different: string[] = [];
   for (const table of MOVED_TABLES) {
@@ -111,14 +111,14 @@ async function compareAll(source: Source, target: Driver, limits?: PieceLimits):
 }
 
 /** Number and checksum of a table's rows, read piece by piece. */
-async function sumTable(source: Source, table: MovedTable, limits = PIECE_LIMITS): Promise<RowSum> {
+async function sumTable(source: Source, table: MovedTable, limits = CHUNK_LIMITS): Promise<RowSum> {
   const sum = new RowSum();
   for (let piece = await readFrom(undefined); piece !== undefined; piece = await readFrom(piece.lastKey)) {
     for (const row of piece.rows) sum.add(row);
   }
   return sum;
 
-  function readFrom(after: Parameters<typeof readPiece>[2]) {
-    return source.read((queries) => readPiece(queries, table, after, limits));
+  function readFrom(after: Parameters<typeof readChunk>[2]) {
+    return source.read((queries) => readChunk(queries, table, after, limits));
   }
 }

@@ -27,7 +27,7 @@ export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'co
  * Prepares the target for `source`, which `fingerprint` identifies. The target gets this program's schema and a mark.
  * It must be empty, or have a part that an earlier try copied. Throws `MoveRefused`, having changed no row.
  */
-export async function beginMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
+export async function startMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
   await migrate(target, MIGRATIONS, { forMove: true });
   await target.transaction(async (tx) => {
     const applied = await appliedMigrations(tx);
@@ -111,7 +111,7 @@ export function forgetTables(target: Driver, tables: readonly string[]): Promise
 }
 
 /** Removes what marks the target: from now on it is a store like any other. */
-export function endMove(target: Driver): Promise<void> {
+export function finishMove(target: Driver): Promise<void> {
   return target.transaction(async (tx) => {
     await tx.run('drop table moves');
     await tx.run('delete from migrations where number = ?', [UNFINISHED_MOVE]);

@@ -193,7 +193,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
 
 it('puts logs that are copied to PostgreSQL into the tables of their days', async () => {
   const target = await (KINDS['PostgreSQL'] as () => Promise<Driver>)();
-  await copyStore(await filled(5), target, { makeRoom: (logs) => new LogDays(target).makeFor(logs) });
+  await copyStore(await filled(5), target, { prepareLogs: (logs) => new LogDays(target).makeFor(logs) });
   const tables = await target.read((queries) =>
     queries.query<{ name: string }>('select distinct cast(cast(tableoid as regclass) as text) as name from logs'),
   );

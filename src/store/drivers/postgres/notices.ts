@@ -65,12 +65,12 @@ export class Notices {
   }
 
   /** Tells the others that projects, tokens or keys have changed. */
-  tellOfAccounts(): void {
+  publishAccountsChange(): void {
     void this.#send(`${this.#sender} ${ACCOUNTS}`);
   }
 
   /** Tells the others, one of which may have these claims, that their messages were cancelled. */
-  tellOfCancelled(claimTokens: readonly ClaimToken[]): void {
+  publishCancelled(claimTokens: readonly ClaimToken[]): void {
     for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
       const tokens = claimTokens.slice(at, at + CANCELLED_MAX);
       void this.#send(`${this.#sender} ${CANCELLED} ${tokens.join(' ')}`);
@@ -78,7 +78,7 @@ export class Notices {
   }
 
   /** Tells the others that something unclaimed is due at `dueAtMs`. */
-  tell(dueAtMs: number): void {
+  publishDue(dueAtMs: number): void {
     if (this.#isClosed || dueAtMs > this.#clock.nowMs() + SOON_MS) return;
     this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
     if (!this.#sending) void this.#sendAll();

@@ -62,9 +62,9 @@ const LATE_ON_CITUS_MS = 4;
  */
 const IDLE_MS = 1_000;
 /** The pause between two looks whether a locked project is free again: the lock may have lasted only a moment. */
-const LOOK_ASIDE_MS = 10;
+const SCOUT_PAUSE_MS = 10;
 /** About the length of a pause and a look together. */
-const LOOKED_IN_MS = 20;
+const SCOUT_ROUND_MS = 20;
 
 /** Changing a large table takes its time. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
@@ -115,7 +115,7 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
     batch: {
       late: { ms: lateMs, pause: pauseOf(lateMs + 1) },
       elapsedMs: () => clock.elapsedMs,
-      aside: { pause: pauseOf(LOOK_ASIDE_MS), looksMax: timeoutMs / LOOKED_IN_MS },
+      blocked: { pause: pauseOf(SCOUT_PAUSE_MS), scoutsMax: timeoutMs / SCOUT_ROUND_MS },
       ...batch,
     },
   });

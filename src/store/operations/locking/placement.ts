@@ -34,7 +34,7 @@ export type Placement = keyof typeof PLACEMENT;
 const IS_MOVING = `presence in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
 /** Nothing was done, because the project is not here. */
-export interface Away {
+export interface AwayResult {
   kind: 'away';
   projectId: ProjectId;
   /** Whether it lives in another cell for certain; otherwise it is on its way. */
@@ -63,12 +63,12 @@ export const ALL_HERE: PlacementCheck = { moving: async () => NONE, hold: () => 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
 /** A batch has written to projects that are not here, or not free: it is rolled back and run without them. */
-export class NotHere extends Error {
+export class ProjectsNotHere extends Error {
   readonly projects: ReadonlySet<ProjectId>;
   /** The commands that named such a project. */
-  readonly refused: ReadonlyMap<object, Away | Blocked>;
+  readonly refused: ReadonlyMap<object, AwayResult | Blocked>;
 
-  constructor(projects: ReadonlySet<ProjectId>, refused: ReadonlyMap<object, Away | Blocked>) {
+  constructor(projects: ReadonlySet<ProjectId>, refused: ReadonlyMap<object, AwayResult | Blocked>) {
     super('a project is not here');
     this.name = 'NotHere';
     this.projects = projects;
@@ -137,13 +137,13 @@ export class BatchPlacementCheck implements PlacementCheck {
     const presences = new Map(rows.map(({ id, presence }) => [id, presence]));
     const refused = missing.flatMap((id) => {
       const why = whyNot(id, presences.get(id));
-      return (this.#commands.get(id) ?? []).map((command): [object, Away | Blocked] => [command, why]);
+      return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | Blocked] => [command, why]);
     });
-    throw new NotHere(new Set(missing), new Map(refused));
+    throw new ProjectsNotHere(new Set(missing), new Map(refused));
   }
 }
 
-function whyNot(projectId: ProjectId, presence: number = PLACEMENT.elsewhere): Away | Blocked {
+function whyNot(projectId: ProjectId, presence: number = PLACEMENT.elsewhere): AwayResult | Blocked {
   if (presence === PLACEMENT.here) return { kind: 'blocked', projectId };
   return { kind: 'away', projectId, isGone: presence === PLACEMENT.gone || presence === PLACEMENT.elsewhere };
 }
