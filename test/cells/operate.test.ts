@@ -77,7 +77,7 @@ async function busy(project: string, messages: number, schema = 'public'): Promi
 /** As if the command that moves the project had been killed. */
 async function beginAndDie(project: string, phase: string): Promise<void> {
   await execute(
-    `insert into project_moves (project_id, from_cell, to_cell, phase, begun_at_ms, mover, seen_at_ms)
+    `insert into project_moves (project_id, from_cell, to_cell, phase, started_at_ms, mover, seen_at_ms)
      select id, 1, 2, $2, 0, 'dead', 0 from projects where name = $1`,
     [project, phase],
   );
@@ -248,7 +248,7 @@ describe('waypost doctor', () => {
   });
 
   it('names a project that its cell and the directory see in different places', async () => {
-    await execute('update projects set presence = 3');
+    await execute('update projects set placement = 3');
     expect(await failures()).toEqual([
       'FAIL  Every project is written to in the cell that the directory names.',
       'project one: gone here, and in first by the directory',

@@ -112,7 +112,7 @@ const others: Breach[] = [
   })),
   ...[
     "'select key from messages where line = 1'",
-    `\`select m.key from messages m where \${column} is null\n and m.line = 2\``,
+    `\`select m.key from messages m where \${column} is null\n and m.wait_state = 2\``,
     "'select key from messages where line in (1, 4)'",
     "'select key from runs where state <> 1'",
   ].map((text, index) => ({

@@ -84,7 +84,7 @@ const QUERY = `select contents.id as id,
   coalesce(sum(logs.state = ${created}), 0) as created,
   coalesce(sum(logs.state in (${delivered}, ${failed}, ${canceled})), 0) as endings,
   coalesce(sum(logs.state = ${failed}), 0) as failures,
-  exists (select 1 from journal where journal.key = contents.key and substr(journal.slot, 1, 1) in ('w', 'i')) as record
+  exists (select 1 from journal where journal.key = contents.key and substr(journal.entry_key, 1, 1) in ('w', 'i')) as record
 from contents left join logs on logs.message_key = contents.key
 group by contents.key`;
 

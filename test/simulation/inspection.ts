@@ -40,12 +40,14 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
   const nowMs = world.nowMs;
   const keys = await listKeys(queries, { projectId: PROJECT, search: '', after: '', count: 100, nowMs });
   for (const key of keys.map((row) => decodeFlowKey(row, nowMs))) {
-    const rows = await queries.query<{ claim_token: number | null; line: number; due_at_ms: number }>(
-      'select claim_token, line, due_at_ms from messages m join contents c on c.key = m.key where c.flow_control_key = ?',
+    const rows = await queries.query<{ claim_token: number | null; wait_state: number; due_at_ms: number }>(
+      'select claim_token, wait_state, due_at_ms from messages m join contents c on c.key = m.key where c.flow_control_key = ?',
       [key.key],
     );
     const inFlight = rows.filter((row) => row.claim_token !== null).length;
-    const waiting = rows.filter((row) => row.claim_token === null && row.line === 2 && row.due_at_ms <= nowMs).length;
+    const waiting = rows.filter(
+      (row) => row.claim_token === null && row.wait_state === 2 && row.due_at_ms <= nowMs,
+    ).length;
     if (key.inFlight !== inFlight) world.violate('P4', `key ${key.key} says ${key.inFlight} of ${inFlight} in flight`);
     if (key.waitListSize !== waiting) {
       world.violate('P4', `key ${key.key} says ${key.waitListSize} of ${waiting} waiting`);
@@ -115,13 +117,13 @@ async function lookForOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;
   if (!isQuietSince(world, world.clock.elapsedMs - PROMPT_MS)) return;
   const overdueAtMs = world.nowMs - PROMPT_MS;
-  const overdue = await queries.query<{ id: string; line: number }>(
-    `select c.id, m.line from messages m join contents c on c.key = m.key
+  const overdue = await queries.query<{ id: string; wait_state: number }>(
+    `select c.id, m.wait_state from messages m join contents c on c.key = m.key
        left join flow_keys f on f.project_id = m.project_id and f.key = m.flow_key
      where m.claim_token is null and m.origin = ? and m.due_at_ms <= ?
-       and m.queue_id is null and (m.line = 0 or (m.line = 2 and f.wake_at_ms <= ?))`,
+       and m.queue_id is null and (m.wait_state = 0 or (m.wait_state = 2 and f.wake_at_ms <= ?))`,
     [HEALTHY_ORIGIN, overdueAtMs, overdueAtMs],
   );
-  for (const { id, line } of overdue)
-    world.violate('P9', `nothing holds it in line ${line}, and it does not start`, id);
+  for (const { id, wait_state } of overdue)
+    world.violate('P9', `it is due in wait state ${wait_state}, and nothing starts it`, id);
 }

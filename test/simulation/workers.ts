@@ -40,7 +40,7 @@ export async function checkLeftOver(world: World): Promise<void> {
 async function leftOver(world: World): Promise<{ key: string; id: string; isClaimed: boolean }[]> {
   const rows = await world.look<{ claim_token: number | null; id: string }>(
     `select m.claim_token, c.id from messages m join contents c on c.key = m.key
-     where m.claim_token is not null or m.line = 1`,
+     where m.claim_token is not null or m.wait_state = 1`,
   );
   const running = world.runningTokens;
   return rows

@@ -380,7 +380,7 @@ function checkIds({ world, stories }: WorkflowEvidence): void {
 
 /** P2: of what has ended nothing waits any more. */
 async function checkRemains(world: World): Promise<void> {
-  for (const table of ['waiters', 'mail', 'messages']) {
+  for (const table of ['waiters', 'pending_events', 'messages']) {
     const count = await world.count(`select count(*) as count from ${table}`);
     if (count > 0) world.violate('P2', `${count} rows are left in ${table}`);
   }

@@ -16,7 +16,7 @@ const HAUNTED = `select r.id, m.key from runs r join messages m on m.run_key = r
 
 /** P17: what is saved for a run is saved because nothing of it waits. */
 const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_key
-  where exists (select 1 from mail m where m.run_key = w.run_key and m.event_id = w.event_id)`;
+  where exists (select 1 from pending_events m where m.run_key = w.run_key and m.event_id = w.event_id)`;
 
 export async function inspectRuns(world: World): Promise<void> {
   // Of a project that is being moved there is only a part in each cell.

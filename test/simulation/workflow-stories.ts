@@ -81,7 +81,7 @@ export async function runStories(world: World): Promise<RunStory[]> {
   const stories = await world.lookWith(async (queries) => {
     const runs = await queries.query<RunRow>('select * from runs order by key');
     const journal = await queries.query<JournalRow>(
-      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
+      `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.entry_key as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
     );
     const logs = inOrder(world, await queries.query<LogRow>('select * from logs where run_key is not null'));
     const entriesByRun = Map.groupBy(journal, (row) => row.run_key);

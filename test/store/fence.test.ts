@@ -72,9 +72,9 @@ describe.each([
     ['leaving', false],
     ['gone', true],
     ['elsewhere', true],
-  ] as const)('saves no message of a project that is %s, and says so', async (presence, isGone) => {
+  ] as const)('saves no message of a project that is %s, and says so', async (placement, isGone) => {
     const cell = await cellOver(await open());
-    await become(cell, presence);
+    await become(cell, placement);
     await expect(cell.world.accept()).rejects.toEqual(away(isGone));
     await expect(cell.world.accept(IN_LANE)).rejects.toEqual(away(isGone));
     await become(cell, 'here');
@@ -397,7 +397,7 @@ class LateDriver implements Driver {
         return async (text: string, params?: never) => {
           const rows = await target.query(text, params);
           const leave = this.leaveAfterLook;
-          if (leave && text.includes('presence in (')) await leave(target);
+          if (leave && text.includes('placement in (')) await leave(target);
           return rows;
         };
       },

@@ -14,7 +14,7 @@ import { PROJECT, T0, World } from './conformance/world.ts';
 /** What breaks each invariant of a store that holds one of everything, and the name that is found. */
 const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
   'Every unfinished message has its content.': {
-    sql: 'delete from contents where key in (select key from messages where line = 0 and claim_token is null)',
+    sql: 'delete from contents where key in (select key from messages where wait_state = 0 and claim_token is null)',
     found: /^message \d+$/,
   },
   'Every DLQ entry has its content.': {
@@ -34,7 +34,7 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     found: /^message \d+$/,
   },
   'Nothing is here of a project that lives in another cell.': {
-    sql: 'update projects set presence = 4; delete from messages; delete from runs',
+    sql: 'update projects set placement = 4; delete from messages; delete from runs',
     found: /^project 1$/,
   },
   'A message is claimed with a token, a time and a worker, or not at all.': {
@@ -46,13 +46,13 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'update dead set key = (select min(key) from messages)',
     found: /^message \d+$/,
   },
-  'Every message that waits in the line of a queue has a queue.': { sql: 'delete from queues', found: /^message \d+$/ },
-  'No queue holds a message back while it has a free slot.': {
-    sql: 'update messages set queue_slot = null, queue_id = null where queue_slot is not null',
+  'Every message that waits for a queue has a queue.': { sql: 'delete from queues', found: /^message \d+$/ },
+  'No message waits for a queue with a free permit.': {
+    sql: 'update messages set queue_permit = null, queue_id = null where queue_permit is not null',
     found: /^queue line$/,
   },
-  'No message waits in the line of a queue that has given it a slot.': {
-    sql: 'update messages set queue_slot = key where queue_id is not null and queue_slot is null',
+  'No message waits for a queue that has given it a permit.': {
+    sql: 'update messages set queue_permit = key where queue_id is not null and queue_permit is null',
     found: /^message \d+$/,
   },
   'Every message that waits for a flow-control key has one.': { sql: 'delete from flow_keys', found: /^message \d+$/ },
@@ -74,7 +74,7 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'delete from journal where position = 0',
     found: /^run sleeping$/,
   },
-  'Only active runs wait for events or have mail.': {
+  'Only active runs wait for events or have pending events.': {
     sql: "insert into waiters (key, project_id, run_key, event_id, deadline_ms) values (5, 1, 6, 'e', 7)",
     found: /^waiter 5$/,
   },

@@ -55,7 +55,7 @@ class RecordingDriver implements Driver {
       if (this.comesLater && /^select (distinct project_id|p\.value as project_id)/.test(text)) return [];
       if (this.areMessagesTaken && /from messages\b.*skip locked$/s.test(text)) return [];
       const rows = await tx.query<never>(text, params);
-      if (!/^select id, presence from projects .*for no key update/.test(text)) return rows;
+      if (!/^select id, placement from projects .*for no key update/.test(text)) return rows;
       const free = text.endsWith('skip locked')
         ? rows.filter(({ id }: { id: ProjectId }) => !this.others.has(id))
         : rows;

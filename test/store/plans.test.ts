@@ -34,7 +34,7 @@ it('goes by a key or an index wherever a table may be large', () => {
     const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
-        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|mail|[mcdlsqfprjit])\b/.test(
+        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|pending_events|[mcdlsqfprjit])\b/.test(
           detail,
         );
       if (large && !isBounded(detail) && !isCountedToLimit(text)) scans.push(`${detail}: ${text}`);
@@ -76,15 +76,15 @@ it('counts who holds the slots of a lane without walking those who wait', async 
   const holders = [
     [
       '(select count(*) from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null)',
-      'messages_flow_slots',
+      'messages_flow_permits',
     ],
     [
-      '(select count(*) from (select 1 from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (1, 4) limit 1000) as counted)',
-      'messages_flow_let_go',
+      '(select count(*) from (select 1 from messages m where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state in (1, 4) limit 1000) as counted)',
+      'messages_flow_released',
     ],
     [
-      '(select count(distinct m.queue_slot) from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null)',
-      'messages_queue_slots',
+      '(select count(distinct m.queue_permit) from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null)',
+      'messages_queue_permits',
     ],
   ] as const;
   for (const [part, index] of holders) {
@@ -108,11 +108,11 @@ it('looks slots of journals up without walking the journals', async () => {
   const db = new DatabaseSync(':memory:');
   const { dialect } = driver;
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
-  const lookups = [...driver.params.keys()].filter((text) => text.includes('j.slot in (??)'));
+  const lookups = [...driver.params.keys()].filter((text) => text.includes('j.entry_key in (??)'));
   for (const text of lookups) {
     const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     const details = steps.map(({ detail }) => detail);
-    expect(details).toContainEqual(expect.stringMatching(/INDEX journal_slot \(run_key=\? AND slot=\?\)/));
+    expect(details).toContainEqual(expect.stringMatching(/INDEX journal_entry_key \(run_key=\? AND entry_key=\?\)/));
   }
   db.close();
   expect(lookups).toHaveLength(2);

@@ -102,8 +102,8 @@ describe('while a worker hangs that has locked a project', () => {
     await hung.query('begin');
     await hung.query('select id from projects where id = $1 for update', [PROJECT]);
     expect((await world.claim()).claimed).toEqual([]);
-    const { rows } = await hung.query('select line from messages where key = $1', [second.key]);
-    expect(rows).toEqual([{ line: 4 }]);
+    const { rows } = await hung.query('select wait_state from messages where key = $1', [second.key]);
+    expect(rows).toEqual([{ wait_state: 4 }]);
     await hung.query('rollback');
     expect((await world.claim()).claimed.map(({ message }) => message.key)).toEqual([second.key]);
   });

@@ -21,7 +21,7 @@ const CONNECTIONS = 5;
 const ROWS = 3_000;
 
 const LARGE =
-  /^(messages|contents|logs_\w+|log_details_\w+|dead|deduplications|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|mail)$/;
+  /^(messages|contents|logs_\w+|log_details_\w+|dead|deduplications|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|pending_events)$/;
 
 /** They hold only what is in flight, or are walked in order up to a limit. */
 const BOUNDED = /^(messages_(claimed|due|held)|queues_deleted|schedules_due|flow_keys_wake)$/;

@@ -115,7 +115,7 @@ create table journal (
   position bigint not null,
   kind smallint not null,
   key bigint not null,
-  slot text collate "C" not null,
+  entry_key text collate "C" not null,
   at_ms bigint not null
 ) with (
   autovacuum_vacuum_scale_factor=0.03,
@@ -123,8 +123,8 @@ create table journal (
   toast.autovacuum_vacuum_scale_factor=0.03
 );
 CREATE UNIQUE INDEX journal_pkey ON journal USING btree (run_key, "position"); -- primary key
+CREATE UNIQUE INDEX journal_entry_key ON journal USING btree (run_key, entry_key);
 CREATE INDEX journal_key ON journal USING btree (key);
-CREATE UNIQUE INDEX journal_slot ON journal USING btree (run_key, slot);
 
 create table log_details (
   seq bigint not null,
@@ -191,20 +191,6 @@ CREATE UNIQUE INDEX logs_default_pkey ON logs_default USING btree (project_id, a
 CREATE INDEX logs_default_message_key_idx ON logs_default USING btree (message_key);
 CREATE INDEX logs_default_run_key_at_ms_seq_idx ON logs_default USING btree (run_key, at_ms, seq) WHERE (run_key IS NOT NULL);
 
-create table mail (
-  key bigint not null,
-  project_id bigint not null,
-  run_key bigint not null,
-  event_id text collate "C" not null,
-  body bytea
-) with (
-  autovacuum_vacuum_scale_factor=0.03,
-  autovacuum_vacuum_threshold=1000,
-  toast.autovacuum_vacuum_scale_factor=0.03
-);
-CREATE UNIQUE INDEX mail_pkey ON mail USING btree (key); -- primary key
-CREATE INDEX mail_run ON mail USING btree (run_key, event_id, key);
-
 create table message_counts (
   project_id bigint not null,
   day bigint not null,
@@ -219,14 +205,14 @@ create table messages (
   due_at_ms bigint not null,
   bytes bigint not null,
   retried bigint not null,
-  line smallint not null,
+  wait_state smallint not null,
   claimed_at_ms bigint,
   claim_token bigint,
   worker text collate "C",
   cancel_requested_at_ms bigint,
   queue_id bigint,
   queue_position bigint,
-  queue_slot bigint,
+  queue_permit bigint,
   flow_key text collate "C",
   run_key bigint,
   journal_position bigint,
@@ -240,19 +226,19 @@ create table messages (
   vacuum_index_cleanup=on
 );
 CREATE UNIQUE INDEX messages_pkey ON messages USING btree (key); -- primary key
+CREATE INDEX messages_backlogs ON messages USING btree (project_id, origin, due_at_ms, key) WHERE ((claim_token IS NULL) AND (wait_state = 1));
 CREATE INDEX messages_claimed ON messages USING btree (project_id, key) WHERE (claim_token IS NOT NULL);
-CREATE INDEX messages_due ON messages USING btree (due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 0));
-CREATE INDEX messages_due_of_project ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 0));
-CREATE INDEX messages_flow ON messages USING btree (project_id, flow_key, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 2));
-CREATE INDEX messages_flow_let_go ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (line = ANY (ARRAY[1, 4])) AND (flow_key IS NOT NULL));
-CREATE INDEX messages_flow_queued ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (line = 3) AND (flow_key IS NOT NULL));
-CREATE INDEX messages_flow_slots ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NOT NULL) AND (flow_key IS NOT NULL));
-CREATE INDEX messages_held ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 4));
-CREATE INDEX messages_lines ON messages USING btree (project_id, origin, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 1));
+CREATE INDEX messages_due ON messages USING btree (due_at_ms, key) WHERE ((claim_token IS NULL) AND (wait_state = 0));
+CREATE INDEX messages_due_of_project ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (wait_state = 0));
+CREATE INDEX messages_flow ON messages USING btree (project_id, flow_key, due_at_ms, key) WHERE ((claim_token IS NULL) AND (wait_state = 2));
+CREATE INDEX messages_flow_permits ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NOT NULL) AND (flow_key IS NOT NULL));
+CREATE INDEX messages_flow_queued ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (wait_state = 3) AND (flow_key IS NOT NULL));
+CREATE INDEX messages_flow_released ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (wait_state = ANY (ARRAY[1, 4])) AND (flow_key IS NOT NULL));
 CREATE INDEX messages_of_parked_runs ON messages USING btree (project_id, run_key, key) WHERE (parkings IS NOT NULL);
-CREATE INDEX messages_queue_slots ON messages USING btree (project_id, queue_id, queue_slot) WHERE (queue_slot IS NOT NULL);
-CREATE INDEX messages_queued ON messages USING btree (project_id, queue_id, queue_position) WHERE ((claim_token IS NULL) AND (line = 3));
+CREATE INDEX messages_queue_permits ON messages USING btree (project_id, queue_id, queue_permit) WHERE (queue_permit IS NOT NULL);
+CREATE INDEX messages_queued ON messages USING btree (project_id, queue_id, queue_position) WHERE ((claim_token IS NULL) AND (wait_state = 3));
 CREATE INDEX messages_run ON messages USING btree (run_key, key) WHERE (run_key IS NOT NULL);
+CREATE INDEX messages_waiting_for_project ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (wait_state = 4));
 
 create table migrations (
   number integer not null,
@@ -330,7 +316,7 @@ create table operator_events (
   last_at_ms bigint not null,
   example text collate "C" not null,
   quiet_until_ms bigint not null,
-  told_example text collate "C",
+  reported_example text collate "C",
   due_at_ms bigint
 ) with (
   fillfactor=70,
@@ -359,12 +345,26 @@ create table operator_facts (
 );
 CREATE UNIQUE INDEX operator_facts_pkey ON operator_facts USING btree (key); -- primary key
 
+create table pending_events (
+  key bigint not null,
+  project_id bigint not null,
+  run_key bigint not null,
+  event_id text collate "C" not null,
+  body bytea
+) with (
+  autovacuum_vacuum_scale_factor=0.03,
+  autovacuum_vacuum_threshold=1000,
+  toast.autovacuum_vacuum_scale_factor=0.03
+);
+CREATE UNIQUE INDEX pending_events_pkey ON pending_events USING btree (key); -- primary key
+CREATE INDEX pending_events_run ON pending_events USING btree (run_key, event_id, key);
+
 create table project_moves (
   project_id bigint not null,
   from_cell bigint not null,
   to_cell bigint not null,
   phase text collate "C" not null,
-  begun_at_ms bigint not null,
+  started_at_ms bigint not null,
   mover text collate "C" not null,
   seen_at_ms bigint not null
 );
@@ -377,10 +377,10 @@ create table projects (
   signing_next text collate "C" not null,
   created_at_ms bigint not null,
   cell bigint not null default 1,
-  presence smallint not null default 0
+  placement smallint not null default 0
 );
 CREATE UNIQUE INDEX projects_pkey ON projects USING btree (id); -- primary key
-CREATE INDEX projects_moving ON projects USING btree (id) WHERE (presence = ANY (ARRAY[1, 2, 3]));
+CREATE INDEX projects_moving ON projects USING btree (id) WHERE (placement = ANY (ARRAY[1, 2, 3]));
 CREATE UNIQUE INDEX projects_name_key ON projects USING btree (name);
 
 create table queues (

@@ -7,10 +7,10 @@ CREATE TABLE projects (
   signing_next text not null,
   created_at_ms integer not null,
   cell integer not null default 1,
-  presence integer not null default 0
+  placement integer not null default 0
 );
 
-CREATE INDEX projects_moving on projects (id) where presence in (1, 2, 3);
+CREATE INDEX projects_moving on projects (id) where placement in (1, 2, 3);
 
 CREATE TABLE tokens (
   hash text primary key,
@@ -34,41 +34,41 @@ CREATE TABLE messages (
   due_at_ms integer not null,
   bytes integer not null,
   retried integer not null,
-  line integer not null,
+  wait_state integer not null,
   claimed_at_ms integer,
   claim_token integer,
   worker text,
   cancel_requested_at_ms integer,
   queue_id integer,
   queue_position integer,
-  queue_slot integer,
+  queue_permit integer,
   flow_key text,
   run_key integer,
   journal_position integer,
   parkings integer
 );
 
-CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and line = 0;
+CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and wait_state = 0;
 
-CREATE INDEX messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0;
+CREATE INDEX messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 0;
 
-CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;
+CREATE INDEX messages_backlogs on messages (project_id, origin, due_at_ms, key) where claim_token is null and wait_state = 1;
 
-CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2;
+CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and wait_state = 2;
 
-CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3;
+CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and wait_state = 3;
 
-CREATE INDEX messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4;
+CREATE INDEX messages_waiting_for_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 4;
 
 CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is not null;
 
-CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
+CREATE INDEX messages_flow_permits on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
 
-CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;
+CREATE INDEX messages_queue_permits on messages (project_id, queue_id, queue_permit) where queue_permit is not null;
 
-CREATE INDEX messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null;
+CREATE INDEX messages_flow_released on messages (project_id, flow_key) where claim_token is null and wait_state in (1, 4) and flow_key is not null;
 
-CREATE INDEX messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null;
+CREATE INDEX messages_flow_queued on messages (project_id, flow_key) where claim_token is null and wait_state = 3 and flow_key is not null;
 
 CREATE INDEX messages_run on messages (run_key, key) where run_key is not null;
 
@@ -277,12 +277,12 @@ CREATE TABLE journal (
   position integer not null,
   kind integer not null,
   key integer not null,
-  slot text not null,
+  entry_key text not null,
   at_ms integer not null,
   primary key (run_key, position)
 ) without rowid;
 
-CREATE UNIQUE INDEX journal_slot on journal (run_key, slot);
+CREATE UNIQUE INDEX journal_entry_key on journal (run_key, entry_key);
 
 CREATE INDEX journal_key on journal (key);
 
@@ -307,7 +307,7 @@ CREATE INDEX waiters_run on waiters (run_key, event_id, key);
 
 CREATE INDEX waiters_deadline on waiters (deadline_ms, key);
 
-CREATE TABLE mail (
+CREATE TABLE pending_events (
   key integer primary key,
   project_id integer not null,
   run_key integer not null,
@@ -315,7 +315,7 @@ CREATE TABLE mail (
   body blob
 );
 
-CREATE INDEX mail_run on mail (run_key, event_id, key);
+CREATE INDEX pending_events_run on pending_events (run_key, event_id, key);
 
 CREATE TABLE message_counts (
   project_id integer not null,
@@ -380,7 +380,7 @@ CREATE TABLE operator_events (
   last_at_ms integer not null,
   example text not null,
   quiet_until_ms integer not null,
-  told_example text,
+  reported_example text,
   due_at_ms integer,
   primary key (kind, project_id)
 ) without rowid;
@@ -409,7 +409,7 @@ CREATE TABLE project_moves (
   from_cell integer not null,
   to_cell integer not null,
   phase text not null,
-  begun_at_ms integer not null,
+  started_at_ms integer not null,
   mover text not null,
   seen_at_ms integer not null
 );

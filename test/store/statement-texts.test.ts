@@ -6,9 +6,9 @@ import { toSqlite } from '../../src/store/sql/sqlite.ts';
 const TEXTS: readonly [title: string, text: string, postgres: string, sqlite: string][] = [
   [
     'looks a table up, with the columns that are asked of it',
-    'select m.key, c.id from messages m lookup contents c on (c.key = m.key) where m.line = ? order by m.key for update of m',
-    'select m.key, c.id from messages m cross join lateral (select c.id, c.key from contents c where c.key = m.key offset 0) c where m.line = $1 order by m.key for update of m',
-    'select m.key, c.id from messages m join contents c on (c.key = m.key) where m.line = ? order by m.key',
+    'select m.key, c.id from messages m lookup contents c on (c.key = m.key) where m.wait_state = ? order by m.key for update of m',
+    'select m.key, c.id from messages m cross join lateral (select c.id, c.key from contents c where c.key = m.key offset 0) c where m.wait_state = $1 order by m.key for update of m',
+    'select m.key, c.id from messages m join contents c on (c.key = m.key) where m.wait_state = ? order by m.key',
   ],
   [
     'looks the next one up from that',
@@ -39,9 +39,9 @@ const TEXTS: readonly [title: string, text: string, postgres: string, sqlite: st
   ],
   [
     'takes a list of values as one parameter',
-    'select key from messages where key in (??) and key not in (??) and line in (1, 4)',
-    'select key from messages where key = any($1) and key <> all($2) and line in (1, 4)',
-    'select key from messages where key in (select value from json_each(?)) and key not in (select value from json_each(?)) and line in (1, 4)',
+    'select key from messages where key in (??) and key not in (??) and wait_state in (1, 4)',
+    'select key from messages where key = any($1) and key <> all($2) and wait_state in (1, 4)',
+    'select key from messages where key in (select value from json_each(?)) and key not in (select value from json_each(?)) and wait_state in (1, 4)',
   ],
   [
     'goes through a list of numbers as through rows',

@@ -241,16 +241,16 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
   );
   if (!project) throw new MoveRefused('the cell does not know the project');
   await target.transaction(async (tx) => {
-    const presence = await placementOf(tx, projectId);
-    if (presence === 'arriving') return;
-    if (presence === undefined) {
+    const placement = await placementOf(tx, projectId);
+    if (placement === 'arriving') return;
+    if (placement === undefined) {
       await tx.insertMany(
         'projects',
-        ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms', 'cell', 'presence'],
+        ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms', 'cell', 'placement'],
         [[projectId, project.name, '', '', project.created_at_ms, toCell, PLACEMENT.arriving]],
       );
-    } else if (presence === 'elsewhere') await setPlacement(tx, projectId, 'arriving');
-    else throw new MoveRefused(`the project is ${presence} in the cell to which it is moved`);
+    } else if (placement === 'elsewhere') await setPlacement(tx, projectId, 'arriving');
+    else throw new MoveRefused(`the project is ${placement} in the cell to which it is moved`);
   });
   const [logs] = HISTORY;
   const times = logs && (await source.read((queries: Queries) => timesOf(queries, logs, projectId)));

@@ -33,7 +33,7 @@ export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Pro
   if (cellId !== FIRST_CELL) {
     await cell.transaction(async (tx) => {
       await tx.run(
-        `insert into project_moves (project_id, from_cell, to_cell, phase, begun_at_ms, mover, seen_at_ms)
+        `insert into project_moves (project_id, from_cell, to_cell, phase, started_at_ms, mover, seen_at_ms)
          values (?, ?, ?, 'copying', 0, ?, 0) on conflict (project_id) do update set mover = excluded.mover`,
         [projectId, fromCell, toCell, mover],
       );

@@ -51,7 +51,7 @@ const DIGESTS = 100_000_007;
 const PARTS_OF_RUN = [
   part('journal', 'run_key', 'key', 'key'),
   part('invocations', 'run_key', 'key'),
-  part('mail', 'run_key', 'key'),
+  part('pending_events', 'run_key', 'key'),
 ];
 /** Of a run, with its journal. */
 const BYTES_OF_RUN = 'journal_bytes + entries * 200';
@@ -99,11 +99,11 @@ export const PRESENT: readonly RowGroup[] = [
     bytes: BYTES_OF_RUN,
   }),
   messages('claim_token is not null', 'key'),
-  messages(`claim_token is null and line = ${WAIT_STATE.due}`, 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${WAIT_STATE.origin}`, 'origin', 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${WAIT_STATE.flow}`, 'flow_key', 'due_at_ms', 'key'),
-  messages(`claim_token is null and line = ${WAIT_STATE.queue}`, 'queue_id', 'queue_position'),
-  messages(`claim_token is null and line = ${WAIT_STATE.project}`, 'due_at_ms', 'key'),
+  messages(`claim_token is null and wait_state = ${WAIT_STATE.due}`, 'due_at_ms', 'key'),
+  messages(`claim_token is null and wait_state = ${WAIT_STATE.origin}`, 'origin', 'due_at_ms', 'key'),
+  messages(`claim_token is null and wait_state = ${WAIT_STATE.flow}`, 'flow_key', 'due_at_ms', 'key'),
+  messages(`claim_token is null and wait_state = ${WAIT_STATE.queue}`, 'queue_id', 'queue_position'),
+  messages(`claim_token is null and wait_state = ${WAIT_STATE.project}`, 'due_at_ms', 'key'),
 ];
 
 /** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */

@@ -168,15 +168,15 @@ function readDirectory(driver: Pick<Driver, 'read'>): Promise<Directory> {
 
 /** A project that is new to its cell has no row there yet. */
 async function misplaced(queries: Queries, cellId: CellId, { projects, moves, cells }: Directory): Promise<string[]> {
-  const rows = await queries.query<{ id: ProjectId; presence: number }>(
-    'select id, presence from projects order by id',
+  const rows = await queries.query<{ id: ProjectId; placement: number }>(
+    'select id, placement from projects order by id',
   );
   const isMoving = new Set(moves.map(({ projectId }) => projectId));
-  const wrong = rows.flatMap(({ id, presence }) => {
+  const wrong = rows.flatMap(({ id, placement }) => {
     const project = projects.get(id);
     const wanted = project?.cellId === cellId ? PLACEMENT.here : PLACEMENT.elsewhere;
-    if (isMoving.has(id) || presence === wanted) return [];
-    const [name] = Object.entries(PLACEMENT).find(([, value]) => value === presence) ?? [presence];
+    if (isMoving.has(id) || placement === wanted) return [];
+    const [name] = Object.entries(PLACEMENT).find(([, value]) => value === placement) ?? [placement];
     const home = cells.find((cell) => cell.cellId === project?.cellId)?.name ?? 'no cell';
     return [`project ${project?.name ?? id}: ${name} here, and in ${home} by the directory`];
   });

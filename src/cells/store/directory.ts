@@ -84,9 +84,9 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
 });
 
 /** Where a new project lives, and how its row in the directory stands. Default: in the cell with the fewest projects. */
-export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; presence: number }> {
+export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; placement: number }> {
   const cellId = wanted ?? (await emptiestCell(queries));
-  return { cellId, presence: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
+  return { cellId, placement: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
 }
 
 /** The cell with the fewest projects, of those that take new ones. */

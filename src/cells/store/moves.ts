@@ -6,7 +6,7 @@ import { noteChange } from '../../store/operations/accounts/version.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { directoryRead, read, write } from '../../store/operations/operation.ts';
 
-const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, begun_at_ms as "begunAtMs",
+const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, started_at_ms as "begunAtMs",
   mover, seen_at_ms as "seenAtMs"`;
 
 export const listMoves = read((queries: Queries): Promise<ProjectMove[]> => {
@@ -37,7 +37,7 @@ export const beginMove = write(
     const begun: ProjectMove = { ...move, phase: 'copying', seenAtMs: begunAtMs };
     await tx.insertMany(
       'project_moves',
-      ['project_id', 'from_cell', 'to_cell', 'phase', 'begun_at_ms', 'mover', 'seen_at_ms'],
+      ['project_id', 'from_cell', 'to_cell', 'phase', 'started_at_ms', 'mover', 'seen_at_ms'],
       [[projectId, fromCell, toCell, begun.phase, begunAtMs, mover, begunAtMs]],
     );
     return begun;

@@ -23,7 +23,7 @@ export const baseline: Migration = {
 
 const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
   // `cell`, in the directory: the cell in which the project lives.
-  // `presence`, in each cell: whether the project may be written to there (operations/presence.ts).
+  // `placement`, in each cell: whether the project may be written to there (operations/locking/placement.ts).
   `create table projects (
   id ${bigint} primary key,
   name text not null unique,
@@ -31,9 +31,9 @@ const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
   signing_next text not null,
   created_at_ms ${bigint} not null,
   cell ${bigint} not null default 1,
-  presence ${smallint} not null default 0
+  placement ${smallint} not null default 0
 )`,
-  'create index projects_moving on projects (id) where presence in (1, 2, 3)',
+  'create index projects_moving on projects (id) where placement in (1, 2, 3)',
   `create table tokens (
   hash text primary key,
   project_id ${bigint} not null,
@@ -61,11 +61,11 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   ('keys and tokens', 1), ('log entries', 1), ('queues', 1), ('accounts', 1)`,
 
   // Only unfinished messages, and only what dispatching needs of them.
-  // `line`: which line an unclaimed message waits in (operations/lanes/lines.ts).
+  // `wait_state`: what an unclaimed message waits for (operations/lanes/wait-states.ts).
   // `queue_position`: the order of acceptance within the queue.
-  // `queue_slot`: the key of the message that took the slot: its own, or, for a callback, that of the message it reports on.
-  // `parkings`: how often in a row a message of a run was parked, since the code of its workflow has changed; null: its last
-  // attempt had another outcome. 0: somebody has asked for the next attempt.
+  // `queue_permit`: the key of the message that received the queue's permit: its own, or, for a callback, the message it reports on.
+  // `parkings`: how often in a row a message of a run was parked because the code of its workflow has changed; null: its last
+  // attempt had another outcome; 0: a request made the next attempt due.
   `create table messages (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -73,37 +73,37 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   due_at_ms ${bigint} not null,
   bytes ${bigint} not null,
   retried ${bigint} not null,
-  line ${smallint} not null,
+  wait_state ${smallint} not null,
   claimed_at_ms ${bigint},
   claim_token ${bigint},
   worker text,
   cancel_requested_at_ms ${bigint},
   queue_id ${bigint},
   queue_position ${bigint},
-  queue_slot ${bigint},
+  queue_permit ${bigint},
   flow_key text,
   run_key ${bigint},
   journal_position ${bigint},
   parkings ${bigint}
 )${hot}`,
-  // A message that waits for a lane is in the index of that lane and not in a due index, so that many of them delay no
-  // other message. Each project has its own indexes, so that one project's backlog is not read to find another's.
-  'create index messages_due on messages (due_at_ms, key) where claim_token is null and line = 0',
-  'create index messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0',
-  'create index messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1',
-  'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2',
-  'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3',
-  'create index messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4',
-  // The holders of slots are derived from these three, never counted up and down (P4). With the first, a start releases
-  // what was in flight without reading the messages that wait.
+  // A message that waits for a lane is in the index of that lane and not in a due index, so a long wait list delays no
+  // other message. Each index begins with the project, so a claim does not read one project's backlog to find another's messages.
+  'create index messages_due on messages (due_at_ms, key) where claim_token is null and wait_state = 0',
+  'create index messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 0',
+  'create index messages_backlogs on messages (project_id, origin, due_at_ms, key) where claim_token is null and wait_state = 1',
+  'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and wait_state = 2',
+  'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and wait_state = 3',
+  'create index messages_waiting_for_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 4',
+  // The holders of permits are derived from these three, never counted up and down (P4). With the first, a starting server
+  // releases the messages that were in flight without reading those that wait.
   'create index messages_claimed on messages (project_id, key) where claim_token is not null',
-  'create index messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
-  'create index messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null',
-  // Messages that their key has released and that wait for their origin or project: they will hold the key's next slots.
-  'create index messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null',
-  // Together with the two above and `messages_flow`, this covers every place where a message of a key waits. With one
-  // index for all of them, the planner would use it for the counts too, and each count would walk the whole wait list.
-  'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null',
+  'create index messages_flow_permits on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
+  'create index messages_queue_permits on messages (project_id, queue_id, queue_permit) where queue_permit is not null',
+  // Messages that their key has released and that wait for their origin or project: they have a permit of the key.
+  'create index messages_flow_released on messages (project_id, flow_key) where claim_token is null and wait_state in (1, 4) and flow_key is not null',
+  // With the two above and `messages_flow`, this covers every wait state of a key's messages. With one index for all of
+  // them, the planner would use it for the counts too, and each count would read the whole wait list.
+  'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and wait_state = 3 and flow_key is not null',
   'create index messages_run on messages (run_key, key) where run_key is not null',
   'create index messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null',
 
@@ -317,11 +317,11 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   position ${bigint} not null,
   kind ${smallint} not null,
   key ${bigint} not null,
-  slot text not null,
+  entry_key text not null,
   at_ms ${bigint} not null,
   primary key (run_key, position)
 )${clustered}${passing}`,
-  'create unique index journal_slot on journal (run_key, slot)',
+  'create unique index journal_entry_key on journal (run_key, entry_key)',
   'create index journal_key on journal (key)',
 
   // Which invocations (keys of their records) wait for the end of a run.
@@ -344,14 +344,14 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   'create index waiters_run on waiters (run_key, event_id, key)',
   'create index waiters_deadline on waiters (deadline_ms, key)',
 
-  `create table mail (
+  `create table pending_events (
   key ${bigint} primary key,
   project_id ${bigint} not null,
   run_key ${bigint} not null,
   event_id text not null,
   body ${bytes}
 )${passing}`,
-  'create index mail_run on mail (run_key, event_id, key)',
+  'create index pending_events_run on pending_events (run_key, event_id, key)',
 ];
 
 const COUNTS = [
@@ -404,7 +404,7 @@ const operatorEvents = ({ bigint, clustered, hot }: SqlDialect): string[] => [
   last_at_ms ${bigint} not null,
   example text not null,
   quiet_until_ms ${bigint} not null,
-  told_example text,
+  reported_example text,
   due_at_ms ${bigint},
   primary key (kind, project_id)
 )${clustered}${hot}`,
@@ -442,7 +442,7 @@ const cells = ({ bigint, smallint }: SqlDialect): string[] => [
   from_cell ${bigint} not null,
   to_cell ${bigint} not null,
   phase text not null,
-  begun_at_ms ${bigint} not null,
+  started_at_ms ${bigint} not null,
   mover text not null,
   seen_at_ms ${bigint} not null
 )`,

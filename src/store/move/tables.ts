@@ -13,9 +13,9 @@ export interface MovedTable {
 /** Small tables first, so that a problem with the target shows early. */
 export const MOVED_TABLES: readonly MovedTable[] = [
   table('numbers', 'name', 'next until'),
-  table('projects', 'id', 'name signing_current signing_next created_at_ms cell presence'),
+  table('projects', 'id', 'name signing_current signing_next created_at_ms cell placement'),
   table('cells', 'id', 'name url added_at_ms draining'),
-  table('project_moves', 'project_id', 'from_cell to_cell phase begun_at_ms mover seen_at_ms'),
+  table('project_moves', 'project_id', 'from_cell to_cell phase started_at_ms mover seen_at_ms'),
   table('tokens', 'hash', 'project_id scope created_at_ms name last_used_at_ms'),
   table('message_counts', 'project_id day', 'messages'),
   table(
@@ -28,7 +28,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table(
     'operator_events',
     'kind project_id',
-    'facts first_at_ms last_at_ms example quiet_until_ms told_example due_at_ms',
+    'facts first_at_ms last_at_ms example quiet_until_ms reported_example due_at_ms',
   ),
   table('url_groups', 'project_id name', 'created_at_ms updated_at_ms', 'headers'),
   table('url_group_endpoints', 'project_id group_name position', 'url name'),
@@ -59,7 +59,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('invocations', 'run_key key', 'parent_key'),
   table('waiters', 'key', 'project_id run_key event_id deadline_ms'),
   table('ending_runs', 'key', 'project_id cancel_at_ms'),
-  table('mail', 'key', 'project_id run_key event_id', 'body'),
+  table('pending_events', 'key', 'project_id run_key event_id', 'body'),
   table(
     'runs',
     'key',
@@ -67,12 +67,12 @@ export const MOVED_TABLES: readonly MovedTable[] = [
      failure_state`,
     'config response',
   ),
-  table('journal', 'run_key position', 'kind key slot at_ms'),
+  table('journal', 'run_key position', 'kind key entry_key at_ms'),
   table(
     'messages',
     'key',
-    `project_id origin due_at_ms bytes retried claimed_at_ms claim_token worker line cancel_requested_at_ms queue_id
-     queue_position queue_slot flow_key run_key journal_position parkings`,
+    `project_id origin due_at_ms bytes retried claimed_at_ms claim_token worker wait_state cancel_requested_at_ms queue_id
+     queue_position queue_permit flow_key run_key journal_position parkings`,
   ),
   table(
     'dead',

@@ -20,14 +20,14 @@ export async function checkCells(world: World, movers: Movers): Promise<void> {
   const cells = await cellsOf(directory.driver);
   for (const [index, { driver }] of world.databases.entries()) {
     const rows = await driver.read((queries) =>
-      queries.query<{ id: number; presence: number }>('select id, presence from projects order by id'),
+      queries.query<{ id: number; placement: number }>('select id, placement from projects order by id'),
     );
-    const presences = new Map(rows.map(({ id, presence }) => [id, presence]));
+    const placements = new Map(rows.map(({ id, placement }) => [id, placement]));
     for (const [projectId, cell] of cells) {
-      const presence = presences.get(projectId) ?? PLACEMENT.elsewhere;
+      const placement = placements.get(projectId) ?? PLACEMENT.elsewhere;
       const expected = cell === index + 1 ? PLACEMENT.here : PLACEMENT.elsewhere;
-      if (presence !== expected)
-        world.violate('P3', `project ${projectId} lives in cell ${cell}, and is ${presence} in cell ${index + 1}`);
+      if (placement !== expected)
+        world.violate('P3', `project ${projectId} lives in cell ${cell}, and is ${placement} in cell ${index + 1}`);
       if (expected === PLACEMENT.elsewhere && !isNothing(await rowsOf({ driver }, projectId)))
         world.violate('P3', `rows of project ${projectId}, which lives in cell ${cell}, are in cell ${index + 1}`);
     }

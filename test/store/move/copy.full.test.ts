@@ -207,14 +207,14 @@ it('reads bodies in pieces of bounded size, and one that is larger by itself', a
   const sizes = [10, 10, 50_000, 29_000, 10, 10, 10, 10, 10];
   await source.transaction(async (tx) => {
     const rows = sizes.map((size, index) => [index + 1, 1, 1, 'event', new Uint8Array(size).fill(index)]);
-    await tx.insertMany('mail', ['key', 'project_id', 'run_key', 'event_id', 'body'], rows);
+    await tx.insertMany('pending_events', ['key', 'project_id', 'run_key', 'event_id', 'body'], rows);
   });
   const progress: number[] = [];
   const target = await openSqlite();
   await copyStore(source, target, {
     limits: { rowsMax: 4, bytesMax: 30_000 },
     onProgress: ({ table, rows }) => {
-      if (table === 'mail') progress.push(rows);
+      if (table === 'pending_events') progress.push(rows);
     },
   });
   expect(progress).toEqual([2, 3, 7, 9]);

@@ -58,7 +58,7 @@ export async function fillRandomly(driver: Driver, random: SeededRandom, rows: n
 function rowOf(table: MovedTable, columns: readonly Column[], random: SeededRandom, index: number): SqlValue[] {
   return columns.map((column) => {
     if (!column.isRequired && random.chance(0.3)) return null;
-    const isUnique = table.key.includes(column.name) || ['id', 'name', 'slot'].includes(column.name);
+    const isUnique = table.key.includes(column.name) || ['id', 'name', 'entry_key'].includes(column.name);
     if (column.type === 'text') return isUnique ? `${textOf(random)}${index}` : textOf(random);
     if (column.type === 'blob') return random.bytes(random.choose([1, 3, 200, 20_000]));
     if (isUnique && table.key.length > 1 && isOwner(column.name)) return index % 3;

@@ -26,12 +26,12 @@ export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
     const { name, signingKeys, nowMs } = args;
-    const { cellId, presence } = await homeOf(tx, args.cellId);
+    const { cellId, placement } = await homeOf(tx, args.cellId);
     const made = await tx.run(
-      `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, presence)
+      `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, placement)
      select coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ? from projects where true
      on conflict (name) do nothing`,
-      [name, signingKeys.current, signingKeys.next, nowMs, cellId, presence],
+      [name, signingKeys.current, signingKeys.next, nowMs, cellId, placement],
     );
     if (made > 0) await noteChange(tx);
     const [row] = await tx.query<Project>(`select ${PROJECT_FIELDS} from projects where name = ?`, [name]);

@@ -89,7 +89,7 @@ export class BacklogRotation {
     // No check of the due time: they were due when they came here, and a clock set back since must not block them.
     const candidates = await this.#round.tx.queryEach<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and origin = ? and claim_token is null and line = ${WAIT_STATE.origin} and ${NOT_ENDING}
+       where project_id = ? and origin = ? and claim_token is null and wait_state = ${WAIT_STATE.origin} and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       backlogs.map(({ backlog, room }) => [
         parseBacklogKey(backlog).projectId,

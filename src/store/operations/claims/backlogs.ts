@@ -37,7 +37,7 @@ async function nextProject(
   after: number,
 ): Promise<{ projectId: number; origin: string } | undefined> {
   const [row] = await queries.query<{ project_id: number }>(
-    `select project_id from messages where claim_token is null and line = ${WAIT_STATE.origin} and project_id > ? order by project_id limit 1`,
+    `select project_id from messages where claim_token is null and wait_state = ${WAIT_STATE.origin} and project_id > ? order by project_id limit 1`,
     [after],
   );
   return row && { projectId: row.project_id, origin: '' };
@@ -51,10 +51,10 @@ async function originsOf(
   const rows = await queries.query<{ origin: string }>(
     `with recursive backlogs (origin) as (
        select origin from (select origin from messages
-         where project_id = ? and claim_token is null and line = ${WAIT_STATE.origin} and origin > ? order by origin limit 1) as first
+         where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.origin} and origin > ? order by origin limit 1) as first
        union all
        select (select m.origin from messages m
-         where m.project_id = ? and m.claim_token is null and m.line = ${WAIT_STATE.origin} and m.origin > backlogs.origin
+         where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.origin} and m.origin > backlogs.origin
          order by m.origin limit 1)
        from backlogs where backlogs.origin is not null)
      select origin from backlogs where origin is not null limit ?`,

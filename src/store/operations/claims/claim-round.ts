@@ -26,7 +26,7 @@ export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow
 
 /** And whether other messages wait in the backlog of the candidate. */
 const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
-  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${WAIT_STATE.origin}
+  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.wait_state = ${WAIT_STATE.origin}
   ) as is_behind`;
 
 export class Round {
@@ -182,7 +182,7 @@ export class Round {
   /** Writes which messages move into which backlog. */
   async sendBack(): Promise<void> {
     const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, WAIT_STATE.origin]), ...this.#toLane];
-    await this.tx.updateMany('messages', 'key', ['line'], moves);
+    await this.tx.updateMany('messages', 'key', ['wait_state'], moves);
   }
 
   /** Once a message exceeds the bytes left, nothing more is taken: else small ones would always overtake large ones. */

@@ -104,7 +104,7 @@ async function projectsOfClaim(
   addAll(
     await queries.query(
       `select distinct project_id from (select project_id from messages
-         where claim_token is null and line = ${WAIT_STATE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+         where claim_token is null and wait_state = ${WAIT_STATE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
       [nowMs, EXAMINED_MAX],
     ),
   );
@@ -118,7 +118,7 @@ async function withKeysInBacklogs(queries: Queries, projectIds: readonly Project
   if (projectIds.length === 0) return [];
   return await queries.query(
     `select p.value as project_id from list (??) p where exists lookup (select 1 from messages m
-       where m.project_id = p.value and m.claim_token is null and m.line in (${PAST_LANES}) and m.flow_key is not null)`,
+       where m.project_id = p.value and m.claim_token is null and m.wait_state in (${PAST_LANES}) and m.flow_key is not null)`,
     [projectIds],
   );
 }
@@ -258,7 +258,7 @@ async function readWindows(
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const given = first === '' ? '' : '?, ';
   return `select ${candidateFields} from messages
-     where claim_token is null and line = ${WAIT_STATE.due}
+     where claim_token is null and wait_state = ${WAIT_STATE.due}
        and (${first}due_at_ms) <= (${given}?) and (${first}due_at_ms, key) > (${given}?, ?) and ${NOT_ENDING}${isHere}
      order by ${first}due_at_ms, key limit ? for update skip locked`;
 }
@@ -309,7 +309,7 @@ async function serveLanes(round: Round): Promise<void> {
     if (room === 0) continue;
     const candidates = await round.tx.query<Candidate>(
       `select ${round.candidateFields} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = ${WAIT_STATE.flow} and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and wait_state = ${WAIT_STATE.flow} and due_at_ms <= ?
          and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       [row.project_id, row.key, round.nowMs, room],
@@ -327,7 +327,7 @@ async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promi
   const { and, params } = leavingOut(moving);
   const [[row], wakeAtMs] = await Promise.all([
     queries.query<{ due_at_ms: number }>(
-      `select due_at_ms from messages where claim_token is null and line = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
+      `select due_at_ms from messages where claim_token is null and wait_state = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
        order by due_at_ms, key limit 1`,
       params,
     ),

@@ -59,7 +59,7 @@ export async function own(
   await tx.updateMany(
     'messages',
     'key',
-    ['claim_token', 'claimed_at_ms', 'worker', 'line'],
+    ['claim_token', 'claimed_at_ms', 'worker', 'wait_state'],
     claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, WAIT_STATE.due]),
   );
   const active = codeOfLogState('ACTIVE');

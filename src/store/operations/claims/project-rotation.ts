@@ -73,7 +73,7 @@ function projectsBetween(
   last: ProjectId,
 ): Promise<{ id: ProjectId; due_at_ms: number; key: number }[]> {
   const firstAfter = (projectId: string) =>
-    `select m.key from messages m where m.claim_token is null and m.line = ${WAIT_STATE.due}
+    `select m.key from messages m where m.claim_token is null and m.wait_state = ${WAIT_STATE.due}
        and m.project_id > ${projectId} and m.project_id <= ? order by m.project_id, m.due_at_ms, m.key limit 1`;
   return queries.query(
     `with recursive firsts (key) as (

@@ -84,7 +84,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
   if (limits.parallelismMax > 0) return 0;
   const { and, params } = leavingOut(await fence.moving());
   const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
-    `select key, project_id, flow_key from messages where claim_token is null and line = ${WAIT_STATE.project}${and}
+    `select key, project_id, flow_key from messages where claim_token is null and wait_state = ${WAIT_STATE.project}${and}
      order by project_id, due_at_ms, key limit ?`,
     [...params, SENT_ON],
   );
@@ -93,7 +93,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
   await tx.updateMany(
     'messages',
     'key',
-    ['line'],
+    ['wait_state'],
     rows.map(({ key, flow_key }): SqlValue[] => [key, waitStateBehindQueue(flow_key)]),
   );
   due.note(nowMs);
@@ -111,7 +111,7 @@ async function giveBack(context: WriteContext, rows: readonly EndingRow[], nowMs
     await context.tx.updateMany(
       'messages',
       'key',
-      ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+      ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'wait_state'],
       kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, nextWaitState(row, pausedQueues)]),
     );
     context.due.note(nowMs);

@@ -219,7 +219,7 @@ export interface OutlineRow {
 export const outlineJournal = longRead(
   (queries: Queries, { runKey }: InProject & { runKey: number }): Promise<OutlineRow[]> => {
     return queries.query<OutlineRow>(
-      `select j.position, j.kind, j.key, j.slot as "entryKey", length(c.body) as body_bytes
+      `select j.position, j.kind, j.key, j.entry_key as "entryKey", length(c.body) as body_bytes
      from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
       [runKey],
     );

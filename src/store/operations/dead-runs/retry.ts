@@ -158,13 +158,13 @@ async function startRevived(context: WriteContext, { projectId, runKey, nowMs }:
   const { tx, due } = context;
   await tx.send(`update runs set state = ${RUN_STATE.RUN_STARTED} where key = ?`, [runKey]);
   await tx.send('delete from ending_runs where key = ?', [runKey]);
-  const places = await tx.query<{ origin: string; line: number; flow_key: string | null; due_at_ms: number }>(
-    'select origin, line, flow_key, min(due_at_ms) as due_at_ms from messages where run_key = ? group by origin, line, flow_key',
+  const places = await tx.query<{ origin: string; wait_state: number; flow_key: string | null; due_at_ms: number }>(
+    'select origin, wait_state, flow_key, min(due_at_ms) as due_at_ms from messages where run_key = ? group by origin, wait_state, flow_key',
     [runKey],
   );
-  for (const { origin, line, due_at_ms } of places) {
-    if (line === WAIT_STATE.origin) due.noteWaitingBacklog(backlogKey(projectId, origin));
-    else if (line === WAIT_STATE.due) due.note(due_at_ms);
+  for (const { origin, wait_state, due_at_ms } of places) {
+    if (wait_state === WAIT_STATE.origin) due.noteWaitingBacklog(backlogKey(projectId, origin));
+    else if (wait_state === WAIT_STATE.due) due.note(due_at_ms);
   }
   const flows = new FlowLanes(tx, nowMs);
   await flows.load(flowRefsOf(places.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));

@@ -105,7 +105,7 @@ export class Entry {
       message[MESSAGE_AT.queue_id] = queue.id;
       message[MESSAGE_AT.queue_position] = position;
       if (!hasSlot) return hold(message, 'queue');
-      message[MESSAGE_AT.queue_slot] = message[MESSAGE_AT.key];
+      message[MESSAGE_AT.queue_permit] = message[MESSAGE_AT.key];
     }
     if (lane) {
       if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
@@ -113,7 +113,7 @@ export class Entry {
         return hold(message, 'flow');
       }
     }
-    if (!isProposed) return message[MESSAGE_AT.line] === WAIT_STATE.origin ? 'origin' : 'due';
+    if (!isProposed) return message[MESSAGE_AT.wait_state] === WAIT_STATE.origin ? 'origin' : 'due';
     if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
       lane?.noteReleased();
       return hold(message, 'project');
@@ -133,7 +133,7 @@ function hold(message: StoredNewMessage['message'], state: WaitState): WaitState
   message[MESSAGE_AT.claim_token] = null;
   message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
-  message[MESSAGE_AT.line] = WAIT_STATE[state];
+  message[MESSAGE_AT.wait_state] = WAIT_STATE[state];
   return state;
 }
 

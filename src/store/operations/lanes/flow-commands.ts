@@ -65,7 +65,7 @@ export interface FlowKeyView extends FlowStateView {
 
 const VIEW_FIELDS = `${STATE_FIELDS},
   (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow}
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow}
      and m.due_at_ms <= ?) as wait_list_size`;
 
 export const findKey = longRead(
@@ -154,11 +154,11 @@ export async function dropUnusedKeys(
          or (select 1 from messages m
            where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow} limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow} limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES}) limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state in (${PAST_LANES}) limit 1) is not null
          or (select 1 from messages m
-           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.queue} limit 1) is not null
+           where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} limit 1) is not null
        then 1 else 0 end as in_use
      from flow_keys f where f.used_at_ms < ? order by f.used_at_ms limit ?`,
     [usedBeforeMs, rowsMax],

@@ -74,10 +74,10 @@ export const STATE_FIELDS = `${fieldsOf('f', COLUMNS)},
  */
 const STANDING_FIELDS = `${STATE_FIELDS},
   (select count(*) from (select 1 from messages m
-     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
+     where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state in (${PAST_LANES})
      limit ${LET_GO_COUNTED_MAX}) as counted) as released,
   (select m.due_at_ms from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow}
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow}
      and ${notEnding('m')}
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
 

@@ -84,7 +84,7 @@ class WaitLists {
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and flow_key = ? and claim_token is null and line = ${WAIT_STATE.flow} and due_at_ms <= ?
+       where project_id = ? and flow_key = ? and claim_token is null and wait_state = ${WAIT_STATE.flow} and due_at_ms <= ?
          and ${NOT_ENDING}
        order by due_at_ms, key limit 1 offset ? for update skip locked`,
       [lane.row.project_id, lane.row.key, this.#nowMs, taken],

@@ -71,7 +71,7 @@ export const countInFlight = read(
 
 async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const rows = await queries.query(
-    `select key from messages where project_id = ? and claim_token is null and line = ${WAIT_STATE.project} limit 1`,
+    `select key from messages where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} limit 1`,
     [projectId],
   );
   return rows.length > 0;
@@ -83,7 +83,7 @@ export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
   let last = -1;
   while (true) {
     const [row] = await queries.query<{ project_id: number }>(
-      `select project_id from messages where claim_token is null and line = ${WAIT_STATE.project} and project_id > ? order by project_id limit 1`,
+      `select project_id from messages where claim_token is null and wait_state = ${WAIT_STATE.project} and project_id > ? order by project_id limit 1`,
       [last],
     );
     if (!row) return projectIds;
@@ -115,7 +115,7 @@ export async function releaseHeld(
     sentOn.push(
       ...(await tx.query<SentOn>(
         `select key, project_id, due_at_ms, flow_key from messages
-         where project_id = ? and claim_token is null and line = ${WAIT_STATE.project} order by due_at_ms, key limit ?`,
+         where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} order by due_at_ms, key limit ?`,
         [projectId, room],
       )),
     );
@@ -123,7 +123,7 @@ export async function releaseHeld(
   await tx.updateMany(
     'messages',
     'key',
-    ['line'],
+    ['wait_state'],
     sentOn.map(({ key, flow_key }): SqlValue[] => [key, waitStateBehindQueue(flow_key)]),
   );
   return sentOn;

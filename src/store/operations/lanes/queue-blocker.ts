@@ -7,11 +7,11 @@ export interface BlockerRow {
   blocked_until_ms: number | null;
 }
 
-const HOLDS_SLOT = 'm.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null';
+const HOLDS_SLOT = 'm.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null';
 
 /** Columns of a query that reads queues `q`. Their one parameter is the present. */
 export const BLOCKER_FIELDS = `
-  (select case when count(distinct m.queue_slot) >= q.parallelism and count(m.claim_token) = 0 and min(m.due_at_ms) > ?
+  (select case when count(distinct m.queue_permit) >= q.parallelism and count(m.claim_token) = 0 and min(m.due_at_ms) > ?
      then min(m.due_at_ms) end
    from messages m where ${HOLDS_SLOT}) as blocked_until_ms,
   (select c.id from messages m lookup contents c on (c.key = m.key)

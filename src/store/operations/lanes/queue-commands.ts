@@ -79,12 +79,12 @@ async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Prom
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
     `select distinct flow_key from messages
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and flow_key is not null`,
+     where project_id = ? and queue_id = ? and queue_permit = key and claim_token is null and flow_key is not null`,
     [projectId, queueId],
   );
   await context.tx.send(
-    `update messages set line = ${WAIT_STATE.queue}
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null`,
+    `update messages set wait_state = ${WAIT_STATE.queue}
+     where project_id = ? and queue_id = ? and queue_permit = key and claim_token is null`,
     [projectId, queueId],
   );
   const flowKeys = started.map(({ flow_key }) => ({ projectId, key: flow_key }));
@@ -96,12 +96,12 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
     `select project_id, due_at_ms, flow_key from messages
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${WAIT_STATE.queue}`,
+     where project_id = ? and queue_id = ? and queue_permit = key and claim_token is null and wait_state = ${WAIT_STATE.queue}`,
     [projectId, queueId],
   );
   await context.tx.send(
-    `update messages set line = case when flow_key is null then ${WAIT_STATE.due} else ${WAIT_STATE.flow} end
-     where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${WAIT_STATE.queue}`,
+    `update messages set wait_state = case when flow_key is null then ${WAIT_STATE.due} else ${WAIT_STATE.flow} end
+     where project_id = ? and queue_id = ? and queue_permit = key and claim_token is null and wait_state = ${WAIT_STATE.queue}`,
     [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
@@ -144,13 +144,13 @@ export const emptyQueue = write(
   ): Promise<boolean> => {
     const { tx } = context;
     const rows = await tx.query<{ key: number }>(
-      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and line = ${WAIT_STATE.queue}
+      `select key from messages where project_id = ? and queue_id = ? and claim_token is null and wait_state = ${WAIT_STATE.queue}
      order by queue_position limit ?`,
       [projectId, queueId, count],
     );
     const started = await tx.query<{ key: number }>(
       `select key from messages
-     where project_id = ? and queue_id = ? and queue_slot = key and cancel_requested_at_ms is null limit ?`,
+     where project_id = ? and queue_id = ? and queue_permit = key and cancel_requested_at_ms is null limit ?`,
       [projectId, queueId, count],
     );
     const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
@@ -161,8 +161,8 @@ export const emptyQueue = write(
     if (rows.length === count || started.length === count) return true;
     await tx.send(
       `delete from queues where project_id = ? and id = ? and deleted = 1
-       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
-       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_slot is not null)`,
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue})
+       and not exists lookup (select 1 from messages m where m.project_id = queues.project_id and m.queue_id = queues.id and m.queue_permit is not null)`,
       [projectId, queueId],
     );
     return false;
@@ -176,23 +176,23 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
     project_id: number;
     due_at_ms: number;
     flow_key: string | null;
-    line: number;
+    wait_state: number;
   }>(
     // The order keeps the planner from reading all that belongs to runs.
-    'select key, project_id, due_at_ms, flow_key, line from messages where key in (??) and run_key is not null order by key',
+    'select key, project_id, due_at_ms, flow_key, wait_state from messages where key in (??) and run_key is not null order by key',
     [keys],
   );
   if (leaving.length === 0) return;
   await tx.updateMany(
     'messages',
     'key',
-    ['queue_id', 'queue_position', 'queue_slot', 'line'],
-    leaving.map(({ key, flow_key, line }): SqlValue[] => {
-      return [key, null, null, null, line === WAIT_STATE.queue ? waitStateBehindQueue(flow_key) : line];
+    ['queue_id', 'queue_position', 'queue_permit', 'wait_state'],
+    leaving.map(({ key, flow_key, wait_state }): SqlValue[] => {
+      return [key, null, null, null, wait_state === WAIT_STATE.queue ? waitStateBehindQueue(flow_key) : wait_state];
     }),
   );
-  for (const { due_at_ms, flow_key, line } of leaving) {
-    if (line === WAIT_STATE.queue && flow_key === null) due.note(due_at_ms);
+  for (const { due_at_ms, flow_key, wait_state } of leaving) {
+    if (wait_state === WAIT_STATE.queue && flow_key === null) due.note(due_at_ms);
   }
   await releaseNext(context, { flowKeys: flowRefsOf(leaving) }, nowMs);
 }
@@ -206,11 +206,11 @@ export function deletedQueues(queries: Queries, limit: number): Promise<{ projec
     // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue} limit 1) is not null
+         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} limit 1) is not null
        or (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot = m.key and m.cancel_requested_at_ms is null limit 1) is not null
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit = m.key and m.cancel_requested_at_ms is null limit 1) is not null
        or (select 1 from messages m
-         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null limit 1) is null)
+         where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null limit 1) is null)
      order by q.project_id, q.id limit ?`,
     [limit],
   );
@@ -231,9 +231,9 @@ export interface QueueRow extends BlockerRow {
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
-  + (select count(case when m.queue_slot = m.key and not (m.claim_token is null and m.line = ${WAIT_STATE.queue}) then 1 end)
-   from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as lag,
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue})
+  + (select count(case when m.queue_permit = m.key and not (m.claim_token is null and m.wait_state = ${WAIT_STATE.queue}) then 1 end)
+   from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) as lag,
   ${BLOCKER_FIELDS}`;
 
 export const findQueue = longRead(

@@ -25,10 +25,10 @@ export interface QueueStateRow {
 
 /** The fields of a queue with its slots and the first message that waits for one, from `queues q`. */
 const STANDING_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
-  (select count(distinct m.queue_slot) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as slots_taken,
+  (select count(distinct m.queue_permit) from messages m
+   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) as slots_taken,
   (select m.queue_position from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue} and m.queue_slot is null
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} and m.queue_permit is null
    order by m.queue_position limit 1) as first_position`;
 
 /** One queue within the transaction that adds messages to it. */
@@ -182,7 +182,7 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>):
       ...(await tx.query<QueueHead>(
         `select key, project_id, queue_id, origin, due_at_ms, bytes, flow_key, ${NOT_ENDING} as is_claimable
          from messages
-         where project_id = ? and queue_id = ? and claim_token is null and line = ${WAIT_STATE.queue} and queue_slot is null
+         where project_id = ? and queue_id = ? and claim_token is null and wait_state = ${WAIT_STATE.queue} and queue_permit is null
          order by queue_position limit ?`,
         [project_id, id, free],
       )),
@@ -191,7 +191,7 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>):
   await tx.updateMany(
     'messages',
     'key',
-    ['queue_slot', 'line'],
+    ['queue_permit', 'wait_state'],
     heads.map((head): SqlValue[] => [head.key, head.key, waitStateBehindQueue(head.flow_key)]),
   );
   return heads;

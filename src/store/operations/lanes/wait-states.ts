@@ -1,7 +1,7 @@
 import type { WaitState } from '../../../engine/wait-state.ts';
 
 /**
- * The wait states as numbers of the column `line`. The numbers are stored: never change one, only add. Statements
+ * The wait states as numbers of the column `wait_state`. The numbers are stored: never change one, only add. Statements
  * contain them as literals, never as parameters: the planner uses a partial index only for a value that it sees in the
  * text.
  */

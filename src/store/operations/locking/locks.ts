@@ -62,13 +62,13 @@ function* fencedOf(commands: readonly WriteCommand[], needs: readonly Needs[]): 
 
 interface LockedRow {
   id: ProjectId;
-  presence: number;
+  placement: number;
 }
 
 async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest = ''): Promise<LockedRow[]> {
   const ids = [...projects];
   if (ids.length === 0) return [];
-  return tx.query(`select id, presence from projects where id in (??) order by id for no key update${rest}`, [ids]);
+  return tx.query(`select id, placement from projects where id in (??) order by id for no key update${rest}`, [ids]);
 }
 
 /** A project that is not here is not touched, though it was locked. */
@@ -78,7 +78,7 @@ function mayTouch(
   rows: readonly LockedRow[],
 ): ReadonlySet<ProjectId> {
   if (fence === ALL_HERE) return locked;
-  return new Set(rows.filter(({ presence }) => presence === PLACEMENT.here).map(({ id }) => id));
+  return new Set(rows.filter(({ placement }) => placement === PLACEMENT.here).map(({ id }) => id));
 }
 
 /**

@@ -1,15 +1,15 @@
 /**
  * May a project be written to in this cell?
  *
- * A cell has a row in `projects` for each project that lives there, and `presence` says how it stands. Each batch of a
+ * A cell has a row in `projects` for each project that lives there, and `placement` says how it stands. Each batch of a
  * store that is one of several cells takes the share lock of the projects that it writes to, and takes it only where
  * the project is here. It asks without waiting and looks at the answer at its end, so that this costs no round trip.
- * Whoever changes `presence` takes the row's exclusive lock afterwards (`awaitBatches`): then no batch is left that has
+ * Whoever changes `placement` takes the row's exclusive lock afterwards (`awaitBatches`): then no batch is left that has
  * seen the former value. Share locks exclude neither each other nor the lock of lanes (locks.ts). They are locks of rows,
  * because Citus does not pass advisory locks on to its nodes.
  *
  * Work that nobody asks for, such as a claim, leaves alone what belongs to projects on the move, and what it has chosen
- * is fenced like everything else. Whoever reads what belongs to a project reads its presence in the same
+ * is fenced like everything else. Whoever reads what belongs to a project reads its placement in the same
  * snapshot: a worker that has not heard of a move would find less than there is, or nothing.
  */
 import type { ProjectId } from '../../../engine/model.ts';
@@ -31,7 +31,7 @@ export const PLACEMENT = {
 export type Placement = keyof typeof PLACEMENT;
 
 /** Of which a part of the rows may be here, though nobody may write to them; as a condition, for its partial index. */
-const IS_MOVING = `presence in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
+const IS_MOVING = `placement in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
 /** Nothing was done, because the project is not here. */
 export interface AwayResult {
@@ -47,7 +47,7 @@ interface Blocked {
   projectId: ProjectId;
 }
 
-/** What a batch asks of a project's presence. */
+/** What a batch asks of a project's placement. */
 export interface PlacementCheck {
   /** Projects whose rows are left alone by work that nobody asks for. */
   moving(): Promise<ReadonlySet<ProjectId>>;
@@ -118,7 +118,7 @@ export class BatchPlacementCheck implements PlacementCheck {
 
   #ask(projects: readonly ProjectId[]): void {
     const here = this.#tx.query<{ id: ProjectId }>(
-      `select id from projects where id in (??) and presence = ${PLACEMENT.here} order by id ${this.#locking}`,
+      `select id from projects where id in (??) and placement = ${PLACEMENT.here} order by id ${this.#locking}`,
       [projects],
     );
     here.catch(() => {}); // then the statements after it fail too, and their failure is reported
@@ -130,22 +130,22 @@ export class BatchPlacementCheck implements PlacementCheck {
     const here = new Set((await Promise.all(this.#here)).flat().map(({ id }) => id));
     const missing = [...this.#commands.keys()].filter((id) => !here.has(id));
     if (missing.length === 0) return;
-    const rows = await this.#tx.query<{ id: ProjectId; presence: number }>(
-      'select id, presence from projects where id in (??)',
+    const rows = await this.#tx.query<{ id: ProjectId; placement: number }>(
+      'select id, placement from projects where id in (??)',
       [missing],
     );
-    const presences = new Map(rows.map(({ id, presence }) => [id, presence]));
+    const placements = new Map(rows.map(({ id, placement }) => [id, placement]));
     const refused = missing.flatMap((id) => {
-      const why = whyNot(id, presences.get(id));
+      const why = whyNot(id, placements.get(id));
       return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | Blocked] => [command, why]);
     });
     throw new ProjectsNotHere(new Set(missing), new Map(refused));
   }
 }
 
-function whyNot(projectId: ProjectId, presence: number = PLACEMENT.elsewhere): AwayResult | Blocked {
-  if (presence === PLACEMENT.here) return { kind: 'blocked', projectId };
-  return { kind: 'away', projectId, isGone: presence === PLACEMENT.gone || presence === PLACEMENT.elsewhere };
+function whyNot(projectId: ProjectId, placement: number = PLACEMENT.elsewhere): AwayResult | Blocked {
+  if (placement === PLACEMENT.here) return { kind: 'blocked', projectId };
+  return { kind: 'away', projectId, isGone: placement === PLACEMENT.gone || placement === PLACEMENT.elsewhere };
 }
 
 /** Projects that arrive, leave, or have left rows behind. */
@@ -158,7 +158,7 @@ export async function projectsMoving(queries: Queries): Promise<ProjectId[]> {
 export async function projectsHere(queries: Queries, projects: readonly ProjectId[]): Promise<ProjectId[]> {
   if (projects.length === 0) return [];
   const rows = await queries.query<{ id: ProjectId }>(
-    `select id from projects where id in (??) and presence = ${PLACEMENT.here}`,
+    `select id from projects where id in (??) and placement = ${PLACEMENT.here}`,
     [[...projects]],
   );
   return rows.map(({ id }) => id);
@@ -182,20 +182,20 @@ export async function exceptMoving(queries: Queries, column?: string): Promise<R
 
 /** How the project stands here; undefined: it has no row. */
 export async function placementOf(queries: Queries, projectId: ProjectId): Promise<Placement | undefined> {
-  const [row] = await queries.query<{ presence: number }>('select presence from projects where id = ?', [projectId]);
-  const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.presence) ?? [];
+  const [row] = await queries.query<{ placement: number }>('select placement from projects where id = ?', [projectId]);
+  const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.placement) ?? [];
   return name as Placement | undefined;
 }
 
 /** Whether what is read of a project is all that there is of it. */
 export async function isReadHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
-  const presence = await placementOf(queries, projectId);
-  return presence === 'here' || presence === 'leaving';
+  const placement = await placementOf(queries, projectId);
+  return placement === 'here' || placement === 'leaving';
 }
 
 /** Batches that begin after the commit see it. Those that began before it may still write: see `awaitBatches`. */
 export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
-  await tx.run('update projects set presence = ? where id = ?', [PLACEMENT[placement], projectId]);
+  await tx.run('update projects set placement = ? where id = ?', [PLACEMENT[placement], projectId]);
 }
 
 /** Waits until no batch is under way that saw the project here, in a transaction of its own after the change. */

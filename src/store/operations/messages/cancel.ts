@@ -18,7 +18,7 @@ interface CancelArgs extends InProjectAt {
 
 const ENDING = [
   ...(['key', 'project_id', 'claim_token', 'cancel_requested_at_ms', 'run_key'] as const),
-  ...(['queue_id', 'queue_slot', 'flow_key', 'line'] as const),
+  ...(['queue_id', 'queue_permit', 'flow_key', 'wait_state'] as const),
 ];
 
 /** An unfinished message, as far as its end must know it. */
@@ -120,11 +120,13 @@ export async function cancelAtOnce(
       floorMs: floors.get(row.key) ?? 0,
     })),
   );
-  const queues = rows.flatMap(({ project_id, queue_id, queue_slot }) =>
-    queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
+  const queues = rows.flatMap(({ project_id, queue_id, queue_permit }) =>
+    queue_id === null || queue_permit === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
   // A message that its key had released makes room for the next message of the key.
-  const flowKeys = flowRefsOf(rows.filter(({ line }) => line === WAIT_STATE.origin || line === WAIT_STATE.project));
+  const flowKeys = flowRefsOf(
+    rows.filter(({ wait_state }) => wait_state === WAIT_STATE.origin || wait_state === WAIT_STATE.project),
+  );
   if (queues.length === 0 && flowKeys.length === 0) return;
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }

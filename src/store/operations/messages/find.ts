@@ -46,10 +46,10 @@ export interface LiveRow extends ContentRow {
   /** Only of messages of runs, which are not listed. */
   parkings?: number | null;
   due_at_ms: number;
-  line: number;
+  wait_state: number;
   queue_id: number | null;
   queue_position: number | null;
-  queue_slot: number | null;
+  queue_permit: number | null;
   flow_key: string | null;
   claimed_at_ms: number | null;
   cancel_requested_at_ms: number | null;
@@ -74,17 +74,17 @@ export const findLive = longRead(
     const messageKey = keyOfMessageId(id);
     if (messageKey === undefined) return undefined;
     const [message] = await queries.query<LiveRow>(
-      `select ${CONTENT_FIELDS}, m.retried, m.parkings, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
+      `select ${CONTENT_FIELDS}, m.retried, m.parkings, m.due_at_ms, m.wait_state, m.queue_id, m.queue_position, m.queue_permit, m.flow_key,
        m.claimed_at_ms, m.cancel_requested_at_ms
      from messages m lookup contents c on (c.key = m.key)
      where m.key = ? and m.project_id = ? and c.id = ?`,
       [messageKey, projectId, id],
     );
     if (!message) return undefined;
-    const { line, flow_key, claimed_at_ms } = message;
+    const { wait_state, flow_key, claimed_at_ms } = message;
     if (claimed_at_ms !== null) return { message };
-    if (line === WAIT_STATE.queue) return { message, ...(await queueBefore(queries, message, nowMs)) };
-    if (line !== WAIT_STATE.flow || flow_key === null) return { message };
+    if (wait_state === WAIT_STATE.queue) return { message, ...(await queueBefore(queries, message, nowMs)) };
+    if (wait_state !== WAIT_STATE.flow || flow_key === null) return { message };
     const key = await findKey(queries, { projectId, key: flow_key, nowMs });
     return key ? { message, key } : { message };
   },
@@ -95,10 +95,10 @@ async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): P
   const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number } & BlockerRow>(
     `select q.parallelism, q.paused,
        (select count(*) from messages m
-        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue}
-          and m.queue_slot is null and m.queue_position < ?)
-       + (select count(distinct m.queue_slot) from messages m
-        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead,
+        where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue}
+          and m.queue_permit is null and m.queue_position < ?)
+       + (select count(distinct m.queue_permit) from messages m
+        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null and m.queue_permit <> ?) as ahead,
        ${BLOCKER_FIELDS}
      from queues q where q.project_id = ? and q.id = ?`,
     [message.queue_position, message.key, nowMs, message.project_id, message.queue_id],
@@ -126,7 +126,7 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
       kind: 'queue',
       dueAtMs,
       isPaused: paused === 1,
-      hasSlot: message.queue_slot !== null,
+      hasSlot: message.queue_permit !== null,
       ...(ahead !== undefined && { ahead }),
       parallelism,
       ...decodeBlocker({ blocker_id, blocked_until_ms }),
@@ -138,8 +138,8 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
       dueAtMs,
       key: 'wait_list_size' in key ? decodeFlowKey(key, nowMs) : decodeFlowState(key, nowMs),
     };
-  if (message.line === WAIT_STATE.origin) return { kind: 'origin', dueAtMs };
-  return { kind: message.line === WAIT_STATE.project ? 'project' : 'due', dueAtMs };
+  if (message.wait_state === WAIT_STATE.origin) return { kind: 'origin', dueAtMs };
+  return { kind: message.wait_state === WAIT_STATE.project ? 'project' : 'due', dueAtMs };
 }
 
 interface CandidatesArgs {

@@ -23,7 +23,7 @@ interface WaitingRow {
   due_at_ms: number;
   flow_key: string | null;
   parkings: number | null;
-  line: number;
+  wait_state: number;
 }
 
 /** Its queue, its flow-control key and its origin still hold it back. If it is parked again, that counts as the first time. */
@@ -31,7 +31,7 @@ export const makeDue = write(
   { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },
   async (context: WriteContext, { projectId, keys, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
     const [row] = await context.tx.query<WaitingRow>(
-      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.parkings, m.line
+      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.parkings, m.wait_state
        from messages m lookup contents c on (c.key = m.key) where m.key in (??) for update of m`,
       [keys],
     );
@@ -40,8 +40,8 @@ export const makeDue = write(
     if (row.due_at_ms <= nowMs) return 'due';
     const parkings = row.parkings === null ? null : 0;
     await context.tx.send('update messages set due_at_ms = ?, parkings = ? where key = ?', [nowMs, parkings, row.key]);
-    if (row.line === WAIT_STATE.due) context.due.note(nowMs);
-    if (row.line === WAIT_STATE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
+    if (row.wait_state === WAIT_STATE.due) context.due.note(nowMs);
+    if (row.wait_state === WAIT_STATE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';
   },
   (args: InProjectAt & { id: MessageId }) => ({ ...args, keys: keysOf([args.id]) }),

@@ -184,9 +184,9 @@ export async function writeAll(context: WriteContext, saved: readonly Owned[]): 
     const { key, project_id: projectId } = owner;
     if (change.waiting) {
       const { dueAtMs, retried, parkings } = change.waiting;
-      const line = nextWaitState(owner, pausedQueues);
-      waiting.push([key, dueAtMs, retried, parkings, null, null, null, line]);
-      if (line === WAIT_STATE.due) due.noteForOthers(dueAtMs);
+      const waitState = nextWaitState(owner, pausedQueues);
+      waiting.push([key, dueAtMs, retried, parkings, null, null, null, waitState]);
+      if (waitState === WAIT_STATE.due) due.noteForOthers(dueAtMs);
     } else {
       finished.push(key);
     }
@@ -199,7 +199,7 @@ export async function writeAll(context: WriteContext, saved: readonly Owned[]): 
   await tx.updateMany(
     'messages',
     'key',
-    ['due_at_ms', 'retried', 'parkings', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+    ['due_at_ms', 'retried', 'parkings', 'claimed_at_ms', 'claim_token', 'worker', 'wait_state'],
     waiting,
   );
   await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...DEAD_LETTER_COLUMNS], dead);
@@ -242,10 +242,10 @@ export async function pausedQueuesOf(
 
 /** The line in which a message waits after a claim. In a paused queue, the queue's own message stays there. */
 export function nextWaitState(
-  { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
+  { key, queue_id, queue_permit, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_permit' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
 ): number {
-  const isHeld = queue_id !== null && queue_slot === key && pausedQueues.has(queue_id);
+  const isHeld = queue_id !== null && queue_permit === key && pausedQueues.has(queue_id);
   return isHeld ? WAIT_STATE.queue : waitStateBehindQueue(flow_key);
 }
 
@@ -277,11 +277,11 @@ async function insertFollows(
 }
 
 /** Passes on only a slot of the message's own: a message that reports on a callback keeps no slot. */
-export function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
-  if (queue_slot !== key) return follow;
+export function withSlotOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+  if (queue_permit !== key) return follow;
   const message: NewMessageRow = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;
-  message[MESSAGE_AT.queue_slot] = queue_slot;
+  message[MESSAGE_AT.queue_permit] = queue_permit;
   return { ...follow, message };
 }
 

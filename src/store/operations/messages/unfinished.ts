@@ -18,7 +18,7 @@ import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
  * not due yet waits for its time, and not for the key.
  */
 export const STANDING = `case when w.claim_token is not null then 'active'
-  when w.line = ${WAIT_STATE.due} or (w.line = ${WAIT_STATE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
+  when w.wait_state = ${WAIT_STATE.due} or (w.wait_state = ${WAIT_STATE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
 
 export interface ListUnfinishedArgs {
   projectId: ProjectId;
@@ -44,10 +44,10 @@ export interface UnfinishedRows extends PageRows<UnfinishedRow> {
 }
 
 const READ =
-  'key, project_id, bytes, retried, due_at_ms, line, queue_id, queue_position, queue_slot, flow_key, claimed_at_ms, claim_token, cancel_requested_at_ms, run_key';
+  'key, project_id, bytes, retried, due_at_ms, wait_state, queue_id, queue_position, queue_permit, flow_key, claimed_at_ms, claim_token, cancel_requested_at_ms, run_key';
 
-const SELECTED = `0 as "timeMs", w.key as n, w.project_id, w.bytes, w.retried, w.due_at_ms, w.line, w.queue_id,
-  w.queue_position, w.queue_slot, w.flow_key, w.claimed_at_ms, w.cancel_requested_at_ms`;
+const SELECTED = `0 as "timeMs", w.key as n, w.project_id, w.bytes, w.retried, w.due_at_ms, w.wait_state, w.queue_id,
+  w.queue_position, w.queue_permit, w.flow_key, w.claimed_at_ms, w.cancel_requested_at_ms`;
 
 /** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
 const FIRST_WINDOW = 1_000;
@@ -73,11 +73,11 @@ async function unfinishedOf(queries: Queries, args: ListUnfinishedArgs): Promise
     ({ header, settings }) => (header?.length ?? 0) + settings.length,
     slice.bytesMax,
   );
-  const queueIds = page.rows.flatMap(({ line, queue_id }) =>
-    line === WAIT_STATE.queue && queue_id !== null ? queue_id : [],
+  const queueIds = page.rows.flatMap(({ wait_state, queue_id }) =>
+    wait_state === WAIT_STATE.queue && queue_id !== null ? queue_id : [],
   );
-  const keys = page.rows.flatMap(({ line, flow_key }) =>
-    line === WAIT_STATE.flow && flow_key !== null ? flow_key : [],
+  const keys = page.rows.flatMap(({ wait_state, flow_key }) =>
+    wait_state === WAIT_STATE.flow && flow_key !== null ? flow_key : [],
   );
   return {
     ...page,
@@ -116,9 +116,9 @@ function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis)
   const queueById = new Map(queues.map((queue) => [queue.id, queue]));
   const keyByName = new Map(keys.map((key) => [key.key, key]));
   return rows.map((message) => {
-    const { line, queue_id, flow_key, standing, bytes } = message;
-    const queue = line === WAIT_STATE.queue ? queueById.get(queue_id ?? -1) : undefined;
-    const key = line === WAIT_STATE.flow ? keyByName.get(flow_key ?? '') : undefined;
+    const { wait_state, queue_id, flow_key, standing, bytes } = message;
+    const queue = wait_state === WAIT_STATE.queue ? queueById.get(queue_id ?? -1) : undefined;
+    const key = wait_state === WAIT_STATE.flow ? keyByName.get(flow_key ?? '') : undefined;
     const live = decodeLive({ message, ...(queue && { queue }), ...(key && { key }) }, nowMs);
     return { ...live, standing, bodyBytes: bytes };
   });

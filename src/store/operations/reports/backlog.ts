@@ -75,7 +75,7 @@ async function countsOf(queries: Queries, { projectId, nowMs }: Args): Promise<C
     `select count(*) as looked_at, count(case when s.standing = 'waiting' then 1 end) as waiting,
        count(case when s.standing = 'held' then 1 end) as held
      from (select case when w.project_id = ? then ${STANDING} end as standing
-       from (select project_id, claim_token, line, due_at_ms from messages where key < ? order by key desc limit ?) w) s`,
+       from (select project_id, claim_token, wait_state, due_at_ms from messages where key < ? order by key desc limit ?) w) s`,
     [projectId, nowMs, Number.MAX_SAFE_INTEGER, COUNTED_MAX + 1],
   );
   return row ?? { looked_at: 0, waiting: 0, held: 0 };
@@ -85,7 +85,7 @@ async function countsOf(queries: Queries, { projectId, nowMs }: Args): Promise<C
 async function firstDueAt(queries: Queries, { projectId, nowMs }: Args): Promise<Millis | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
     `select w.due_at_ms from (select project_id, due_at_ms from messages
-       where claim_token is null and line = ${WAIT_STATE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) w
+       where claim_token is null and wait_state = ${WAIT_STATE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) w
      where w.project_id = ? order by w.due_at_ms limit 1`,
     [nowMs, DUE_MAX, projectId],
   );
@@ -95,7 +95,7 @@ async function firstDueAt(queries: Queries, { projectId, nowMs }: Args): Promise
 async function projectLine(queries: Queries, projectId: ProjectId): Promise<LineRow | null> {
   const [row] = await queries.query<{ waiting: number; due_at_ms: number | null }>(
     `select count(*) as waiting, min(w.due_at_ms) as due_at_ms from (select due_at_ms from messages
-       where project_id = ? and claim_token is null and line = ${WAIT_STATE.project} order by due_at_ms, key limit ?) w`,
+       where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} order by due_at_ms, key limit ?) w`,
     [projectId, COUNTED_IN_LINE_MAX + 1],
   );
   return row && row.due_at_ms !== null ? { waiting: row.waiting, due_at_ms: row.due_at_ms } : null;
@@ -121,8 +121,8 @@ type KeyRow = LineRow & { flow_key: string };
 type QueueRow = LineRow & { queue_id: number; name: string; paused: number; parallelism: number };
 
 const ORIGINS: LineQuery<OriginRow> = {
-  text: `select m.origin, m.due_at_ms, ${counted(`l.line = ${WAIT_STATE.origin} and l.origin = m.origin`)} from messages m
-    where m.project_id = ? and m.claim_token is null and m.line = ${WAIT_STATE.origin} and m.origin > ?
+  text: `select m.origin, m.due_at_ms, ${counted(`l.wait_state = ${WAIT_STATE.origin} and l.origin = m.origin`)} from messages m
+    where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.origin} and m.origin > ?
     order by m.origin, m.due_at_ms limit 1`,
   first: '',
   nameOf: ({ origin }) => origin,
@@ -130,8 +130,8 @@ const ORIGINS: LineQuery<OriginRow> = {
 
 const KEYS: LineQuery<KeyRow> = {
   text: `select m.flow_key, m.due_at_ms,
-      ${counted(`l.line = ${WAIT_STATE.flow} and l.flow_key = m.flow_key and l.due_at_ms <= ?`)}
-    from messages m where m.project_id = ? and m.claim_token is null and m.line = ${WAIT_STATE.flow} and m.flow_key > ?
+      ${counted(`l.wait_state = ${WAIT_STATE.flow} and l.flow_key = m.flow_key and l.due_at_ms <= ?`)}
+    from messages m where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow} and m.flow_key > ?
     order by m.flow_key, m.due_at_ms limit 1`,
   first: '',
   nameOf: ({ flow_key }) => flow_key,
@@ -139,9 +139,9 @@ const KEYS: LineQuery<KeyRow> = {
 
 const QUEUES: LineQuery<QueueRow> = {
   text: `select m.queue_id, m.due_at_ms, q.name, q.paused, q.parallelism,
-      ${counted(`l.line = ${WAIT_STATE.queue} and l.queue_id = m.queue_id`)}
+      ${counted(`l.wait_state = ${WAIT_STATE.queue} and l.queue_id = m.queue_id`)}
     from messages m lookup queues q on (q.project_id = m.project_id and q.id = m.queue_id)
-    where m.project_id = ? and m.claim_token is null and m.line = ${WAIT_STATE.queue} and m.queue_id > ?
+    where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} and m.queue_id > ?
     order by m.queue_id, m.queue_position limit 1`,
   first: -1,
   nameOf: ({ queue_id }) => queue_id,

@@ -64,8 +64,8 @@ export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Nothing is here of a project that lives in another cell.',
     offenders: `select 'message ' || m.key as name from messages m
-      where exists lookup (select 1 from projects p where p.id = m.project_id and p.presence = ${PLACEMENT.elsewhere})
-      union all select 'project ' || p.id as name from projects p where p.presence = ${PLACEMENT.elsewhere}
+      where exists lookup (select 1 from projects p where p.id = m.project_id and p.placement = ${PLACEMENT.elsewhere})
+      union all select 'project ' || p.id as name from projects p where p.placement = ${PLACEMENT.elsewhere}
         and (${OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
   },
   {
@@ -85,32 +85,32 @@ export const INVARIANTS: readonly Invariant[] = [
       where exists lookup (select 1 from messages m where m.key = d.key) limit ?`,
   },
   {
-    statement: 'Every message that waits in the line of a queue has a queue.',
+    statement: 'Every message that waits for a queue has a queue.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${WAIT_STATE.queue}
+      where m.claim_token is null and m.wait_state = ${WAIT_STATE.queue}
         and not exists lookup (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
   },
   {
-    statement: 'No queue holds a message back while it has a free slot.',
+    statement: 'No message waits for a queue with a free permit.',
     offenders: `select 'queue ' || q.name as name from queues q
       where q.paused = 0 and q.deleted = 0
         and exists lookup (select 1 from messages m
-          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${WAIT_STATE.queue})
-        and (select count(distinct m.queue_slot) from messages m
-          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
+          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue})
+        and (select count(distinct m.queue_permit) from messages m
+          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) < q.parallelism
       limit ?`,
   },
   {
-    statement: 'No message waits in the line of a queue that has given it a slot.',
+    statement: 'No message waits for a queue that has given it a permit.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${WAIT_STATE.queue} and m.queue_slot = m.key
+      where m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} and m.queue_permit = m.key
         and exists lookup (select 1 from queues q
           where q.project_id = m.project_id and q.id = m.queue_id and q.paused = 0 and q.deleted = 0) limit ?`,
   },
   {
     statement: 'Every message that waits for a flow-control key has one.',
     offenders: `select 'message ' || m.key as name from messages m
-      where m.claim_token is null and m.line = ${WAIT_STATE.flow}
+      where m.claim_token is null and m.wait_state = ${WAIT_STATE.flow}
         and not exists lookup (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
   },
   {
@@ -118,13 +118,13 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'flow-control key ' || f.key as name from flow_keys f
       where f.paused = 0 and f.wake_at_ms is null
         and exists lookup (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${WAIT_STATE.flow}
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow}
             and ${notEnding('m')})
         and (f.parallelism is null or (select count(*) from messages m
           where m.project_id = f.project_id and m.flow_key = f.key
-            and (m.claim_token is not null or m.line in (${PAST_LANES}))) < f.parallelism)
+            and (m.claim_token is not null or m.wait_state in (${PAST_LANES}))) < f.parallelism)
         and (f.rate is null or not exists lookup (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})))
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state in (${PAST_LANES})))
       limit ?`,
   },
   {
@@ -159,10 +159,10 @@ export const INVARIANTS: readonly Invariant[] = [
         or r.state = ${RUN_STATE.RUN_STARTED} and (select max(j.position) from journal j where j.run_key = r.key) <> r.entries - 1 limit ?`,
   },
   {
-    statement: 'Only active runs wait for events or have mail.',
+    statement: 'Only active runs wait for events or have pending events.',
     offenders: `select 'waiter ' || w.key as name from waiters w
       where not exists lookup (select 1 from runs r where r.key = w.run_key and r.state = ${RUN_STATE.RUN_STARTED})
-      union all select 'mail ' || m.key as name from mail m
+      union all select 'pending event ' || m.key as name from pending_events m
       where not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {

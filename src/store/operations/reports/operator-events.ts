@@ -19,7 +19,7 @@ const TALLY_COLUMNS = [
   'last_at_ms',
   'example',
   'quiet_until_ms',
-  'told_example',
+  'reported_example',
   'due_at_ms',
 ] as const;
 
@@ -123,7 +123,7 @@ export const noteTold = write(
 /** False: it has changed. */
 async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
   const told = await tx.run(
-    `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, told_example = example
+    `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, reported_example = example
      where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
     [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
   );
@@ -157,7 +157,7 @@ function decode(row: TallyRow): Tally {
     lastAtMs: row.last_at_ms as number,
     example: row.example as string,
     quietUntilMs: row.quiet_until_ms as number,
-    ...(row.told_example !== null && { toldExample: row.told_example as string }),
+    ...(row.reported_example !== null && { toldExample: row.reported_example as string }),
     ...(row.due_at_ms !== null && { dueAtMs: row.due_at_ms as number }),
   };
 }

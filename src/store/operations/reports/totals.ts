@@ -12,9 +12,9 @@ interface Row {
   first_due_at_ms?: number | null;
 }
 
-/** The condition of the partial index of what stands in `line`, in SQL. */
-function standingIn(line: keyof typeof WAIT_STATE): string {
-  return `from messages where claim_token is null and line = ${WAIT_STATE[line]}`;
+/** The unclaimed messages in a wait state, in SQL, with the condition of a partial index. */
+function waitingIn(state: keyof typeof WAIT_STATE): string {
+  return `from messages where claim_token is null and wait_state = ${WAIT_STATE[state]}`;
 }
 
 /** Counts the rows behind `from`, and finds the earliest `due` of them. */
@@ -24,12 +24,12 @@ function counting(from: string, due?: string): string {
 }
 
 const COUNTS = {
-  due: { text: counting(`${standingIn('due')} and due_at_ms <= ?`, 'due_at_ms'), isTimed: true },
-  scheduled: { text: counting(`${standingIn('due')} and due_at_ms > ?`), isTimed: true },
-  origin: { text: counting(standingIn('origin'), 'due_at_ms') },
-  project: { text: counting(standingIn('project'), 'due_at_ms') },
-  flow: { text: counting(standingIn('flow')) },
-  queue: { text: counting(standingIn('queue')) },
+  due: { text: counting(`${waitingIn('due')} and due_at_ms <= ?`, 'due_at_ms'), isTimed: true },
+  scheduled: { text: counting(`${waitingIn('due')} and due_at_ms > ?`), isTimed: true },
+  origin: { text: counting(waitingIn('origin'), 'due_at_ms') },
+  project: { text: counting(waitingIn('project'), 'due_at_ms') },
+  flow: { text: counting(waitingIn('flow')) },
+  queue: { text: counting(waitingIn('queue')) },
   active: { text: counting('from messages where claim_token is not null') },
   dead: { text: counting('from dead') },
   runs: { text: counting(`from runs where state = ${RUN_STATE.RUN_STARTED}`) },

@@ -190,7 +190,7 @@ function journalsOf(
   const isCut = bodyBytesMax !== undefined;
   const fields = isCut ? CONTENT_FIELDS.replace('c.body', CUT_BODY) : CONTENT_FIELDS;
   return queries.query<JournalRow>(
-    `select j.run_key, j.position, j.kind, j.slot as "entryKey", ${fields}
+    `select j.run_key, j.position, j.kind, j.entry_key as "entryKey", ${fields}
      from journal j lookup contents c on (c.key = j.key) lookup runs r on (r.key = j.run_key)
      where j.run_key in (??) order by j.run_key, j.position`,
     [...(isCut ? [bodyBytesMax + 1] : []), keys],

@@ -17,9 +17,9 @@ export async function recordsIn(
 ): Promise<RecordRow[]> {
   // The order keeps the planner from walking whole journals instead of their entry keys.
   return queries.query<RecordRow>(
-    `select j.run_key, j.slot as "entryKey", ${CONTENT_FIELDS.replace('c.body', 'null as body')}
-     from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
-     order by j.run_key, j.slot`,
+    `select j.run_key, j.entry_key as "entryKey", ${CONTENT_FIELDS.replace('c.body', 'null as body')}
+     from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.entry_key in (??)
+     order by j.run_key, j.entry_key`,
     [args.runKeys, args.entryKeys],
   );
 }

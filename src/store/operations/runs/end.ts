@@ -221,7 +221,7 @@ export async function writeEndings(
     ]),
   );
   await tx.send('delete from waiters where run_key in (??)', [runKeys]);
-  await tx.send('delete from mail where run_key in (??)', [runKeys]);
+  await tx.send('delete from pending_events where run_key in (??)', [runKeys]);
   await logs.append(
     tx,
     endings.flatMap(({ ending: { runKey, state } }) => {

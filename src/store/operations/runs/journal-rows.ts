@@ -81,7 +81,7 @@ export class JournalRows {
       await tx.send('update journal set key = ? where run_key = ? and position = 0', [key, runKey]);
     }
     if (this.#entries.length > 0) {
-      await tx.insertMany('journal', ['run_key', 'position', 'kind', 'key', 'slot', 'at_ms'], this.#entries);
+      await tx.insertMany('journal', ['run_key', 'position', 'kind', 'key', 'entry_key', 'at_ms'], this.#entries);
     }
     if (this.#invocations.length > 0) {
       await tx.insertMany('invocations', ['run_key', 'key', 'parent_key'], this.#invocations);

@@ -98,11 +98,10 @@ export class Journals {
     const stepId = stepIdOfResult(entry.entryKey);
     if (run?.state !== RUN_STATE.RUN_FAILED || stepId === undefined || this.#runs.entryKeys.holderOf(entry)) return;
     const { tx } = this.#context;
-    const [invocation] = await tx.query('select 1 as one from journal where run_key = ? and slot = ? and kind = ?', [
-      run.key,
-      entryKeyOfInvocation(stepId),
-      ENTRY_KIND.invoke,
-    ]);
+    const [invocation] = await tx.query(
+      'select 1 as one from journal where run_key = ? and entry_key = ? and kind = ?',
+      [run.key, entryKeyOfInvocation(stepId), ENTRY_KIND.invoke],
+    );
     if (!invocation) return;
     const createdAtMs = content[CONTENT_AT.created_at_ms];
     this.record({ content, key: message[MESSAGE_AT.key], createdAtMs, entry });

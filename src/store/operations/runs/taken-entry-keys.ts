@@ -30,9 +30,9 @@ export class TakenEntryKeys {
     for (const { runKeys, entryKeys } of lookupsFor(entries)) {
       // The order keeps the planner from walking whole journals instead of their entry keys.
       const found = await tx.query<EntryRow>(
-        `select j.run_key, j.slot as "entryKey", c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
-         from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.slot in (??)
-         order by j.run_key, j.slot`,
+        `select j.run_key, j.entry_key as "entryKey", c.id, case when j.kind = ${ENTRY_KIND.invoke} then c.settings end as settings
+         from journal j lookup contents c on (c.key = j.key) where j.run_key in (??) and j.entry_key in (??)
+         order by j.run_key, j.entry_key`,
         [runKeys, entryKeys],
       );
       rows.push(...found);

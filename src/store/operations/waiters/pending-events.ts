@@ -27,7 +27,7 @@ const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL
 export const nextPendingEvent = read(
   async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | undefined> => {
     const [row] = await queries.query<PendingEventRow>(
-      `select key, body from mail where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
+      `select key, body from pending_events where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
       [runKey, eventId],
     );
     return row;
@@ -41,14 +41,14 @@ export async function nextPendingEventKey(
   { runKey, eventId }: PendingEventPlace,
 ): Promise<number | null> {
   const [row] = await tx.query<{ key: number }>(
-    `select key from mail where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
+    `select key from pending_events where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
     [runKey, eventId],
   );
   return row?.key ?? null;
 }
 
 export async function deletePendingEvent(tx: Transaction, key: number): Promise<void> {
-  await tx.send('delete from mail where key = ?', [key]);
+  await tx.send('delete from pending_events where key = ?', [key]);
 }
 
 export interface SavePendingEventArgs extends PendingEventPlace {
@@ -76,14 +76,14 @@ export const savePendingEvent = write(
     ]);
     if (waiter) return 'waited';
     const [saved] = await tx.query<{ events: number; bytes: number }>(
-      'select count(*) as events, coalesce(sum(length(body)), 0) as bytes from mail where run_key = ?',
+      'select count(*) as events, coalesce(sum(length(body)), 0) as bytes from pending_events where run_key = ?',
       [runKey],
     );
     const { events = 0, bytes = 0 } = saved ?? {};
     const isTooLong = events > 0 && bytes + (body?.length ?? 0) > limits.bytes;
     if (events >= limits.events || isTooLong) return 'tooMuch';
     await tx.insertMany(
-      'mail',
+      'pending_events',
       ['key', 'project_id', 'run_key', 'event_id', 'body'],
       [[key, projectId, runKey, eventId, body]],
     );

@@ -25,13 +25,13 @@ export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>)
   const { and, where, params } = leavingOut(moving);
   const [row] = await queries.query<DueWork>(
     `select
-       (select due_at_ms from messages where claim_token is null and line = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
+       (select due_at_ms from messages where claim_token is null and wait_state = ${WAIT_STATE.due} and ${NOT_ENDING}${and}
         order by due_at_ms, key limit 1) as "dueAtMs",
        (select wake_at_ms from flow_keys where wake_at_ms is not null${and}
         order by wake_at_ms, project_id, key limit 1) as "wakeAtMs",
        (select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1) as "scheduleAtMs",
        (select deadline_ms from waiters${where} order by deadline_ms, key limit 1) as "deadlineMs",
-       exists lookup (select 1 from messages where claim_token is null and line = ${WAIT_STATE.origin}) as "hasBacklogs",
+       exists lookup (select 1 from messages where claim_token is null and wait_state = ${WAIT_STATE.origin}) as "hasBacklogs",
        exists lookup (select 1 from messages where claim_token is not null) as "hasClaims",
        exists lookup (select 1 from ending_runs) as "hasEnding",
        (select next from numbers where name = 'accounts') as "accountsVersion"

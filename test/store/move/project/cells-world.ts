@@ -67,7 +67,7 @@ export async function open(cell: Closed): Promise<CellHere> {
 async function place({ driver }: Closed, cells: Record<ProjectId, number>): Promise<void> {
   await driver.transaction(async (tx) => {
     for (const [id, cell] of Object.entries(cells))
-      await tx.run('update projects set cell = ?, presence = ? where id = ?', [
+      await tx.run('update projects set cell = ?, placement = ? where id = ?', [
         cell,
         cell === FIRST ? 0 : 4,
         Number(id),
@@ -186,8 +186,8 @@ export function isNothing(rows: Record<string, string[]>): boolean {
 export async function whereabouts({ first, second }: Cells): Promise<(number | string | undefined)[]> {
   const { projects } = await first.store.projects.readAccounts();
   const { cellId } = projects.find(({ projectId }) => projectId === 1) ?? {};
-  const presences = [first, second].map(({ driver }) => driver.read((queries) => placementOf(queries, 1)));
-  return [cellId, ...(await Promise.all(presences))];
+  const placements = [first, second].map(({ driver }) => driver.read((queries) => placementOf(queries, 1)));
+  return [cellId, ...(await Promise.all(placements))];
 }
 
 /** How project 1 is moved to the second cell. */
