@@ -1,10 +1,10 @@
-/** Queues for work with a cost: in order of arrival, and fair among projects. */
+/** Two queues for work with a cost: `Fifo` in order of arrival, and `FairQueue`, which is fair among projects. */
 import type { ProjectId } from '../model.ts';
 
-/** The cost that each turn adds to a project's credit. */
+/** The credit that a project gets in each round. */
 const QUANTUM = 8;
 
-/** In order of arrival. */
+/** A queue in order of arrival. */
 export class Fifo<T> {
   readonly #entries: { entry: T; cost: number }[] = [];
   #cost = 0;
@@ -13,7 +13,7 @@ export class Fifo<T> {
     return this.#entries.length;
   }
 
-  /** Of all entries that wait. */
+  /** The cost of all waiting entries. */
   get cost(): number {
     return this.#cost;
   }
@@ -23,7 +23,7 @@ export class Fifo<T> {
     this.#cost += cost;
   }
 
-  /** Moves entries to `batch` until their cost has reached `room`; returns their cost. */
+  /** Moves entries to `batch` until their cost has reached `capacity`; returns their cost. */
   takeInto(batch: T[], capacity: number): number {
     let taken = 0;
     while (taken < capacity) {
@@ -38,11 +38,11 @@ export class Fifo<T> {
 }
 
 /**
- * Deficit round-robin: projects take turns, and each gets the same cost, however many of its entries wait. A project whose
- * entry cost more than its credit waits until the others have had as much.
+ * Deficit round-robin: each project gets the same cost per round, however many of its entries wait. A project whose entry cost
+ * more than its credit waits until the other projects have had as much.
  */
 export class FairQueue<T> {
-  /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large entry. */
+  /** The first project is next. `credit`: the cost that a project may still take in this round; negative after a large entry. */
   readonly #projects = new Map<ProjectId, { queue: Fifo<T>; credit: number }>();
   #length = 0;
   #cost = 0;
@@ -75,7 +75,7 @@ export class FairQueue<T> {
       const cost = queue.takeInto(batch, Math.min(project.credit, capacity - taken));
       taken += cost;
       project.credit -= cost;
-      if (queue.length > 0 && project.credit > 0) break; // the batch is full, its turn continues in the next one
+      if (queue.length > 0 && project.credit > 0) break; // the batch is full; the project continues in the next one
       // Moved to the end of the map, where this loop reaches it again.
       this.#projects.delete(projectId);
       if (queue.length === 0 && project.credit >= 0) continue;

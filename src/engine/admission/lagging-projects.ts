@@ -1,18 +1,20 @@
 /**
- * Which projects have a backlog: more messages to deliver than this worker manages? Its claims show it. They bring many
- * messages where the worker is slower than the endpoint. They bring few where the endpoint is slower: it has its share of
- * attempts, and each attempt that ends makes room for one.
+ * The projects whose deliveries lag: more of their messages are due than this worker delivers. A large claim shows this. Claims
+ * return many messages where the worker is slower than the endpoint, and few where the endpoint is slower: it has its share of
+ * attempts, and each attempt that ends makes capacity for one more.
  */
 import { type BacklogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, Millis, ProjectId } from '../model.ts';
 
-/** A claim that brings so many shows a backlog. */
+/** A project lags if a claim returns at least this many of its messages. */
 export const LARGE_CLAIM = 32;
-/** So long a claim shows it. All of it may be delivered then, while claims bring what is of others and name the project no more. */
+/**
+ * How long a large claim counts. Later, its messages may be delivered, and claims may have returned only those of other projects.
+ */
 const LAGGING_FOR_MS = 1_000;
 
 export class LaggingProjects {
-  /** With when a claim has shown it last, as `elapsedMs` counts. */
+  /** When the latest large claim of each project returned, as elapsed time. */
   readonly #largeClaimAtMs = new Map<ProjectId, Millis>();
   #onCaughtUp: (projectId: ProjectId) => void = () => {};
 
@@ -22,12 +24,12 @@ export class LaggingProjects {
     return shownAtMs !== undefined && elapsedMs < shownAtMs + LAGGING_FOR_MS;
   }
 
-  /** From now on calls `listener` when a project has no backlog any more. */
+  /** Calls `listener` when a project no longer lags. */
   listen(listener: (projectId: ProjectId) => void): void {
     this.#onCaughtUp = listener;
   }
 
-  /** A claim has brought `claimed`, from `backlogs` or from the due index. */
+  /** A claim has returned `claimed`, from `backlogs` or from the due index. */
   noteClaim(backlogs: readonly BacklogKey[], claimed: readonly Claimed[], elapsedMs: Millis): void {
     const counts = new Map<ProjectId, number>();
     for (const backlog of backlogs) counts.set(parseBacklogKey(backlog).projectId, 0);
@@ -38,7 +40,7 @@ export class LaggingProjects {
     }
   }
 
-  /** There is nothing to claim, or no room for it. */
+  /** There is nothing to claim, or no capacity for it. */
   noteIdle(): void {
     for (const projectId of this.#largeClaimAtMs.keys()) this.#end(projectId);
   }

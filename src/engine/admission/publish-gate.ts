@@ -1,11 +1,11 @@
 /**
- * When does a publish start to be saved, and which are rejected?
+ * Limits how many publishes are being saved at a time, and rejects publishes when more arrive than can be saved.
  *
- * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If
- * many publishes waited for the store with a slot each, deliveries would have none. All messages would then go through
- * the backlog, which costs more, and more would be accepted than goes out. So only a limited number of a project's
- * messages is being saved at a time. The other publishes wait here, without a slot. While the project has a backlog
- * (backlog.ts), they also wait for it to shrink. Projects do not wait for each other: a lock that delays one of them delays no other.
+ * A message that is due at once takes a delivery slot before it is saved, so that it can be sent without a claim. If many
+ * publishes waited for the store with a slot each, deliveries would have none. All messages would then go through the backlog,
+ * which costs more, and more would be accepted than delivered. So only a limited number of messages of a project is being saved
+ * at a time. Other publishes wait here, without a slot. While deliveries of the project lag (`LaggingProjects`), they also wait
+ * for these to catch up. Projects do not wait for each other: a lock that delays one of them delays no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -14,17 +14,14 @@ import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Fifo } from './fair-queue.ts';
 import type { LaggingProjects } from './lagging-projects.ts';
 
-/**
- * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a
- * transaction.
- */
+/** Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a transaction. */
 const SAVING_MAX = 64;
-/** A batch counts as at most so many messages, so that the next publish is ready when the batch is saved. */
+/** A batch counts as this many messages at most, so that the next publish is ready when the batch is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
-/** After so long without a refusal, shedding is over. The log tells its beginning and its end, not each refusal. */
+/** Load shedding ends after this time without a rejection. The log has its start and its end, not each rejection. */
 const QUIET_MS = 10_000;
 
-/** How long waiting publishes wait for the backlog at most; a longer backlog does not stop them. */
+/** How long queued publishes wait at most while deliveries lag. */
 const PAUSE_MAX_MS = 250;
 
 export type EndPublish = (error?: unknown) => void;
@@ -35,10 +32,10 @@ interface QueuedPublish {
 }
 
 interface PublishQueue {
-  /** What is being saved, counted in messages. */
+  /** The cost of the publishes that are being saved, in messages. */
   saving: number;
   waiting: Fifo<QueuedPublish>;
-  /** Present while the waiting publishes are held back. */
+  /** Set while the queued publishes wait because deliveries lag. */
   pause?: Timer;
 }
 
@@ -47,7 +44,7 @@ export class PublishGate {
   readonly #laggingProjects: LaggingProjects;
   readonly #log: EventLog;
   readonly #admission: Admission;
-  /** Of projects that have something being saved. */
+  /** The queues of projects with publishes that are being saved. */
   readonly #queues = new Map<ProjectId, PublishQueue>();
   #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
@@ -70,8 +67,8 @@ export class PublishGate {
   }
 
   /**
-   * Admits a publish of `count` messages when it is the project's turn. The caller calls the answer when saving them has
-   * ended, with the error if it failed. Throws `Overloaded`.
+   * Admits a publish of `count` messages when it is its turn in the queue of the project. The caller calls the returned function
+   * when saving has ended, with the error if it failed. Throws `Overloaded`.
    */
   enter(projectId: ProjectId, count: number): EndPublish | Promise<EndPublish> {
     this.check(projectId);
@@ -98,7 +95,7 @@ export class PublishGate {
     return start();
   }
 
-  /** Looks no more whether shedding is over: the server ends. */
+  /** Stops the timer that logs the end of load shedding: the server ends. */
   close(): void {
     this.#isClosed = true;
     this.#shedding?.timer.cancel();
@@ -121,7 +118,7 @@ export class PublishGate {
     this.#queues.delete(projectId);
   }
 
-  /** Begins the next publishes. With a backlog, only once it is gone or `HOLD_MS` have passed. */
+  /** Starts the next publishes. While deliveries lag, only after they have caught up or `PAUSE_MAX_MS` have passed. */
   #startNext(projectId: ProjectId, queue: PublishQueue): void {
     if (queue.pause || queue.waiting.length === 0) return;
     if (!this.#laggingProjects.has(projectId, this.#clock.elapsedMs)) return startNext(queue);
@@ -162,7 +159,7 @@ export class PublishGate {
   }
 }
 
-/** Resolves when the publish may start; it counts as being saved then. */
+/** Resolves when the publish may start; it then counts as being saved. */
 function enqueue(queue: PublishQueue, cost: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   queue.waiting.push({ start: resolve, reject }, cost);
@@ -182,17 +179,13 @@ function rejectQueued(queue: PublishQueue, error: StoreUnavailable): void {
 }
 
 /**
- * After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for
- * one.
+ * After this many successful saves in a row the store has recovered. One is not enough: a full disk sometimes has space for one.
  */
 const SAVES_TO_RECOVER = 10;
-/**
- * After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a
- * failover.
- */
+/** A failure is forgotten after this time: a load balancer that sends no more publishes must try again soon after a failover. */
 const FAILURE_REMEMBERED_MS = 3_000;
 
-/** Is what clients publish saved, or refused? */
+/** Whether the store saves publishes. It is used by the health check. */
 export class IntakeHealth {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
   #refused: { atMs: Millis; error: StoreUnavailable } | undefined;
@@ -206,14 +199,14 @@ export class IntakeHealth {
     this.#savedSince += 1;
   }
 
-  /** `error`: why a publish was not saved. It counts only when the store could not save it. */
+  /** `error`: why a publish was not saved. It counts only if the store could not save it. */
   noteFailure(error: unknown): void {
     if (!(error instanceof StoreUnavailable)) return;
     this.#refused = { atMs: this.#clock.elapsedMs, error };
     this.#savedSince = 0;
   }
 
-  /** Throws `StoreUnavailable` while the store refuses what is published. */
+  /** Throws `StoreUnavailable` while the store does not save publishes. */
   check(): void {
     if (
       !this.#refused ||
@@ -226,25 +219,25 @@ export class IntakeHealth {
   }
 }
 
-/** With fewer under way, of all projects together, nothing is refused: one or two transactions save them all. */
+/** With fewer pending publishes, of all projects together, none is rejected: one or two transactions save them all. */
 const UNLIMITED_MAX = 128;
-/** A limited project may always have so many under way, so that we notice when its accepts become faster. */
+/** A limited project may always have this many pending, so that we notice when its publishes become faster. */
 const LIMIT_MIN = 4;
-/** The longest time that a client is told to wait: older measurements say nothing. */
+/** The longest time that a client is asked to wait: older measurements are meaningless. */
 const RETRY_AFTER_MAX_S = 30;
 
 interface ProjectIntake {
   pending: number;
-  /** Refused publishes that are expected to come back: fewer as time passes, at the measured speed. */
+  /** Rejected publishes whose retry is expected: fewer as time passes, at the measured rate. */
   expectedRetries: number;
   expectedRetriesAtMs: Millis;
-  /** When the last accept was done; before that, when the first came. */
+  /** When the last publish ended; before that, when the first one entered. */
   latestMs: Millis;
-  /** The interval that is being measured: since when, how many were done, and how long the fastest of them took. */
+  /** The current interval: its start, the publishes that ended in it, and the delay of the fastest one. */
   sinceMs: Millis;
   done: number;
   leastDelayMs: Millis;
-  /** Accepts done per millisecond in the last interval in which any was done. */
+  /** Publishes per millisecond that ended in the last interval that had any. */
   rate: number;
   isLimited: boolean;
 }
@@ -252,10 +245,10 @@ interface ProjectIntake {
 /**
  * Rejects publishes when more arrive than can be saved.
  *
- * The delay of each project is measured separately. Projects take turns, so only the accepts of a project that sends more than its
- * share wait. When all accepts of a project waited longer than the target during an interval, the project is limited: it may then
- * have as many accepts under way as are saved within the target, at the speed of the last interval, and newer publishes are
- * rejected. The limit ends with an interval in which an accept waited at most half the target. Needs times that only grow, such as
+ * The delay of each project is measured separately. Projects are served round-robin, so only a project that sends more than its
+ * share waits. When all publishes of a project waited longer than the target during an interval, the project is limited: it may
+ * then have as many publishes pending as are saved within the target at the rate of the last interval, and newer ones are
+ * rejected. The limit ends with an interval in which a publish waited at most half the target. Needs monotonic times, such as
  * `Clock.elapsedMs`.
  */
 export class Admission {
@@ -263,12 +256,12 @@ export class Admission {
   readonly #intakes = new Map<ProjectId, ProjectIntake>();
   #pending = 0;
 
-  /** `targetMs`: how long an accept may wait; also the interval. */
+  /** `targetMs`: how long a publish may wait; also the length of an interval. */
   constructor(targetMs: Millis) {
     this.#targetMs = targetMs;
   }
 
-  /** Seconds after which a publish that comes now may try again; `undefined`: it is not refused, and must `enter`. */
+  /** Seconds after which a publish that comes now may be retried; `undefined`: it is not rejected, and must call `enter`. */
   refuse(projectId: ProjectId, nowMs: Millis): number | undefined {
     const intake = this.#intakes.get(projectId);
     if (!intake || this.#pending < UNLIMITED_MAX) return undefined;
@@ -277,7 +270,7 @@ export class Admission {
     return this.#retryAfterS(intake, nowMs);
   }
 
-  /** An accept is under way from now on. When it ends, with success or not, call `leave` with this time. */
+  /** A publish is pending from now on. When it ends, with success or not, call `leave` with the same time. */
   enter(projectId: ProjectId, nowMs: Millis): void {
     this.#pending += 1;
     const intake = this.#intakes.get(projectId);
@@ -298,13 +291,13 @@ export class Admission {
     });
   }
 
-  /** An accept that entered at `enteredMs` is done. */
+  /** The publish that entered at `enteredMs` has ended. */
   leave(projectId: ProjectId, enteredMs: Millis, nowMs: Millis): void {
     const intake = this.#intakes.get(projectId);
     if (!intake) return;
     this.#pending -= 1;
     intake.pending -= 1;
-    // A pause says nothing about the speed.
+    // A pause says nothing about the rate.
     if (this.#isStalled(intake, nowMs)) startInterval(intake, nowMs);
     intake.latestMs = nowMs;
     intake.done += 1;
@@ -313,7 +306,7 @@ export class Admission {
     if (intake.pending === 0) this.#intakes.delete(projectId);
   }
 
-  /** Whether nothing was done for so long that what is under way must have waited for too long. */
+  /** Whether nothing has ended for so long that all pending publishes have exceeded the target. */
   #isStalled({ latestMs }: ProjectIntake, nowMs: Millis): boolean {
     return nowMs - latestMs >= 2 * this.#targetMs;
   }
@@ -328,7 +321,7 @@ export class Admission {
     startInterval(intake, nowMs);
   }
 
-  /** Seconds until those under way, and those refused before, are done at the measured speed. */
+  /** Seconds until the pending publishes, and the expected retries of rejected ones, are done at the measured rate. */
   #retryAfterS(intake: ProjectIntake, nowMs: Millis): number {
     const { rate } = intake;
     intake.expectedRetries = 1 + Math.max(0, intake.expectedRetries - rate * (nowMs - intake.expectedRetriesAtMs));

@@ -1,6 +1,7 @@
 /**
- * Which claims does this worker work on, and which delivery slot does each have? A claim has a claim from before the message is
- * saved as claimed until its outcome is saved. Claims in this worker's name without a claim are left over from a lost answer.
+ * The claims that this worker is working on, each with its delivery slot. An active claim exists from before the message is saved
+ * as claimed until its outcome is saved. A claim of this worker in the store without an active claim is left over from a lost
+ * response.
  */
 
 import type { BacklogKey } from '../lanes/backlog-key.ts';
@@ -10,7 +11,7 @@ import type { Clock, UnderWay } from '../ports.ts';
 
 export interface ActiveClaim {
   backlog: BacklogKey;
-  /** When the worker asked for the claim, as elapsed time. */
+  /** When the worker requested the claim, as elapsed time. */
   readonly requestedAtMs: Millis;
   /** False while another claim has its slot. */
   hasSlot: boolean;
@@ -38,7 +39,7 @@ export class ActiveClaims {
     return this.#byToken.get(token);
   }
 
-  /** Takes a slot, whether there is room or not: a claim has been offered it, or another claim gives up its own. */
+  /** Takes a slot without checking the limits: it was reserved for a claim, or another claim gives up its own. */
   takeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number, requestedAtMs = this.#clock.elapsedMs): void {
     this.#inFlight.enter(backlog, bytes);
     const expected = this.#byToken.get(token) ?? { requestedAtMs };
@@ -47,17 +48,17 @@ export class ActiveClaims {
 
   /** Takes a slot if the worker, and the project and the origin of the backlog, have one. */
   tryTakeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number): boolean {
-    const hasRoom = this.#inFlight.fits(bytes) && this.#inFlight.capacityForNew(backlog) > 0;
-    if (hasRoom) this.takeSlot(token, backlog, bytes);
-    return hasRoom;
+    const hasCapacity = this.#inFlight.fits(bytes) && this.#inFlight.capacityForNew(backlog) > 0;
+    if (hasCapacity) this.takeSlot(token, backlog, bytes);
+    return hasCapacity;
   }
 
-  /** A claim without a slot: the message may yet get the slot of another. */
+  /** Adds a claim without a slot: the message may yet get the slot of another claim. */
   expect(token: ClaimToken, backlog: BacklogKey): void {
     this.#byToken.set(token, { backlog, requestedAtMs: this.#clock.elapsedMs, bytes: 0, hasSlot: false });
   }
 
-  /** Passes the slot of `from` to another message of its backlog. False, with nothing changed: the backlog must have fewer attempts. */
+  /** Passes the slot of `from` to another message of its backlog. False, with nothing changed, if the backlog exceeds a limit. */
   tryPassSlot(from: ClaimToken, to: ClaimToken, bytes: number): boolean {
     const claim = this.#byToken.get(from);
     if (!claim?.hasSlot) return false;
@@ -67,7 +68,7 @@ export class ActiveClaims {
     return !claim.hasSlot;
   }
 
-  /** Undoes `tryPass`. */
+  /** Undoes `tryPassSlot`. */
   returnSlot(from: ClaimToken, to: ClaimToken): void {
     const [claim, other] = [this.#byToken.get(from), this.#byToken.get(to)];
     if (!claim || !other) return;
@@ -88,14 +89,14 @@ export class ActiveClaims {
     return fits;
   }
 
-  /** The message is done. Its slot stays with its call until `giveBack`, for no bytes, and no cancellation ends the call. */
+  /** The message is done. Its call keeps the slot, with no bytes, until `giveBack`; a cancellation no longer ends the call. */
   rest(token: ClaimToken): void {
     const claim = this.#byToken.get(token);
     this.resize(token, 0);
     if (claim) claim.attempt = undefined;
   }
 
-  /** Ends the claim, and gives up its slot if it still has one. */
+  /** Ends the active claim, and frees its slot if it still has one. */
   giveBack(token: ClaimToken): void {
     const claim = this.#byToken.get(token);
     this.#byToken.delete(token);

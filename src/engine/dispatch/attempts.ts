@@ -1,4 +1,4 @@
-/** The life of an attempt: from a claimed message with a slot, through the request, to the saved outcome. */
+/** Makes attempts: from a claimed message with a slot, through the request, to the saved outcome. */
 import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
@@ -15,15 +15,15 @@ import type { ActiveClaims } from './active-claims.ts';
 import type { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 
-/** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
+/** Body bytes that the next message of a lane may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /**
- * The time in one turn of the event loop for sending what a claim has brought. At a server's start each message opens a connection,
- * with code that is not compiled yet: 64 of them would block everything else for 150 ms.
+ * The time in one turn of the event loop for sending the messages of a claim. When a server starts, each message opens a
+ * connection with code that is not compiled yet: 64 of them would block all other work for 150 ms.
  */
 const SEND_SLICE_MS = 1;
 
-/** The worker's parts that an attempt uses. */
+/** The parts of the dispatcher that an attempt uses. */
 interface Worker {
   inFlight: InFlight;
   activeClaims: ActiveClaims;
@@ -34,7 +34,7 @@ interface Worker {
 }
 
 export class Attempts {
-  /** The calls of endpoints under way. */
+  /** The calls in flight. */
   readonly calls = new Calls();
   readonly #context: DeliveryContext;
   readonly #worker: Worker;
@@ -45,8 +45,8 @@ export class Attempts {
   }
 
   /**
-   * Takes the slots that a claim was offered, and makes the attempts of what it has brought, a few in each turn of the event loop.
-   * Resolves when all requests are sent; without a promise if they are already.
+   * Takes the slots that were reserved for a claim, and makes the attempts of its messages, a few in each turn of the event loop.
+   * Resolves when all requests are sent; returns no promise if they already are.
    */
   startAll(claimed: readonly Claimed[], requestedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#context;
@@ -63,15 +63,18 @@ export class Attempts {
   }
 
   /**
-   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than the slot allows: only the store
-   * knew the size of a journal. If there is no room for it, the message is released, to be claimed later (P10).
+   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than the slot allows, because only
+   * the store knew the size of the journal. If it does not fit, the message is released, to be claimed later (P10).
    */
   start(claimed: Claimed): void {
     const fits = this.#worker.activeClaims.resize(claimed.claimToken, bytesOf(claimed));
     void (fits ? this.#attempt(claimed) : this.#release(claimed));
   }
 
-  /** Saves that the attempt of a held message has failed; it keeps its slot. Returns when the next attempt is due, if there is one. */
+  /**
+   * Saves the failure of a message that a call keeps (`isHeld`); it keeps its slot. Returns when the next attempt is due, if
+   * there is one.
+   */
   async fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined> {
     const { clock } = this.#context;
     const decision = decide(claimed, outcome, clock.nowMs(), clock.leadMs);
@@ -83,14 +86,20 @@ export class Attempts {
     return isRetried ? next.dueAtMs : undefined;
   }
 
-  /** The journal entries for a call that continues with a message; as in `entriesOf`. `'stopped'`: the shutdown was faster. */
+  /**
+   * The journal entries for a call that continues with a message, as `entriesOf` returns them. `'stopped'`: the shutdown came
+   * first.
+   */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
     const readEntries = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
     const read = await this.#worker.settler.untilSaved(claimed.message, readEntries);
     return read ? read.entries : 'stopped';
   }
 
-  /** A call that lingers for the message takes it over; otherwise a request delivers it, and perhaps messages that follow it. */
+  /**
+   * Passes the message to an idle call of its run if there is one; otherwise sends it. The call may then continue with later
+   * messages.
+   */
   async #attempt(claimed: Claimed, group = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#context;
     const { idleCalls, ends, activeClaims } = this.#worker;
@@ -132,7 +141,7 @@ export class Attempts {
     return read !== undefined;
   }
 
-  /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
+  /** Sends the message, unless too much time has passed since the claim: another worker may own it by now. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
     const { inFlight, claims, activeClaims } = this.#worker;
@@ -166,7 +175,7 @@ export class Attempts {
     return outcome;
   }
 
-  /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
+  /** Saves the decision with its follow-up messages, dispatches those, and frees the slot. */
   async #settle(claimed: Claimed, decision: SettleDecision): Promise<void> {
     const { inFlight, activeClaims, claims, settler } = this.#worker;
     const { message, claimToken } = claimed;
@@ -185,9 +194,9 @@ export class Attempts {
   }
 
   /**
-   * Offers the slot of the message to the next message of its lane, which saves a claim. Not while other messages wait for a slot of
-   * the origin or of the worker: a lane that always has a next message would keep them from their turn. Nor when the origin or the
-   * project must have fewer attempts than it has: then it loses its slots, in a lane or not (P9).
+   * Offers the slot of the message to the next message of its lane, which saves a claim. Not while other messages wait for a slot
+   * of the origin or of the worker: a lane with many messages would starve them. Nor while the origin or the project exceeds a
+   * limit: then it loses the slot, whether the message is in a lane or not (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { numbers, worker } = this.#context;
@@ -201,14 +210,14 @@ export class Attempts {
     return { worker, claimToken, bytesMax: bytes + inFlight.reserveBytes(SUCCESSOR_BYTES_MAX - bytes) };
   }
 
-  /** Gives the claim back as if it had never been made, and its slot. */
+  /** Gives the claim back uncounted, and frees its slot. */
   async #release(claimed: Claimed): Promise<void> {
     await this.#worker.settler.release(claimed);
     this.#worker.activeClaims.giveBack(claimed.claimToken);
   }
 }
 
-/** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
+/** The failure callback of a run may show the delivered body, or the body that a call kept from being delivered (`isHeld`). */
 function mayShowBody({ isHeld }: Claimed, { failsRun }: SettleDecision): boolean {
   return failsRun !== undefined && isHeld === true;
 }
@@ -217,22 +226,25 @@ function isInLane({ settings }: Message): boolean {
   return settings.queueName !== undefined || settings.flowControl !== undefined;
 }
 
-/** About how many bytes a message takes in memory during its attempt. */
+/** Approximate memory that a message takes during its attempt, in bytes. */
 export function bytesOf({ message, journal, isHeld }: Claimed): number {
   return isHeld || !journal ? message.body.length : journal.bytes;
 }
 
-/** Attempts of one project that are ended together. */
+/** Attempts of one project that are interrupted together. */
 export interface AttemptGroup {
   readonly projectId: ProjectId;
   readonly abort: AbortController;
   count: number;
 }
 
-/** What ends attempts before their endpoints respond: the time limit of the shutdown, and that others may own their messages. */
+/**
+ * Interrupts attempts before their endpoints respond: at the time limit of the shutdown, or when other workers may own their
+ * messages.
+ */
 export class AttemptEnds {
   readonly #limit = new AbortController();
-  /** Those that the next attempt of a project joins. It goes with its last attempt, or when it is ended. */
+  /** The group that the next attempt of a project joins, until its last attempt has ended or it was interrupted. */
   readonly #byProject = new Map<ProjectId, AttemptGroup>();
 
   /** Aborts when the time limit of the shutdown has passed. */
@@ -240,7 +252,7 @@ export class AttemptEnds {
     return this.#limit.signal;
   }
 
-  /** An attempt begins, until `leave` is called with the answer. */
+  /** Adds an attempt. Call `leave` with the group when it has ended. */
   enter(projectId: ProjectId): AttemptGroup {
     let group = this.#byProject.get(projectId);
     if (group === undefined) {
@@ -256,7 +268,7 @@ export class AttemptEnds {
     if (group.count === 0 && this.#byProject.get(group.projectId) === group) this.#byProject.delete(group.projectId);
   }
 
-  /** Ends the attempts in flight, of all projects or of one. Those that begin later are not ended with them. */
+  /** Interrupts the attempts in flight, of all projects or of one. Later attempts are not affected. */
   interrupt(projectId?: ProjectId): void {
     for (const each of projectId === undefined ? [...this.#byProject.keys()] : [projectId]) {
       const group = this.#byProject.get(each);
@@ -265,7 +277,7 @@ export class AttemptEnds {
     }
   }
 
-  /** The time limit of the shutdown has passed: ends the attempts in flight, and those that begin later. */
+  /** The time limit of the shutdown has passed: interrupts the attempts in flight, and those that start later. */
   passLimit(): void {
     this.#limit.abort();
     this.interrupt();

@@ -1,8 +1,8 @@
 /**
- * When does a worker claim, and for what? While it has free slots, and something is due or a backlog with a backlog may start.
+ * Claims messages while the worker has free slots and something is due, or a backlog may start an attempt.
  *
- * The loop sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It wakes when a message becomes
- * due earlier, or when a slot becomes free while messages wait for one.
+ * The loop sleeps until the earliest known due time and does not query the store until then (P12). It wakes when a message
+ * becomes due earlier, or when a slot becomes free while messages wait for one.
  */
 
 import { LARGE_CLAIM, LaggingProjects } from '../admission/lagging-projects.ts';
@@ -18,40 +18,43 @@ import { ClaimPace } from './claim-pace.ts';
 import type { ClaimRequest, ClaimResult, RotationState } from './claims.ts';
 import type { DeliveryContext } from './context.ts';
 
-/** Messages that one claim may take: keeps its transaction, and the turn of the event loop in which they are sent, short. */
+/** Messages of one claim at most: keeps its transaction, and the turn of the event loop in which they are sent, short. */
 const CLAIM_MAX = 64;
-/** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
+/** The same where a claim has a transaction of its own, which takes many round trips however few messages it returns. */
 const CLAIM_MAX_APART = 128;
-/** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
+/** Claims that may be pending at a time while a project lags: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
-/** Lines asked for in one claim; the other backlogs have their turn in the next. */
+/** Backlogs served by one claim; the next claim serves the others. */
 const BACKLOGS_MAX = 64;
-/** Attempts that become silent within this time are found together. */
+/** Attempts that become silent within this time are handled together. */
 const SILENCE_CHECK_MS = 100;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
 interface Listeners {
-  /** Makes the attempts of messages asked for at `requestedAtMs`. Resolves when all are sent; without a promise if they are already. */
+  /**
+   * Makes the attempts of messages requested at `requestedAtMs`. Resolves when all are sent; returns no promise if they already
+   * are.
+   */
   startAttempts: (claimed: readonly Claimed[], requestedAtMs: Millis) => Promise<void> | undefined;
-  /** Called after `stop` when a claim that was under way is answered. */
+  /** Called after `stop` when a pending claim has its result. */
   onStopped: () => void;
 }
 
-/** What a claim looks for. */
+/** Where a claim takes messages from. */
 type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'backlogsToServe' | 'freshBacklogs'>>;
 
-/** A claim that is not answered yet. */
+/** A claim whose result is not known yet. */
 interface PendingClaim {
   backlogsToServe: BacklogKey[];
   offer: Offer;
-  /** As `elapsedMs` counts. */
+  /** As elapsed time. */
   requestedAtMs: Millis;
-  /** Another claim was under way when it was made. */
+  /** Another claim was pending when it was made. */
   isStrict: boolean;
   /** The claim tokens that it may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
-  /** What was noted since the claim was sent: it may be newer than the answer. */
+  /** Notifications since the claim was sent: they may be newer than its result. */
   notified: { dueAtMs: Millis; waitingBacklogs: Set<BacklogKey> };
 }
 
@@ -70,8 +73,8 @@ export class ClaimLoop {
   /** Wakes the loop after backlogs that are only in the store could not be read. */
   readonly #backlogsAlarm: Alarm;
 
-  #nextDueAtMs: Millis = 0; // unknown at start: look at once
-  /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
+  #nextDueAtMs: Millis = 0; // unknown at start: claim at once
+  /** Claims that may be pending at a time: one more after each large claim, one after any other. */
   #claimsMax = 1;
   #isDueFirst = true;
   /** Set while more is due than a claim takes. */
@@ -94,7 +97,7 @@ export class ClaimLoop {
     this.#backlogsAlarm = new Alarm(clock, wake);
   }
 
-  /** Whether this worker takes messages now: it is not shutting down, and no other worker may own its claims. */
+  /** Whether this worker takes messages now: it is not shutting down, and not fenced. */
   get isOpen(): boolean {
     return !this.#stopped && !this.#context.fence.isClosed;
   }
@@ -103,19 +106,19 @@ export class ClaimLoop {
     return this.#stopped;
   }
 
-  /** Whether no claim is under way. */
+  /** Whether no claim is pending. */
   get isIdle(): boolean {
     return this.#claims.size === 0;
   }
 
-  /** Whether a claim that is under way may bring a message under this token. */
+  /** Whether a pending claim may return a message under this token. */
   mayReturn(claimToken: ClaimToken): boolean {
     for (const { tokens } of this.#claims)
       if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
     return false;
   }
 
-  /** Claims no more. What is under way is still answered. */
+  /** Starts no more claims. The results of pending ones are still handled. */
   stop(): void {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -143,7 +146,7 @@ export class ClaimLoop {
     this.backlogs.add(backlog);
   }
 
-  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  /** Claims if there is something to claim and capacity for it; otherwise sets the timer. */
   wake(): void {
     this.#readBacklogs();
     this.endIdleCalls();
@@ -174,7 +177,7 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** Ends lingering calls whose slots would let other messages start. */
+  /** Ends idle calls whose slots would let other messages start. */
   endIdleCalls(): void {
     this.#idleCalls.makeRoom(
       () => this.backlogs.some(BACKLOGS_MAX),
@@ -198,7 +201,7 @@ export class ClaimLoop {
       return 'none'; // a full worker is woken by the next free slot
     }
     this.pace.noteClaim();
-    // Lines and newly due messages take turns: otherwise a single free slot would go to the backlogs each time.
+    // Backlogs and newly due messages alternate: otherwise a single free slot would go to the backlogs each time.
     if (due && backlogsToServe.length > 0) this.#isDueFirst = !this.#isDueFirst;
     void this.#claim({ due, dueFirst: due && this.#isDueFirst, backlogsToServe, freshBacklogs });
     return 'claimed';
@@ -213,7 +216,7 @@ export class ClaimLoop {
     if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_CHECK_MS, atMs - clock.elapsedMs));
   }
 
-  /** Lines that no claim under way serves; if there are none, those that are served already. */
+  /** The next backlogs that no pending claim serves; if there are none, those that are being served. */
   #backlogsToServe(): NextBacklogs {
     if (this.backlogs.isEmpty) return NO_BACKLOGS;
     const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));
@@ -242,7 +245,7 @@ export class ClaimLoop {
       this.#claims.delete(claim);
       sent = this.#handle(result, claim);
     } catch (error) {
-      // Nothing was claimed, so the same is due as before.
+      // Nothing was claimed, so the next due time is unchanged.
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('claim_failed', { reason: error.message });
       this.#claimsMax = 1;
@@ -287,7 +290,7 @@ export class ClaimLoop {
     for (const backlog of backlogsToServe) {
       if (emptied.includes(backlog)) continue;
       this.#noteBacklog(backlog); // another claim may have found it empty, because this claim took its messages
-      if (served.has(backlog)) this.backlogs.moveToEnd(backlog); // otherwise it keeps its turn
+      if (served.has(backlog)) this.backlogs.moveToEnd(backlog); // otherwise it keeps its position
     }
     for (const backlog of waitingBacklogs) this.#noteBacklog(backlog);
     for (const backlog of notified.waitingBacklogs) this.backlogs.add(backlog);

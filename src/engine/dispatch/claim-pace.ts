@@ -1,23 +1,23 @@
 /**
- * May the worker claim more now?
+ * Decides when the worker may claim more.
  *
- * After an outage everything is due at once. Claims as large as the free slots would bring more answers than the worker can settle in
- * a moment. Everything else, new publishes included, would wait behind these settles, without a higher throughput. So attempts with
- * an outcome are settled first.
+ * After an outage everything is due at once. Claims as large as the free slots would bring more outcomes than the worker can
+ * settle in a moment. All other work, such as new publishes, would wait behind these settles, without a higher throughput. So
+ * attempts that have an outcome are settled first.
  *
- * Messages that other transactions have locked cannot be claimed. To ask for them again at once would only slow these transactions.
+ * Messages that other transactions have locked cannot be claimed. Claiming again at once would only slow these transactions down.
  */
 import { Alarm } from '../loops/alarm.ts';
 import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-/** While so many attempts are being settled, claims wait: enough to fill a transaction. */
+/** Claims wait while this many attempts are being settled: enough to fill a transaction. */
 const SETTLING_MAX = 64;
 /** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
 const WAIT_MAX_MS = 250;
 /**
- * A second claim may start once the latest one has been unanswered for this long: then transactions are the bottleneck. Sooner, both
- * would be answered together, and everything else would wait while their messages are sent.
+ * A second claim may start once the latest one has been pending for this long: then transactions are the bottleneck. Sooner, both
+ * results would come together, and all other work would wait while their messages are sent.
  */
 const OVERLAP_AFTER_MS = 20;
 /** The pause after a claim that found everything locked. */
@@ -45,7 +45,7 @@ export class ClaimPace {
     this.#overlapAlarm = new Alarm(clock, onTime, 'outside');
   }
 
-  /** Whether a claim has to wait. Ask when there is something to claim. */
+  /** Whether a claim has to wait. Call it when there is something to claim. */
   get mustWait(): boolean {
     if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
@@ -53,7 +53,7 @@ export class ClaimPace {
     return true;
   }
 
-  /** Whether another claim may start while one is under way. Ask when there may be something to claim. */
+  /** Whether another claim may start while one is pending. Call it when there may be something to claim. */
   get mayOverlap(): boolean {
     const waitMs = this.#claimedAtMs + OVERLAP_AFTER_MS - this.#clock.elapsedMs;
     if (waitMs > 0 && !this.#overlapAlarm.isSet) this.#overlapAlarm.setIn(waitMs);
@@ -66,7 +66,7 @@ export class ClaimPace {
     this.#settlingAlarm.cancel();
   }
 
-  /** A claim got nothing, because other transactions have locked what is due. */
+  /** A claim returned nothing, because other transactions have locked the due messages. */
   noteLocked(): void {
     this.#lockedAlarm.setIn(LOCKED_PAUSE_MS);
   }
@@ -76,7 +76,7 @@ export class ClaimPace {
     this.#lockedAlarm.cancel();
   }
 
-  /** The messages of a claim take more than one turn of the event loop to send. `noteSent` ends it. */
+  /** Sending the messages of a claim takes more than one turn of the event loop. `noteSent` ends it. */
   noteSending(): void {
     this.#sending += 1;
   }

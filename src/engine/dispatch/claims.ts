@@ -1,4 +1,4 @@
-/** The request of a worker for messages, and the answer. */
+/** The request of a worker for messages, and its result. */
 import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, ClaimToken, MessageKey, Millis, ProjectId, WorkerId } from '../model.ts';
 
@@ -8,9 +8,9 @@ export interface ProjectCapacities {
   defaultCapacity: number;
 }
 
-/** Which project has the next turn at the due index. */
+/** The position of the project rotation in the due index. */
 export interface RotationState {
-  /** The project that had the last turn. */
+  /** The project that was served last. */
   after: ProjectId;
   /** All projects with messages in the due index, by id, as an earlier claim found them; absent: this claim reads them. */
   seen?: { atMs: Millis; projects: DueProject[] } | undefined;
@@ -27,40 +27,40 @@ export interface ClaimRequest {
   worker: WorkerId;
   /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
   firstToken: ClaimToken;
-  /** No more than this many messages, those in backlogs included. */
+  /** The maximum number of messages, those from backlogs included. */
   limit: number;
-  /** No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may have exceeded its own. */
+  /** The maximum of body bytes. One message may exceed it, unless `isStrict`: then another pending claim may exceed its own. */
   bytesMax: number;
   isStrict?: boolean;
   /** How many more attempts each busy origin may start; `defaultCapacity` for an origin that is not named. */
   capacityByOrigin: Record<string, number>;
   defaultCapacity: number;
-  /** Lines that have less room than their origin. */
+  /** Backlogs that have less capacity than their origin. */
   capacityByBacklog?: Record<BacklogKey, number>;
-  /** Absent: any number for each project. */
+  /** Absent: no limit for a project. */
   projects?: ProjectCapacities;
-  /** How many more attempts backlogs that are not in `proven` may start: `slots` in all, and by project; absent: any number. */
+  /** How many more attempts backlogs that are not in `healthy` may start: `slots` in all, and by project; absent: no limit. */
   unknown?: ProjectCapacities & { slots: number; healthy: BacklogKey[] };
-  /** Whether to look at the due index and the keys' wait lists at all; false when only messages in backlogs are asked for. */
+  /** Whether to claim from the due index and the wait lists of flow-control keys; false: only from backlogs. */
   due: boolean;
   /**
-   * Projects take turns at the due index; absent: messages are taken in due order, which costs less and makes no difference while a
-   * claim takes all that is due.
+   * Serves the projects of the due index round-robin; absent: in due order, which costs less and is as fair while a claim takes
+   * all due messages.
    */
   rotation?: RotationState | undefined;
-  /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
+  /** Whether the wait lists of flow-control keys come before the due index. The worker alternates, in case slots are few. */
   lanesFirst: boolean;
-  /** Whether any backlog may have a backlog: then a due message joins the backlog of its backlog. */
+  /** Whether any backlog may have messages: then a due message joins its backlog if that has some. */
   hasBacklogs?: boolean;
-  /** Lines whose messages may start now, each up to its room. */
+  /** Backlogs whose messages may start now, each up to its capacity. */
   backlogsToServe: BacklogKey[];
-  /** The number of backlogs, the first ones, whose projects are not far behind: these may take all slots. */
+  /** How many of `backlogsToServe`, the first ones, are of projects with little lag: these may take all slots. */
   freshBacklogs?: number;
   /** Whether the due index is served before `backlogsToServe`, not after. */
   dueFirst?: boolean;
 }
 
-/** With the time at which this attempt was due: for a retry, later than for the first attempt. */
+/** A claimed message with the due time of this attempt, which for a retry is later than that of the first attempt. */
 export interface ClaimedDue extends Claimed {
   dueAtMs: Millis;
 }
@@ -68,14 +68,14 @@ export interface ClaimedDue extends Claimed {
 export interface ClaimResult {
   /** Sorted by due time, then key. */
   claimed: ClaimedDue[];
-  /** Lines that messages have joined because they had no room. */
+  /** Backlogs that messages have joined because there was no capacity for them. */
   waitingBacklogs: BacklogKey[];
-  /** Lines of `backlogsToServe` without a backlog by now. */
+  /** Those of `backlogsToServe` that are empty now. */
   emptied: BacklogKey[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
-  /** Other transactions have locked what is due. To ask again at once would only slow them. */
+  /** Other transactions have locked the due messages. Claiming again at once would only slow them down. */
   isLocked?: boolean;
-  /** For the next claim, if projects took turns. */
+  /** For the next claim, if this one had a `rotation`. */
   rotation?: RotationState | undefined;
 }

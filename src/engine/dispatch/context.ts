@@ -1,4 +1,4 @@
-/** What do the parts of the dispatcher share to claim messages, attempt them and settle their outcomes? */
+/** The context that the parts of the dispatcher share to claim messages, attempt them and settle their outcomes. */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../deps.ts';
 import type { DueLoop } from '../loops/due-loop.ts';
@@ -22,7 +22,7 @@ export interface DeliveryContext
   fence: Fence;
   numbers: Numbers;
   bodies: JournalBodies;
-  /** Cancels what remains of runs that have ended, or that were saved only in part. */
+  /** Cancels the remaining messages of runs that have ended, or that were saved only in part. */
   left: Pick<DueLoop, 'noteNext'>;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;

@@ -1,10 +1,10 @@
-/** How does what is saved in several transactions go out together? */
+/** Delivery slots for messages that are saved in several transactions and must be sent only after the last one. */
 import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 
 /**
- * In place of a worker's slots: what is saved waits in the backlogs of its origins, and the worker does not look there before
- * `open`. On a shared database other workers may.
+ * Replaces the slots of a worker. New messages are saved into the backlogs of their origins, and the worker is notified of these
+ * only by `open`. On a shared database, other workers may claim them earlier.
  */
 export class DeferredSlots implements DeliverySlots {
   readonly worker = '';
@@ -16,7 +16,7 @@ export class DeferredSlots implements DeliverySlots {
     this.#noteForWorker = noteForWorker;
   }
 
-  /** From now on what is saved may go out at once. */
+  /** Lets the saved messages, and all later ones, be sent. */
   open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;

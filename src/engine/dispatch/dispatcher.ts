@@ -1,6 +1,6 @@
 /**
- * Delivers messages on a worker: its slots for new messages and calls, its claims (`ClaimLoop`), its attempts (`Attempts`), and the
- * order in which all of these end.
+ * Delivers messages on a worker. It combines the slots for new messages and calls, the claims (`ClaimLoop`) and the attempts
+ * (`Attempts`), and defines the order in which these end.
  */
 import type { RunKey } from '../../workflow/model.ts';
 import type { LaggingProjects } from '../admission/lagging-projects.ts';
@@ -51,15 +51,15 @@ export class Dispatcher implements CallSlots {
     return this.#context.worker;
   }
 
-  /** The projects with a larger backlog than this worker keeps up with. */
+  /** The projects with more due messages than this worker can deliver. */
   get backlog(): LaggingProjects {
     return this.#claims.laggingProjects;
   }
 
   /**
-   * Reserves a slot for a message that is about to be accepted and is due at once. `'reserved'`: now call `start` or
-   * `giveBack`. `'wait'`: the worker is full, the origin or project has its share, or other messages wait in the backlog. `'none'`:
-   * this worker delivers nothing now, or never again; in the due index any worker can claim the message.
+   * Reserves a slot for a new message that is due at once. `'reserved'`: the caller must now call `start` or `giveBack`.
+   * `'wait'`: the worker is full, the origin or the project has used up its share, or other messages wait in the backlog.
+   * `'none'`: this worker delivers nothing now, or never again; in the due index any worker can claim the message.
    */
   tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (!this.#claims.isOpen) return 'none';
@@ -85,8 +85,9 @@ export class Dispatcher implements CallSlots {
   }
 
   /**
-   * Keeps a call that has a slot and holds nothing open for the next message of its run. Returns that message, at the latest after
-   * `ms`; earlier when other messages wait for the slot (P9), when the run or the request ends, or `hangUp` aborts.
+   * Keeps a call open that has a slot and no message, until the next message of its run. Returns that message. Returns at the
+   * latest after `ms`; earlier when other messages wait for the slot (P9), when the run or the request ends, or when `hangUp`
+   * aborts.
    */
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
@@ -99,31 +100,33 @@ export class Dispatcher implements CallSlots {
     this.inFlight.noteActivity(backlog, this.#context.clock.elapsedMs);
   }
 
-  /** A run was ended by this worker. `isMoreLeft`: as in `EndedAs`. */
+  /** This worker has ended a run. `isMoreLeft`: as in `EndedAs`. */
   noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
     this.#context.bodies.forget(runKey);
     this.#idleCalls.endOf(runKey);
     if (isMoreLeft) this.#context.left.noteNext(0);
   }
 
-  /** Whether this worker works on the claim, or waits for an answer that may bring it. */
+  /** Whether this worker works on the claim, or has a pending claim that may return it. */
   holds(claimToken: ClaimToken): boolean {
     return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayReturn(claimToken);
   }
 
-  /** How many attempts of the project are under way. */
+  /** How many attempts of the project are in flight. */
   countOf(projectId: ProjectId): number {
     return this.inFlight.countOfProject(projectId);
   }
 
-  /** Ends the attempts in flight, uncounted: other workers may own their messages by now. Absent project: of all. */
+  /**
+   * Interrupts the attempts in flight, uncounted: other workers may own their messages by now. Without a project: all attempts.
+   */
   interrupt(projectId?: ProjectId): void {
     this.#ends.interrupt(projectId);
   }
 
   /**
-   * Ends the attempts of cancelled messages, which gives up their slots and lanes now. Claims of other workers are ignored, and so
-   * is an attempt that has ended: its outcome counts.
+   * Interrupts the attempts of cancelled messages, which frees their slots and lane permits at once. Claims of other workers are
+   * ignored, and so are attempts that have ended: their outcomes count.
    */
   endCancelled(claimTokens: readonly ClaimToken[]): void {
     for (const token of claimTokens) {
@@ -139,7 +142,7 @@ export class Dispatcher implements CallSlots {
     this.#claims.noteDue(dueAtMs);
   }
 
-  /** Lines with a backlog when the worker starts. */
+  /** Adds backlogs that have messages when the worker starts. */
   addBacklogs(backlogs: readonly BacklogKey[]): void {
     for (const backlog of backlogs) this.#claims.backlogs.add(backlog);
   }
@@ -149,12 +152,12 @@ export class Dispatcher implements CallSlots {
     this.#claims.noteWaitingBacklog(backlog);
   }
 
-  /** Claims if there is something to claim and room for it. */
+  /** Claims if there is something to claim and capacity for it. */
   wake(): void {
     this.#claims.wake();
   }
 
-  /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
+  /** Stops claiming; resolves when no attempt is left. After `limitMs` the remaining attempts are interrupted and released. */
   async drain(limitMs: Millis): Promise<void> {
     this.#claims.stop();
     this.#idleCalls.endAll();

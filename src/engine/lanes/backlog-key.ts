@@ -1,6 +1,6 @@
 /**
- * The backlog in which a project's due messages to one origin wait for a slot. Each project has its own, so that its
- * messages never delay those of another project. Written `<project id> <origin>`.
+ * The key of an endpoint backlog: the due messages of one project for one origin, which wait for a slot. Each project has a
+ * backlog of its own, so that its messages never delay those of another project. Written `<project id> <origin>`.
  */
 import type { Message, ProjectId } from '../model.ts';
 
@@ -10,7 +10,7 @@ export function backlogKey(projectId: ProjectId, origin: string): BacklogKey {
   return `${projectId} ${origin}`;
 }
 
-/** That in which the message would wait. */
+/** The backlog in which the message would wait. */
 export function backlogKeyOf({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): BacklogKey {
   return backlogKey(projectId, origin);
 }

@@ -1,11 +1,11 @@
 /**
- * Which backlogs have a backlog (messages that wait in them), and whose position is next? This is a copy of what the index of waiting
- * messages says, since only memory knows which backlogs have room: a claim that had to ask the database would pass ten thousand backlogs
- * without room to find one with room, and a new message could not be placed without asking.
+ * The endpoint backlogs that have messages, in rotation order. They are a copy of the store's index of waiting messages. The copy
+ * is needed because only the worker knows which backlogs have capacity: a claim that asked the database would pass ten thousand
+ * backlogs without capacity to find one, and no new message could get a slot without a query.
  *
- * The contract: a backlog with a backlog is in memory, or it is unknown and its project is noted in `#unread`. A backlog in memory may
- * have no backlog: a claim finds it empty and deletes it. Proven backlogs are kept apart from the others, so that backlogs which may not
- * start cost no steps (P9). Of a project with very many unknown backlogs only `LINES_MAX` are in memory (P10).
+ * Invariant: each backlog with messages is in memory, or it is unknown (not healthy) and its project is in `#unread`. A backlog
+ * in memory may be empty: the claim that finds it empty deletes it. Healthy and unknown backlogs are kept apart, so that no time
+ * is spent on those that may not start (P9). At most `BACKLOGS_MAX` unknown backlogs of a project are in memory (P10).
  */
 import type { Store } from '../../store/store.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -13,46 +13,47 @@ import { type BacklogKey, backlogKey, parseBacklogKey } from './backlog-key.ts';
 import type { InFlight } from './in-flight.ts';
 import { isFresh } from './lag.ts';
 
-/** Unproven backlogs of one project in memory: about a megabyte. */
+/** Unknown backlogs of one project in memory: about a megabyte. */
 const BACKLOGS_MAX = 10_000;
-/** Lines read at a time: a few milliseconds of the store's work. */
+/** Backlogs read by one query: a few milliseconds of the store's work. */
 export const BACKLOGS_READ = 2_000;
 /**
- * Lines with attempts that one call of `next` examines: thousands may have silent ones. The next call examines those last that may
- * start none.
+ * Backlogs with attempts that one call of `next` examines; thousands may have silent attempts. Those without capacity are moved
+ * to the end, so that the next call examines others first.
  */
 const EXAMINED_MAX = 500;
-/** Projects that may go first at a time. */
+/** Projects that may be served before all others in one claim. */
 const FRESH_MAX = 4;
 
-/** The backlogs of a project, each with the number of its position: the lowest is next. */
+/** The backlogs of a project, each with its position in the rotation: the lowest is next. */
 interface ProjectBacklogs {
-  /** How long the message that was claimed last had waited. */
+  /** How long the message of the latest claim had waited. */
   lagMs: Millis;
   healthy: Map<BacklogKey, number>;
   unknown: Map<BacklogKey, number>;
 }
 
 /**
- * Of a project, some unknown backlogs are only in the store. They are read from the first to the last, and then again if a backlog was
- * left out meanwhile. So each backlog that was left out is read later, unless it is empty by then.
+ * How far the unknown backlogs of a project that are only in the store have been read. They are read in order of their keys.
+ * Reading restarts at the first one if another backlog was left out of memory during the pass, so each such backlog is read
+ * later.
  */
 interface Unread {
-  /** The last backlog that was read; at first the position before all backlogs. */
+  /** The last backlog that was read; at first a key before all backlogs. */
   after: BacklogKey;
-  /** A backlog was left out since the first backlog was read: its position may be before `after`. */
+  /** A backlog was left out during this pass: its key may be before `after`. */
   mustRestart: boolean;
-  /** Pieces are read until memory is full. */
+  /** Batches are being read until the memory limit is reached. */
   isBeingRead: boolean;
 }
 
-/** The backlogs to serve now. The first `fresh` of them are of projects that are not far behind. */
+/** The backlogs to serve now. The first `fresh` of them belong to projects with little lag. */
 export interface NextBacklogs {
   backlogs: BacklogKey[];
   fresh: number;
 }
 
-/** Lines of a project to be read: the first `limit` after `after`. */
+/** Backlogs of a project to read: the first `limit` after `after`. */
 export interface BacklogRange {
   projectId: ProjectId;
   after: BacklogKey;
@@ -68,7 +69,7 @@ interface Candidate {
   count: number;
 }
 
-/** All backlogs with a backlog, piece by piece; no piece is larger than `LINES_READ`. Throws `StoreUnavailable`. */
+/** All backlogs with messages, in batches of up to `BACKLOGS_READ`. Throws `StoreUnavailable`. */
 export async function* readBacklogs(
   messages: Pick<Store['messages'], 'waitingBacklogs'>,
 ): AsyncGenerator<BacklogKey[]> {
@@ -97,7 +98,7 @@ export class Backlogs {
     return this.#byProject.size === 0 && this.#unread.size === 0;
   }
 
-  /** Whether the latest call of `next` returned fewer backlogs than may start, since it did not examine all. */
+  /** Whether the latest call of `next` may have missed backlogs with capacity, because it did not examine all. */
   get isTruncated(): boolean {
     return this.#isTruncated;
   }
@@ -110,7 +111,7 @@ export class Backlogs {
     );
   }
 
-  /** Up to `max` of them, in no order. */
+  /** Up to `max` backlogs, in no order. */
   some(max: number): BacklogKey[] {
     const found: BacklogKey[] = [];
     for (const { healthy, unknown } of this.#byProject.values()) {
@@ -124,14 +125,14 @@ export class Backlogs {
     return found;
   }
 
-  /** Adds the backlog with the last position, unless it is there already. */
+  /** Adds the backlog at the end of the rotation, unless it is in memory already. */
   add(backlog: BacklogKey): void {
     if (this.#positionOf(backlog) === undefined) this.#putLast(backlog);
   }
 
   /**
-   * What to read, if a project has backlogs that are only in the store. Reading starts when memory has less than half of what it may
-   * have, and continues until it is full: so each piece brings many backlogs, however few are only in the store.
+   * The next batch to read, if a project has backlogs that are only in the store. Reading starts when memory has less than half
+   * of the allowed backlogs and continues until the limit is reached, so that batches are large.
    */
   nextRange(): BacklogRange | undefined {
     for (const [projectId, unread] of this.#unread) {
@@ -141,7 +142,7 @@ export class Backlogs {
     return undefined;
   }
 
-  /** `backlogs` is what there was to read, perhaps with backlogs of later projects. */
+  /** `backlogs`: the result of reading the range; it may end with backlogs of later projects. */
   noteRead({ projectId, limit }: BacklogRange, backlogs: readonly BacklogKey[]): void {
     const own = backlogs.filter((backlog) => parseBacklogKey(backlog).projectId === projectId);
     for (const backlog of own) if (this.#positionOf(backlog) === undefined) this.#put(backlog, this.#nextPosition());
@@ -164,8 +165,8 @@ export class Backlogs {
   }
 
   /**
-   * The backlog has become healthy or unknown. It keeps its position, and its project does, even if the project has no other backlog. A backlog
-   * that has become healthy may have messages in the store.
+   * The health of the backlog has changed. The backlog keeps its position, and so does its project, even if this is its only
+   * backlog. A backlog that has become healthy is added if it may have messages in the store.
    */
   reclassify(backlog: BacklogKey): void {
     const position = this.#positionOf(backlog);
@@ -174,7 +175,7 @@ export class Backlogs {
       this.add(backlog);
   }
 
-  /** The backlog was served and still has messages: it and its project get the last position. */
+  /** The backlog was served and still has messages: it and its project move to the end of the rotation. */
   moveToEnd(backlog: BacklogKey): void {
     const { projectId } = parseBacklogKey(backlog);
     const backlogs = this.#byProject.get(projectId);
@@ -183,16 +184,17 @@ export class Backlogs {
     this.#putLast(backlog);
   }
 
-  /** A message of the project was claimed that had waited for `lagMs`. */
+  /** A message of the project was claimed after it had waited for `lagMs`. */
   noteLag(projectId: ProjectId, lagMs: Millis): void {
     const backlogs = this.#byProject.get(projectId);
     if (backlogs) backlogs.lagMs = lagMs;
   }
 
   /**
-   * Up to `max` backlogs that may start an attempt, without those of `skipped`. Projects take turns: those with the fewest slots first,
-   * and of these the one that was served first. Every other time, one backlog of each project that is not far behind comes before all
-   * others. Takes about as many steps as there are attempts in flight and projects with backlogs, however many backlogs there are.
+   * Up to `max` backlogs that may start an attempt, without those in `skipped`. Projects are served round-robin: those with the
+   * fewest slots first; with equal slots, the one served longest ago. Every second call puts one backlog of each project with
+   * little lag (up to `FRESH_MAX`) first. The cost grows with the attempts in flight and the projects with backlogs, not with the
+   * number of backlogs.
    */
   next(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
     this.#isTruncated = false;
@@ -211,8 +213,8 @@ export class Backlogs {
   }
 
   /**
-   * The backlogs with the fewest attempts in flight, and of these the ones that have waited longest; no more than may start. By turns
-   * alone, an endpoint that answers at once would get one slot a round, like one that keeps its slot until a timeout.
+   * The backlogs with the fewest attempts in flight first, then by position; no more than may start. Round-robin alone would give
+   * an endpoint that responds at once one slot a round, like an endpoint that keeps its slot until a timeout.
    */
   #nextOf(
     projectId: ProjectId,
@@ -255,7 +257,10 @@ export class Backlogs {
     return found.toSorted(leastBusyFirst).slice(0, max);
   }
 
-  /** Gives the backlog the last position. Unread backlogs come before it: of a project with unread backlogs, an unknown one is left out. */
+  /**
+   * Puts the backlog at the end. An unknown backlog is left out of memory while its project has unread ones, which come before
+   * it.
+   */
   #putLast(backlog: BacklogKey): void {
     const { projectId } = parseBacklogKey(backlog);
     const unread = this.#unread.get(projectId);
@@ -271,8 +276,9 @@ export class Backlogs {
   }
 
   /**
-   * Minus the attempts of the project: a backlog that may start no attempt has one in flight. Otherwise, backlogs of endpoints that hang
-   * would fill the memory, and the other backlogs would stay unread until one of these attempts ends.
+   * The unknown backlogs of the project in memory, minus its attempts in flight: a backlog without capacity has at least one.
+   * Without this, the backlogs of hanging endpoints would fill the memory, and the others would stay unread until one of these
+   * attempts ends.
    */
   #unknownCountOf(projectId: ProjectId): number {
     const count = this.#byProject.get(projectId)?.unknown.size ?? 0;
@@ -303,7 +309,7 @@ function leastBusyFirst(a: Candidate, b: Candidate): number {
   return a.count - b.count || a.position - b.position;
 }
 
-/** The first of each list, then the second of each, and so on. */
+/** The first entry of each list, then the second of each, and so on. */
 function roundRobin<T>(lists: readonly T[][], max: number): T[] {
   const merged: T[] = [];
   const longest = Math.max(0, ...lists.map((list) => list.length));

@@ -1,6 +1,6 @@
 /**
  * A fixed number of slots and bytes, shared among projects by the dynamic threshold of shared-memory switches: a project may
- * take more while it has fewer than seven times what is free. So a project alone gets seven eighths. A second one finds an
+ * take more while it uses less than seven times the free amount. So a project alone gets seven eighths. A second one finds an
  * eighth free and gets more as attempts end, until both have seven fifteenths.
  */
 import type { ProjectCapacities } from '../dispatch/claims.ts';
@@ -15,7 +15,7 @@ export interface Size {
 
 const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
-/** The part of a budget that is set aside for one claim until the claim is answered. */
+/** The part of a budget that is reserved for one claim until its result is known. */
 export interface BudgetOffer extends ProjectCapacities {
   slots: number;
   bytes: number;
@@ -53,7 +53,7 @@ export class Budget {
     return this.#used.count > this.#max.count;
   }
 
-  /** Projects that use any of it. */
+  /** Projects that use a part of the budget. */
   get projects(): Iterable<ProjectId> {
     return this.#usedByProject.keys();
   }
@@ -63,8 +63,8 @@ export class Budget {
   }
 
   /**
-   * How much more `projectId` may use once `ended`, which is its own, is given back. Never negative. Without free bytes there are
-   * no slots either, but one message always fits when nothing else is in flight.
+   * How much more `projectId` may use after it returns `ended` of its own usage. Never negative. Without free bytes there are no
+   * slots either, but one message always fits when nothing else is in flight.
    */
   capacityOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
@@ -74,7 +74,7 @@ export class Budget {
     return { count: bytes === 0 ? 0 : count, bytes };
   }
 
-  /** Adds to what the project uses. Negative numbers give back. */
+  /** Adds to the usage of the project. Negative numbers reduce it. */
   use(projectId: ProjectId, count: number, bytes: number): void {
     if (count === 0 && bytes === 0) return;
     let used = this.#usedByProject.get(projectId);
@@ -89,7 +89,9 @@ export class Budget {
     if (used.count === 0 && used.bytes === 0) this.#usedByProject.delete(projectId);
   }
 
-  /** Sets up to `bytesMax` free bytes aside for a message that no claim brings. Returns how many; `putBack` gives them back. */
+  /**
+   * Reserves up to `bytesMax` free bytes for a message that comes without a claim. Returns how many; `returnBytes` frees them.
+   */
   reserveBytes(bytesMax: number): number {
     const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
     this.#bytesReserved += bytes;
@@ -100,7 +102,7 @@ export class Budget {
     this.#bytesReserved -= bytes;
   }
 
-  /** Sets half of what is free aside, for a claim of up to `slotsMax` messages. `endOffer` gives it back. */
+  /** Reserves half of the free slots and bytes for a claim of up to `slotsMax` messages. `endOffer` frees them. */
   offer(slotsMax: number): BudgetOffer {
     const capacityByProject: Record<ProjectId, number> = {};
     for (const projectId of this.#usedByProject.keys())
@@ -125,12 +127,12 @@ export class Budget {
   }
 }
 
-/** How much a project that uses `used` may take of `free`, until it has seven times what is then left free. */
+/** How much of `free` a project that uses `used` may take, until it uses seven times the amount that is then left. */
 export function untilThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }
 
-/** Rounded up, so that the last one is offered too. */
+/** Rounded up, so that the last unit is offered too. */
 export function half(amount: number): number {
   return Math.max(0, Math.ceil(amount / 2));
 }

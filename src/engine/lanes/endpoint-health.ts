@@ -1,18 +1,19 @@
 /**
- * Which backlogs have answered lately? An answer that was read to its end proves a backlog. The backlog is healthy until an attempt times out,
- * or becomes silent without any sign of life from the endpoint since the attempt was sent. A first byte proves nothing: it costs a
- * hostile endpoint no more than silence does. A refused connection disproves nothing: it frees its slot at once, as an answer does.
+ * The backlogs whose endpoints are healthy. A response that was read to its end makes a backlog healthy, until an attempt times
+ * out, or becomes silent without any activity of the endpoint since the attempt was sent. A first byte is not enough: it costs a
+ * hostile endpoint no more than silence. A refused connection does not end health: it frees its slot at once, as a response does.
  */
 import type { Millis } from '../model.ts';
 import type { BacklogKey } from './backlog-key.ts';
 
-/** Proven backlogs that are remembered: those that answered last. */
+/** Healthy backlogs that are remembered: those with the latest responses. */
 const HEALTHY_MAX = 2_048;
 
 export class EndpointHealth {
   /**
-   * When each healthy backlog last showed activity, in the order in which the backlogs became healthy; in the order of their latest answers
-   * once there are `PROVEN_MAX`. Not before: a map in which every answer deletes and adds an entry is rehashed all the time.
+   * The time of the latest activity of each healthy backlog, in the order in which the backlogs became healthy. Once there are
+   * `HEALTHY_MAX`, in the order of their latest responses; not before, since a map that deletes and adds an entry for every
+   * response is rehashed all the time.
    */
   readonly #activeAtMs = new Map<BacklogKey, Millis>();
   readonly #onChange: (backlog: BacklogKey, isHealthy: boolean) => void;
@@ -29,7 +30,7 @@ export class EndpointHealth {
     return [...this.#activeAtMs.keys()];
   }
 
-  /** Times are elapsed ones. */
+  /** All times are elapsed times (`Clock.elapsedMs`). */
   noteResponse(backlog: BacklogKey, atMs: Millis): void {
     const wasHealthy = this.isHealthy(backlog);
     if (this.#activeAtMs.size >= HEALTHY_MAX) {
@@ -40,7 +41,7 @@ export class EndpointHealth {
     if (!wasHealthy) this.#onChange(backlog, true);
   }
 
-  /** An endpoint shows activity during an attempt. */
+  /** The endpoint has shown activity during an attempt. */
   noteActivity(backlog: BacklogKey, atMs: Millis): void {
     if (this.isHealthy(backlog)) this.#activeAtMs.set(backlog, atMs);
   }

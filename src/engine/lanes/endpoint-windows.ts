@@ -1,24 +1,24 @@
 /**
- * How many attempts may an endpoint (an origin) have now? Each has one window, which its answers open and its failures halve.
- * The window limits new and backlogged messages differently:
+ * The concurrency window of each endpoint (an origin): how many attempts it may have at a time. Responses grow the window,
+ * attempts without a response halve it. It limits new and backlogged messages differently:
  *
- * - All attempts: the configured maximum at first; halved by each attempt that ends without an answer, one more per answer.
- * - Attempts of backlogged messages: a slow start with a few; one more per good answer, which doubles them with each round of
- *   answers. After an outage an endpoint is often starting itself, and its whole backlog would reach it in its first moment.
- *   A message that has just been published is exempt: it arrives no faster than its publisher sends.
+ * - All attempts: the configured maximum at first; halved by each attempt without a response, plus one for each response.
+ * - Attempts of backlogged messages: slow start from `WINDOW_MIN`, plus one for each good response, which doubles the number with
+ *   each round of responses. After an outage an endpoint is often starting itself, and would get its whole backlog in its first
+ *   moment. New messages are exempt from slow start: they arrive no faster than their publisher sends.
  *
- * The window is never smaller than a few attempts: the worker must notice soon when an endpoint recovers.
+ * A window is never smaller than `WINDOW_MIN`: the worker must notice soon when an endpoint recovers.
  */
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 
-/** Origins whose growth is remembered, and origins with a reducedMax maximum: the latest of each. */
+/** Origins whose slow start is remembered, and origins with a reduced maximum: the latest of each. */
 const STARTED_MAX = 2_048;
 const REDUCED_MAX = 512;
-/** Origins without attempts whose capacity a claim is given. */
+/** A claim names the capacity of origins without attempts only while there are no more than this. */
 const IDLE_NAMED_MAX = 32;
 
-/** The rooms that are set aside for one claim until the claim is answered. */
+/** The capacity that is reserved for one claim until its result is known. */
 export interface WindowOffer extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity'> {
   slots: number;
 }
@@ -28,9 +28,9 @@ const NO_LOAD: Readonly<Load> = { count: 0, silent: 0 };
 export class EndpointWindows {
   readonly #countMax: number;
   readonly #inFlight = new Loads<string, Load>();
-  /** Maximum of all attempts, by origin; absent: the configured maximum. */
+  /** The maximum of all attempts, by origin; absent: the configured maximum. */
   readonly #reducedMax = new Map<string, number>();
-  /** Maximum of backlogged attempts, by origin; absent: a few. */
+  /** The maximum of backlogged attempts, by origin; absent: `WINDOW_MIN`. */
   readonly #slowStartMax = new Map<string, number>();
   readonly #offers = new Set<WindowOffer>();
 
@@ -39,7 +39,7 @@ export class EndpointWindows {
     this.#countMax = countMax;
   }
 
-  /** Attempts start, end or become silent. */
+  /** Attempts have started, ended or become silent; negative numbers for ended ones. */
   add(origin: string, count: number, silent: number): void {
     const load = this.#inFlight.find(origin) ?? { ...NO_LOAD };
     load.count += count;
@@ -47,7 +47,7 @@ export class EndpointWindows {
     this.#inFlight.update(origin, load);
   }
 
-  /** How many more attempts may start, once `ended` of those in flight are over. */
+  /** How many more attempts may start after `ended` of those in flight have ended. */
   capacityOf(origin: string, ended = 0): number {
     const max = this.#reducedMax.get(origin) ?? this.#countMax;
     return Math.max(0, max - this.#offeredTo(origin) - (this.#loadOf(origin).count - ended));
@@ -58,14 +58,14 @@ export class EndpointWindows {
     return Math.min(this.#slowStartCapacityOf(origin), this.capacityOf(origin));
   }
 
-  /** Whether attempts ended without an answer so often that the origin has the smallest window. */
+  /** Whether so many attempts ended without a response that the origin has the smallest window. */
   isHeldBack(origin: string): boolean {
     return (this.#reducedMax.get(origin) ?? Infinity) <= WINDOW_MIN;
   }
 
   /**
-   * Sets half of each origin's capacity aside for a claim of up to `slots` backlogged messages, while the worker has `freeSlots`. The
-   * claim gets the rooms of origins where these differ from the default. `served`: origins whose backlogs the claim serves.
+   * Reserves half of the capacity of each origin for a claim of up to `slots` backlogged messages; the worker has `freeSlots`.
+   * The claim gets the capacities that differ from the default. `served`: origins whose backlogs the claim serves.
    */
   offer(slots: number, freeSlots: number, served: ReadonlySet<string>): WindowOffer {
     const most = half(Math.min(this.#countMax - this.#offeredToEach(), freeSlots));
@@ -87,12 +87,12 @@ export class EndpointWindows {
   }
 
   /**
-   * An attempt ended with an answer. A bad answer means that the endpoint is overloaded or broken: it gets no more backlogged
-   * messages than before.
+   * An attempt ended with a response. A bad response means that the endpoint is overloaded or broken, so slow start does not
+   * grow.
    */
   noteResponse(origin: string, isGood: boolean): void {
     const slowStartMax = this.#slowStartMax.get(origin);
-    // New messages may be more already: the endpoint has shown that it can take as many.
+    // With new messages, more attempts may be in flight already: the endpoint has shown that it can handle that many.
     const before = slowStartMax ?? Math.max(WINDOW_MIN, this.#loadOf(origin).count);
     if (isGood && slowStartMax !== this.#countMax) this.#setSlowStart(origin, before + 1);
     const reducedMax = this.#reducedMax.get(origin);
@@ -101,7 +101,7 @@ export class EndpointWindows {
     else this.#reducedMax.delete(origin);
   }
 
-  /** An attempt ended without an answer. Returns whether the origin has now reached the smallest window. */
+  /** An attempt ended without a response. Returns whether this has reduced the origin to the smallest window. */
   noteNoResponse(origin: string): boolean {
     const slowStartMax = this.#slowStartMax.get(origin);
     if (slowStartMax !== undefined) this.#setSlowStart(origin, halved(slowStartMax));
@@ -122,8 +122,9 @@ export class EndpointWindows {
   }
 
   /**
-   * Backlogged attempts that slow start still allows. Silent attempts do not count, and as many more may start as are silent: an
-   * endpoint that takes a minute for each answer gets twice as many each time its latest attempts have become silent.
+   * How many more backlogged attempts slow start allows. Silent attempts do not count, and at least as many others may be in
+   * flight as are silent: the window of an endpoint that takes a minute to respond doubles each time its latest attempts have
+   * become silent.
    */
   #slowStartCapacityOf(origin: string): number {
     const { count, silent } = this.#loadOf(origin);
@@ -131,9 +132,10 @@ export class EndpointWindows {
   }
 
   /**
-   * Origins whose capacity may differ from the default. An idle origin with a grown window is named only when the claim serves it, or
-   * while such origins are few: a thousand names would cost more than they gain. Unnamed, it gets a few attempts, and is named
-   * once it is busy with these. Origins whose few attempts are all silent are left out where each may have the default as well.
+   * Origins whose capacity may differ from the default. An idle origin with a grown window is named only when the claim serves
+   * it, or while such origins are few: a thousand names would cost more than they gain. Unnamed, it gets the default, and is
+   * named once it is busy with these attempts. Origins with few attempts, all silent, are left out if each has the default
+   * capacity anyway.
    */
   #knownOrigins(served: ReadonlySet<string>, defaultCapacity: number): ReadonlySet<string> {
     const known = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
@@ -145,7 +147,7 @@ export class EndpointWindows {
     return known;
   }
 
-  /** Slots that the claims under way offer to each origin that they do not name. */
+  /** Slots that the pending claims may use for each origin that they do not name. */
   #offeredToEach(): number {
     let offered = 0;
     for (const { slots, defaultCapacity } of this.#offers) offered += Math.min(slots, defaultCapacity);
@@ -177,16 +179,16 @@ const WINDOW_MIN = 4;
 export interface Load {
   /** Attempts, with and without a slot. */
   count: number;
-  /** Attempts that have a place among the silent ones instead of a slot. */
+  /** Attempts that count against the limit of silent attempts instead of a slot. */
   silent: number;
 }
 
-/** Shares with few attempts, all of them silent, are kept apart: there may be thousands, and no claim is told of them. */
+/** Loads by name. Those with few attempts, all silent, are kept apart: there may be thousands, and claims do not name them. */
 export class Loads<Name extends string, S extends Load> {
   readonly #busy = new Map<Name, S>();
   readonly #quiet = new Map<Name, S>();
 
-  /** All others. */
+  /** The loads that claims name. */
   get busy(): ReadonlyMap<Name, S> {
     return this.#busy;
   }

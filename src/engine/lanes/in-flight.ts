@@ -1,15 +1,16 @@
 /**
- * Who may start an attempt now? The fair, bounded shares of promise P9, in three budgets and a window:
+ * Limits the attempts of this worker: which backlog may start another attempt. These are the fair, bounded shares of promise P9:
  *
- * - All attempts load the slots and body bytes of the worker, by project (`Budget`).
- * - Lines that have not answered lately (unknown backlogs) load half of these, by the same rule. The other half is for healthy backlogs.
- * - An attempt without an outcome after two seconds is silent: it exchanges its slot for a place among the silent attempts, a
- *   larger budget, and keeps its body bytes. An attempt of an unknown backlog has a place there from its start. So endpoints that
- *   hang use up silent and no slots, however many they are and however long their timeouts.
- * - Each endpoint has a window (`EndpointWindows`).
+ * - All attempts share the slots and body bytes of the worker, by project (`Budget`).
+ * - Unknown backlogs, whose endpoints have not responded recently, share half of these by the same rule. The other half is
+ *   reserved for healthy backlogs.
+ * - An attempt without an outcome after two seconds is silent: it gives up its slot and counts against a larger limit, the silent
+ *   budget, but keeps its body bytes. An attempt of an unknown backlog counts there from its start. So hanging endpoints use up
+ *   silent attempts and no slots, regardless of their number and their timeouts.
+ * - Each endpoint has a concurrency window (`EndpointWindows`).
  *
- * Within its project, a backlog may start another attempt while it has fewer attempts and bytes in flight than the project may still
- * add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
+ * Within its project, a backlog may start another attempt while it has fewer attempts and bytes in flight than the project has
+ * capacity left. So one slow origin leaves half to the others, and with a thousand slow origins each keeps only a few slots.
  */
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -21,12 +22,12 @@ import { EndpointWindows, type Load, Loads, type WindowOffer } from './endpoint-
 
 /** An attempt without an outcome is silent this long after it was sent. */
 export const SILENT_AFTER_MS = 2_000;
-/** Places for silent attempts, as a multiple of the slots, if the settings give no number. */
+/** The limit of silent attempts, as a multiple of the slots, if the settings have none. */
 const SILENT_TIMES_SLOTS = 8;
-/** A backlog with this load of all bytes is named to claims even if all of its attempts are silent. */
+/** A backlog with this fraction of all bytes is named to claims even if all of its attempts are silent. */
 const HEAVY_SHARE = 1 / 64;
 
-/** What is set aside for one claim until it is answered, and the limits that the claim must keep. */
+/** The slots and bytes that are reserved for one claim until its result is known, and the limits of the claim. */
 export interface Offer
   extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity' | 'capacityByBacklog' | 'projects' | 'unknown'> {
   slots: number;
@@ -40,18 +41,18 @@ const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
 interface BacklogLoad extends Size, Load {
   projectId: ProjectId;
   origin: string;
-  /** Silent attempts that have an outcome, which is being saved. */
+  /** Silent attempts whose outcome is known and being saved. */
   withOutcome: number;
 }
 
 const NO_LOAD: Readonly<Load & Size> = { count: 0, bytes: 0, silent: 0 };
 
-/** What a project may still add: slots, bytes, and silent among the silent attempts. */
+/** How much more a project may use: slots, bytes and silent attempts. */
 interface ProjectCapacity extends Size {
   silent: number;
 }
 
-/** Whose load keeps a backlog from starting another attempt (P14). */
+/** The limit that keeps a backlog from starting another attempt (P14). */
 export type LimitReason = 'project' | 'unknown' | 'origin';
 
 export class InFlight {
@@ -67,7 +68,7 @@ export class InFlight {
   readonly #heavyBytes: number;
   #offers = 0;
 
-  /** Calls `onHealthChange` when a backlog becomes healthy, and when it becomes unknown. */
+  /** Calls `onHealthChange` when a backlog becomes healthy or unknown. */
   constructor(
     settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax' | 'silentMax'>,
     onHealthChange: (backlog: BacklogKey, isHealthy: boolean) => void = () => {},
@@ -95,14 +96,14 @@ export class InFlight {
     return this.#all.count + this.#silent.count - this.#unknown.count;
   }
 
-  /** The `count` projects with the most attempts, and how many those are. */
+  /** The `count` projects with the most attempts, each with their number. */
   busiest(count: number): [ProjectId, number][] {
     const projects = new Set([...this.#all.projects, ...this.#silent.projects]);
     const all = [...projects].map((projectId): [ProjectId, number] => [projectId, this.countOfProject(projectId)]);
     return all.toSorted(([, a], [, b]) => b - a).slice(0, count);
   }
 
-  /** Whether there is no slot, or no byte, for another attempt. */
+  /** Whether the worker has no slot or no bytes left. */
   get isFull(): boolean {
     return this.freeSlots <= 0 || this.freeBytes <= 0;
   }
@@ -132,7 +133,7 @@ export class InFlight {
     return this.#health.isHealthy(backlog);
   }
 
-  /** How many more attempts the project may start, and how many of these in unknown backlogs. */
+  /** How many more attempts the project may start in all, and how many in unknown backlogs. */
   capacityOfProject(projectId: ProjectId): { all: number; unknown: number } {
     const { count: all } = this.#capacityOfProject(projectId, true);
     const { count, silent } = this.#capacityOfProject(projectId, false);
@@ -144,17 +145,17 @@ export class InFlight {
     return Math.min(this.#windows.backlogCapacityOf(parseBacklogKey(backlog).origin), this.capacityForNew(backlog));
   }
 
-  /** How many more attempts of new messages, which no backlog precedes, `backlog` may start. */
+  /** How many more attempts of new messages `backlog` may start while no other messages wait in it. */
   capacityForNew(backlog: BacklogKey): number {
     return this.#capacityAfter(backlog, NOTHING);
   }
 
-  /** Whether `backlog` may start another attempt when one of its own, of `bytes`, ends; not while it must have fewer attempts. */
+  /** Whether `backlog` may start another attempt when one of its own, of `bytes`, ends: false while it exceeds a limit. */
   mayHandOff(backlog: BacklogKey, bytes: number): boolean {
     return this.#capacityAfter(backlog, { count: 1, bytes }) > 0;
   }
 
-  /** Whose load keeps `backlog` from starting another attempt (P14); `undefined`: no load does, or the worker is full. */
+  /** The limit that keeps `backlog` from starting another attempt (P14); `undefined`: none, or the worker is full. */
   limitReasonOf(backlog: BacklogKey): LimitReason | undefined {
     const { projectId, origin } = parseBacklogKey(backlog);
     if (this.isFull) return undefined;
@@ -165,14 +166,15 @@ export class InFlight {
     return this.capacityOf(backlog) === 0 ? 'origin' : undefined;
   }
 
-  /** Whether the attempts to `origin` ended without an answer so often that it may have only the fewest at a time. */
+  /** Whether so many attempts to `origin` ended without a response that it has the smallest window. */
   isHeldBack(origin: string): boolean {
     return this.#windows.isHeldBack(origin);
   }
 
   /**
-   * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages that serves `backlogs`. The other half is for
-   * new messages and other claims, until this claim is answered: so together they never exceed a limit. The claim gets an odd slot.
+   * Reserves half of the free slots and bytes, rounded up, for a claim of up to `slotsMax` messages that serves `backlogs`. The
+   * other half is for new messages and other claims until the result of this claim is known, so that together they never exceed a
+   * limit.
    */
   offer(slotsMax: number, backlogs: readonly BacklogKey[] = []): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
@@ -193,7 +195,7 @@ export class InFlight {
     return offer;
   }
 
-  /** The claim is answered, and what it took has entered or is about to. */
+  /** The result of the claim is known, and its messages have entered or are about to. */
   endOffer({ reserved }: Offer): void {
     this.#offers -= 1;
     this.#windows.endOffer(reserved.windows);
@@ -228,32 +230,34 @@ export class InFlight {
     this.#change(backlog, load, { count: -1, bytes: -bytes, silent: isSilent ? -1 : 0 });
   }
 
-  /** An attempt is sent. Times are elapsed ones. `noteOver` must follow, before its outcome is noted. */
+  /**
+   * An attempt was sent. Times are elapsed times. Call `noteOutcome` when it ends, before the response or its absence is noted.
+   */
   noteSent(backlog: BacklogKey, sentAtMs: Millis): SentAttempt {
     const sent = { backlog, sentAtMs, checkAtMs: sentAtMs + SILENT_AFTER_MS, isSilent: false, hasOutcome: false };
     this.#sent.push(sent);
     return sent;
   }
 
-  /** The attempt has an outcome. A silent attempt needs no slot again until the outcome is saved. */
+  /** The attempt has an outcome. A silent attempt needs no slot while its outcome is being saved. */
   noteOutcome(sent: SentAttempt): void {
     sent.hasOutcome = true;
     const load = sent.isSilent ? this.#backlogs.find(sent.backlog) : undefined;
     if (load && load.withOutcome < load.silent) load.withOutcome += 1;
   }
 
-  /** The endpoint shows activity during an attempt. */
+  /** The endpoint has shown activity during an attempt. */
   noteActivity(backlog: BacklogKey, atMs: Millis): void {
     this.#health.noteActivity(backlog, atMs);
   }
 
-  /** An attempt ended with an answer, good or bad. */
+  /** An attempt ended with a response, good or bad. */
   noteResponse(backlog: BacklogKey, atMs: Millis, status = 200): void {
     this.#health.noteResponse(backlog, atMs);
     this.#windows.noteResponse(parseBacklogKey(backlog).origin, status < 500 && status !== 429);
   }
 
-  /** An attempt ended without an answer. Returns whether the origin has now reached the smallest window. */
+  /** An attempt ended without a response. Returns whether this has reduced the origin to the smallest window. */
   noteNoResponse(backlog: BacklogKey, isTimeout = false): boolean {
     if (isTimeout) this.#health.noteTimeout(backlog);
     return this.#windows.noteNoResponse(parseBacklogKey(backlog).origin);
@@ -264,7 +268,7 @@ export class InFlight {
     return this.#sent.first?.checkAtMs;
   }
 
-  /** Takes the slots of attempts that have become silent. Call it before slots are given out. */
+  /** Takes away the slots of attempts that have become silent. Call it before slots are given out. */
   findSilent(nowMs: Millis): void {
     for (let sent = this.#sent.first; sent !== undefined && sent.checkAtMs <= nowMs; sent = this.#sent.first) {
       this.#health.noteSilent(sent.backlog, sent.sentAtMs);
@@ -276,7 +280,7 @@ export class InFlight {
     }
   }
 
-  /** False when there is no place among the silent attempts, or no attempt of the backlog has a slot. */
+  /** False when the silent budget is used up, or no attempt of the backlog has a slot. */
   #giveUpSlot(backlog: BacklogKey): boolean {
     const load = this.#backlogs.find(backlog);
     if (!load || load.silent === load.count) return false;
@@ -293,7 +297,7 @@ export class InFlight {
     );
   }
 
-  /** Changes the load of the backlog, and charges the budgets and the window for the difference. */
+  /** Changes the load of the backlog, and adds the difference to the budgets and the window. */
   #change(backlog: BacklogKey, load: BacklogLoad, { count, bytes, silent }: Load & Size): void {
     const { projectId, origin } = load;
     const slots = count - silent;
@@ -307,7 +311,7 @@ export class InFlight {
     this.#backlogs.update(backlog, load, load.bytes >= this.#heavyBytes);
   }
 
-  /** How many more attempts `backlog` may start once `ended`, which is its own, is over. */
+  /** How many more attempts `backlog` may start after `ended`, a part of its own load, has ended. */
   #capacityAfter(backlog: BacklogKey, ended: Size): number {
     const { projectId, origin } = parseBacklogKey(backlog);
     const capacity = this.#capacityOfProject(projectId, this.isHealthy(backlog), ended);
@@ -315,7 +319,7 @@ export class InFlight {
     return Math.min(this.#windows.capacityOf(origin, ended.count), capacityWithin(capacity, load, ended));
   }
 
-  /** What the project may still add in healthy or in unknown backlogs, once `ended` is over. */
+  /** How much more the project may use in healthy or in unknown backlogs, after `ended` has ended. */
   #capacityOfProject(projectId: ProjectId, isHealthy: boolean, ended = NOTHING): ProjectCapacity {
     const all = this.#all.capacityOf(projectId, ended);
     if (isHealthy) return { ...all, silent: Infinity };
@@ -324,7 +328,7 @@ export class InFlight {
     return { count: Math.min(all.count, unknown.count), bytes: Math.min(all.bytes, unknown.bytes), silent };
   }
 
-  /** The capacities of backlogs that have less room within their project than their origin has. */
+  /** The capacity of the backlogs that have less within their project than their origin has. */
   #capacityOfBusyBacklogs({ slots, capacityByOrigin, defaultCapacity }: WindowOffer): Record<BacklogKey, number> {
     const capacityByBacklog: Record<BacklogKey, number> = {};
     const byProject = new Map<string, ProjectCapacity>();
@@ -341,14 +345,14 @@ export class InFlight {
   }
 }
 
-/** How many more attempts a backlog with `load` may start, when its project may still add `capacity`. */
+/** How many more attempts a backlog with `load` may start if its project has `capacity` left. */
 function capacityWithin(capacity: ProjectCapacity, load: Load & Size, ended: Size): number {
   const count = load.count - ended.count;
   if (count > 0 && load.bytes - ended.bytes >= capacity.bytes) return 0;
   return Math.max(0, Math.min(capacity.count - Math.max(0, count - load.silent), capacity.silent - count));
 }
 
-/** The smaller room of two budgets, by project. */
+/** The smaller capacity of two budgets, by project. */
 function smaller(a: BudgetOffer, b: BudgetOffer): BudgetOffer {
   const capacityByProject: Record<ProjectId, number> = {};
   for (const key of Object.keys({ ...a.capacityByProject, ...b.capacityByProject })) {
@@ -367,7 +371,7 @@ function capacitiesOf({
   return { capacityByProject, defaultCapacity };
 }
 
-/** Whether some project has less room than `slots`. */
+/** Whether any project has less capacity than `slots`. */
 function isBelow({ slots: offered, capacityByProject, defaultCapacity }: BudgetOffer, slots: number): boolean {
   return Math.min(offered, defaultCapacity, ...Object.values(capacityByProject)) < slots;
 }
@@ -382,12 +386,12 @@ export interface SentAttempt {
   hasOutcome: boolean;
 }
 
-/** Entries that have left the queue are cut off in batches of this many. */
+/** Entries that have left the queue are removed from the array in batches of this many. */
 const TRIM_BATCH = 1_024;
 
 /**
- * Attempts that have been sent and have no outcome yet, oldest first. One that is over leaves the queue when it is first: a map to
- * which every attempt adds an entry and from which it deletes the entry again is rehashed all the time.
+ * Attempts that were sent and have no outcome yet, oldest first. An attempt with an outcome leaves the queue when it is first. An
+ * array, since a map to which every attempt adds an entry and deletes it again is rehashed all the time.
  */
 class SentQueue {
   #queue: SentAttempt[] = [];
@@ -402,7 +406,7 @@ class SentQueue {
     this.#queue.push(sent);
   }
 
-  /** Removes the first. */
+  /** Removes the first attempt. */
   shift(): void {
     this.#first += 1;
     if (this.#first < TRIM_BATCH) return;

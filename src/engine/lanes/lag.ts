@@ -1,16 +1,16 @@
 /**
- * Which projects go first while others have a backlog? Each is as far behind as the message that waits longest. Equal shares alone would
- * let a project wait that has no backlog, whenever it needs more than its share: as long as those with a backlog need all of theirs.
+ * The order of projects by lag: the time that their oldest waiting message has waited. Equal shares alone would make a project
+ * without a backlog wait whenever it needs more than its share, for as long as projects with backlogs use all of theirs.
  */
 import type { ClaimedDue } from '../dispatch/claims.ts';
 import type { Millis } from '../model.ts';
 
-/** Whether a project that is `lagMs` behind has just begun to wait, compared with the one that is farthest behind. */
+/** Whether a project has little lag: less than half of the largest one. */
 export function isFresh(lagMs: Millis, farthestMs: Millis): boolean {
   return lagMs < farthestMs / 2;
 }
 
-/** In order of due time, but those of projects that are less far behind come first. `claimed` is in order of due time. */
+/** `claimed`, which is sorted by due time, with the messages of projects that lag less first. */
 export function leastBehindFirst(claimed: readonly ClaimedDue[]): ClaimedDue[] {
   const ofProjects = [...Map.groupBy(claimed, ({ message }) => message.projectId).values()];
   return ofProjects.toSorted((one, other) => earliestDueAtMs(other) - earliestDueAtMs(one)).flat();

@@ -1,6 +1,6 @@
 /**
- * Lanes: backlogs in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
- * Here are their types and the rules that need no store.
+ * The types of lanes, which are queues and flow-control keys (contract M 14, 16), and their rules that need no store. Messages
+ * wait in a lane because of its limits.
  */
 import type { MessageId, Millis } from '../model.ts';
 
@@ -8,7 +8,7 @@ export interface Queue {
   name: string;
   createdAtMs: Millis;
   updatedAtMs: Millis;
-  /** Messages that may be started and not finished at a time. */
+  /** How many messages may be started and not finished at a time. */
   parallelism: number;
   isPaused: boolean;
   /** Unfinished messages, running ones included. */
@@ -16,13 +16,16 @@ export interface Queue {
   blockedBy?: QueueBlocker;
 }
 
-/** While every slot of a queue is held by a message that waits for a retry or a delay: the one that is due first. */
+/**
+ * The message that blocks a queue: each lane permit is held by a message that waits for a retry or a delay; this one is due
+ * first.
+ */
 export interface QueueBlocker {
   messageId: MessageId;
   dueAtMs: Millis;
 }
 
-/** The present state of a flow-control key (contract M 22.30). */
+/** The current state of a flow-control key (contract M 22.30). */
 export interface FlowKey {
   key: string;
   /** Ready messages that wait for the key's limits or its pause to end. */
@@ -43,10 +46,10 @@ export interface FlowKey {
   isRatePinned: boolean;
 }
 
-/** A key of which it was not counted how many messages wait for it. */
+/** A key without the size of its wait list. */
 export type FlowKeyState = Omit<FlowKey, 'waitListSize'>;
 
-/** Parts of a key that no message can change until they are unpinned. */
+/** The pinned settings of a key: no message changes them until they are unpinned. */
 export interface FlowPin {
   parallelism?: number;
   rate?: number;
@@ -54,7 +57,7 @@ export interface FlowPin {
   periodS?: number;
 }
 
-/** The limits of a key and how much of its rate is used. `null`: no limit, or no window yet. */
+/** The rate limit of a key, and the starts in its current window. `null`: no limit, or no window yet. */
 export interface RateWindow {
   rate: number | null;
   periodS: number;
@@ -62,13 +65,13 @@ export interface RateWindow {
   count: number;
 }
 
-/** How late a worker's decision may be saved: longer than any database makes it wait. */
+/** A worker's decision is saved within this time: longer than any database delays it. */
 const SAVED_LATE_MS = 60_000;
 
 /**
- * Whether a start at `nowMs` falls into the window. Windows are fixed: one begins with the first start after the window
- * before has ended, and lasts a period. A window may begin after `nowMs`, when another worker began it after this start
- * was decided: the start belongs to it. But when it begins later by more than a period and `SAVED_LATE_MS`, the clock
+ * Whether a start at `nowMs` falls into the window. Windows are fixed: one opens with the first start after the end of the
+ * previous window, and lasts a period. A window may open after `nowMs`, if another worker has opened it after this start
+ * was decided: the start belongs to it. But if it opens later than `nowMs` by a period and by `SAVED_LATE_MS`, the clock
  * was set back, and the window counts as ended.
  */
 export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis): boolean {
@@ -77,7 +80,7 @@ export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis
   return nowMs < startedAtMs + periodMs && nowMs > startedAtMs - Math.max(periodMs, SAVED_LATE_MS);
 }
 
-/** How many attempts may start now without more than `rate` of them in the window. */
+/** How many more attempts may start now within the rate. */
 export function startsLeft(window: RateWindow, nowMs: Millis): number {
   if (window.rate === null) return Infinity;
   return Math.max(0, window.rate - (isWindowOpen(window, nowMs) ? window.count : 0));
@@ -89,20 +92,20 @@ export function countStart(window: RateWindow, nowMs: Millis): RateWindow {
   return { ...window, startedAtMs: nowMs, count: 1 };
 }
 
-/** What decides when the next message of a key's wait list may start. */
+/** The state of a key that determines when the next message of its wait list may start. */
 export interface FlowState {
   window: RateWindow;
   parallelism: number | null;
   isPaused: boolean;
   inFlight: number;
-  /** Messages that left the wait list and wait for their origin or their project: they start before the next ones. */
+  /** Messages that have left the wait list and wait for their origin or their project: they start before the waiting ones. */
   released: number;
   /** When the first waiting message becomes ready; `null`: none waits. */
   firstReadyAtMs: Millis | null;
 }
 
 /**
- * When the first waiting message may start. `null` when something else must happen before, which then computes it anew.
+ * When the first waiting message may start. `null`: not before another event, which then computes the time again.
  */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
   const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;
