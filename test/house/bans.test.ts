@@ -111,9 +111,9 @@ const others: Breach[] = [
     rule: 'plugin',
   })),
   ...[
-    "'select key from messages where line = 1'",
+    "'select key from messages where wait_state = 1'",
     `\`select m.key from messages m where \${column} is null\n and m.wait_state = 2\``,
-    "'select key from messages where line in (1, 4)'",
+    "'select key from messages where wait_state in (1, 4)'",
     "'select key from runs where state <> 1'",
   ].map((text, index) => ({
     title: `refuses the number of a state in a statement, way ${index + 1}`,
@@ -162,7 +162,7 @@ const allowed: Breach[] = [
   {
     title: 'lets a migration write the number of a state',
     file: 'src/store/migrations/900-number.ts',
-    source: "export const value = 'create index waiting on messages (key) where line = 0';\n",
+    source: "export const value = 'create index waiting on messages (key) where wait_state = 0';\n",
     rule: '',
   },
   {
