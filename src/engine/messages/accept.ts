@@ -1,4 +1,4 @@
-/** What is saved for a publish: a message with its key and id, its deduplication, its first log events. */
+/** Makes the new message of a publish: its key and id, its deduplication and its first log events. */
 
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
@@ -15,22 +15,22 @@ import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../mode
 import type { Randomness } from '../ports.ts';
 import type { PublishCommand } from './publish-command.ts';
 
-/** What every new message of a publish needs besides its command. */
+/** What each new message of a publish needs besides its command. */
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;
-  /** How far `nowMs` is ahead of the wall clock; absent: 0. The times that clients name are of the wall clock. */
+  /** How far `nowMs` is ahead of the wall clock; absent: 0. Clients name times of the wall clock. */
   leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
   lazyAboveBytes: number;
-  /** Runs that begin must be created later than this, so that they differ from earlier ones of the same id. */
+  /** New runs must be created later than this, so that they differ from earlier runs with the same id. */
   runsAfterMs?: Millis;
-  /** Whether what begins without a trace begins one. */
+  /** Whether a message without a trace starts one. */
   isTraced?: boolean;
 }
 
-/** For messages that the project publishes now. */
+/** The context for messages that the project publishes now. */
 export function acceptContextOf(
   { clock, randomness, settings, spans }: Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'spans'>,
   projectId: ProjectId,
@@ -47,7 +47,7 @@ export function acceptContextOf(
 /** A message on its way into the store, before it has a state. */
 export type Draft = Omit<NewMessage, 'state'>;
 
-/** The message of `command` under a unique key, and the deduplication that keeps it from being made twice. */
+/** The message of `command` under a unique key, with the deduplication that prevents a second one. */
 export function draftOf(
   command: PublishCommand,
   key: MessageKey,
@@ -88,14 +88,14 @@ export function notBeforeOf(
   return notBeforeMs === undefined ? nowMs + delayMs : notBeforeMs + leadMs;
 }
 
-/** Of the reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
+/** The hash that prevents a second publish with the same id, or with the same content, from becoming a message. */
 function deduplicationHashOf(command: PublishCommand): string | undefined {
   const requested = command.options.deduplication;
   if (!requested) return undefined;
   return requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHash(contentOf(command));
 }
 
-/** The same for a large body, in `slices`; `undefined` for another one. */
+/** The same for a large body, computed in `slices`; `undefined` if the command needs no such hash. */
 export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
   if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_PIECE_BYTES) return undefined;
   return contentHashInPieces(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
@@ -109,7 +109,7 @@ function contentOf(command: PublishCommand): Content {
   return endpointUrl === undefined ? content : { ...content, endpointUrl };
 }
 
-/** Each endpoint of a URL group is checked for itself (contract M 11.6). */
+/** Each endpoint of a URL group is deduplicated separately (contract M 11.6). */
 function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
   return options.settings.topicName === undefined ? undefined : url;
 }

@@ -1,8 +1,8 @@
-/** What became of messages that a store was asked to save? */
+/** The results of saving new messages. */
 import type { JournalPlace, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
-/** `dropped`: it was not saved, because the run of its journal is over, or the journal has its entry. */
+/** `dropped`: it was not saved, because the run of its journal is over, or the journal already has its entry. */
 export type AcceptedState = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
@@ -10,28 +10,27 @@ export interface Saved {
   state: AcceptedState;
   /** Present when it entered the journal of a run. */
   journal?: JournalPlace;
-  /** Of a dropped one: the message that has its entry. */
+  /** For a dropped message: the message that has its entry. */
   messageId?: MessageId;
 }
 
 export type Accepted =
   | ({ kind: 'accepted' } & Saved)
   /**
-   * An earlier message, or an entry of its run's journal, stands for it. `run`: the run that it would have begun
-   * exists.
+   * An earlier message, or an entry of the journal of its run, replaces it. `run`: the run that it would have started exists.
    */
   | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
-  /** All messages of its publish are refused: the run of one of them is over. */
+  /** All messages of the publish are rejected: the run of one of them is over. */
   | { kind: 'runOver' }
-  /** Nothing of its publish was saved: a run of it has changed and must be read again. */
+  /** No message of the publish was saved: one of its runs has changed and must be read again. */
   | { kind: 'runChanged' }
-  /** Nothing of its publish was saved: a run of it must begin after `latestMs`, when the last run with its id began. */
+  /** No message of the publish was saved: one of its runs must start after `latestMs`, when the last run with that id started. */
   | { kind: 'runTooEarly'; latestMs: Millis }
-  /** All messages of its publish are refused: the journal of a run would be too long. */
+  /** All messages of the publish are rejected: the journal of a run would be too long. */
   | { kind: 'journalFull'; limit: number }
-  /** All messages of its publish are refused: too many runs would wait for the end of one. */
+  /** All messages of the publish are rejected: too many runs would wait for the end of one run. */
   | { kind: 'tooManyInvokers'; limit: number }
-  /** Its queue does not exist, and the project has as many as it may. */
+  /** Its queue does not exist, and the project has reached its limit of queues. */
   | { kind: 'tooManyQueues' }
-  /** All messages of its publish are refused: its project has only `remaining` messages left today. */
+  /** All messages of the publish are rejected: its project may publish only `remaining` more messages today. */
   | { kind: 'overDayLimit'; limit: number; remaining: number };

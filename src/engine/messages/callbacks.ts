@@ -1,6 +1,6 @@
 /**
- * Which callback messages follow from an attempt, and what do they say (contract M 9)? Pure, like `decide`, which
- * calls it. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
+ * The callback messages that follow from an attempt (contract M 9). Pure, like `decide`, which calls it. A callback is a message
+ * like any other, with its own attempts, logs and DLQ entry.
  */
 import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
@@ -16,12 +16,12 @@ import { joinRedactions } from '../../protocol/redaction.ts';
 import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../model.ts';
 import { followUpOf } from './follow-up.ts';
 
-/** How an attempt that counts may have ended. */
+/** The outcome of an attempt that counts. */
 export type CountedOutcome = Exclude<Outcome, { kind: 'interrupted' }>;
 
 /**
- * The callback after every attempt, and the failure callback when `change` makes the message a dead letter. `atMs` is
- * when the attempt ended. An attempt that was refused before anything was sent counts too.
+ * The callback after each attempt, and the failure callback when `change` makes the message dead. `atMs` is when the attempt
+ * ended. An attempt that was rejected before anything was sent counts too.
  */
 export function callbacksOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
@@ -54,7 +54,7 @@ function callbackOf(
   return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
 }
 
-/** `application/json`, unless another one is forwarded to the callback. */
+/** The headers with `Content-Type: application/json`, unless another type is forwarded to the callback. */
 export function withContentType(header: HeaderMap): HeaderMap {
   const map = Object.assign(newHeaderMap(), header);
   map['Content-Type'] ??= ['application/json'];
@@ -78,15 +78,15 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
 }
 
 /**
- * The payload repeats body and headers of the source, so it is hidden when either of them is. Headers that are hidden for
- * the source are hidden for the callback too: its views must not show what those of the source hide.
+ * The payload repeats the body and the headers of the source, so it is redacted when either of them is. Headers that are redacted
+ * in the source are also redacted in the callback: its views must not show what those of the source hide.
  */
 function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
   if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;
   return { body: true, headers: redact.headers };
 }
 
-/** What a callback says of an attempt. */
+/** The report of an attempt that a callback carries. */
 export function reportOf(
   { message, retried }: Pick<Claimed, 'message' | 'retried'>,
   ended: CountedOutcome,

@@ -19,22 +19,22 @@ import {
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { OF_CLIENT, savedOf } from './intake.ts';
 
-/** Log events that are read to explain a finished message. Retries beyond them are not counted. */
+/** Log events that are read to explain a finished message. Older retries are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
 
-/** For so long an event of another cell is known to be saved: its worker tries again within seconds. */
+/** How long an event of another cell is remembered as saved: the worker of that cell retries within seconds. */
 const EVENT_ONCE_MS = 86_400_000;
 
 /** Dead messages retried in one transaction: their bodies are in memory together. */
 const RETRY_BATCH = 16;
 
-/** Messages of a bulk cancel that are looked for at a time. */
+/** Messages that a bulk cancel finds with one query. */
 const CANDIDATE_BATCH = 500;
 
-/** Those that are cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
+/** Messages that a bulk cancel cancels in one transaction, about a millisecond of work: publishes never wait for more. */
 const CANCEL_BATCH = 50;
 
-/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
+/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two transactions. */
 const EMPTY_BATCH = 50;
 
 export function findMessage(
@@ -45,7 +45,7 @@ export function findMessage(
   return store.messages.find({ projectId, id, deliveredSinceMs: clock.nowMs() - settings.deliveredGraceMs });
 }
 
-/** Why an unfinished message waits (P14), or how it ended; `undefined` when nothing of it is kept. */
+/** Why an unfinished message waits (P14), or how it ended; `undefined` when nothing is known of it. */
 export async function explainMessage(
   context: EngineContext,
   projectId: ProjectId,
@@ -61,7 +61,7 @@ export async function explainMessage(
   return explainFinished(log, { isInDlq });
 }
 
-/** The failure that its latest retry follows. */
+/** The error of the failed attempt that the pending retry follows. */
 async function failureOf(
   { store, clock }: EngineContext,
   projectId: ProjectId,
@@ -74,11 +74,12 @@ async function failureOf(
 }
 
 function explainLive({ clock, dispatcher }: EngineContext, live: LiveMessage, failure?: string): Explanation {
-  const held = live.state.kind === 'origin' ? dispatcher.inFlight.limitReasonOf(backlogKeyOf(live.message)) : undefined;
-  return explain(live, clock.nowMs(), { limitReason: held, failure });
+  const limitReason =
+    live.state.kind === 'origin' ? dispatcher.inFlight.limitReasonOf(backlogKeyOf(live.message)) : undefined;
+  return explain(live, clock.nowMs(), { limitReason, failure });
 }
 
-/** Each with why it waits, as far as that is known without counting those before it. */
+/** Unfinished messages with the reason why each waits. The messages ahead of them are not counted. */
 export async function listUnfinished(
   context: EngineContext,
   projectId: ProjectId,
@@ -98,22 +99,22 @@ export async function readBacklog(
   const { origins, queues, keys, ...backlog } = await store.backlog.readBacklog({ projectId, nowMs });
   return {
     ...backlog,
-    origins: origins.map((line) => {
+    origins: origins.map((list) => {
       const { reason } = explainBacklog(
-        line.origin,
-        dispatcher.inFlight.limitReasonOf(backlogKey(projectId, line.origin)),
+        list.origin,
+        dispatcher.inFlight.limitReasonOf(backlogKey(projectId, list.origin)),
       );
-      return { ...line, reason, isHeldBack: dispatcher.inFlight.isHeldBack(line.origin) };
+      return { ...list, reason, isHeldBack: dispatcher.inFlight.isHeldBack(list.origin) };
     }),
-    queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
-    keys: keys.flatMap((line) => {
-      const { reason } = explainKey(line.key, nowMs);
-      return reason === 'key_turn' || line.waiting.count === 0 ? [] : { ...line, reason };
+    queues: queues.map((list) => ({ ...list, reason: list.isPaused ? 'queue_paused' : 'queued' })),
+    keys: keys.flatMap((list) => {
+      const { reason } = explainKey(list.key, nowMs);
+      return reason === 'key_turn' || list.waiting.count === 0 ? [] : { ...list, reason };
     }),
   };
 }
 
-/** Cancels up to `count` matching messages (default: all), in pieces that do not stall the store. */
+/** Cancels up to `count` matching messages (default: all), in batches that do not stall the store. */
 export async function cancelMatching(
   { store, clock }: EngineContext,
   projectId: ProjectId,
@@ -140,8 +141,8 @@ export async function cancelMatching(
 }
 
 /**
- * Publishes each entry anew and removes it, in the order given. `undefined`, with nothing done, when one of them does
- * not exist. More than 16 are retried in pieces. When an entry disappears meanwhile, the rest of its piece is retried.
+ * Publishes each DLQ entry again and removes it, in the order given. `undefined`, with nothing changed, when an entry does not
+ * exist. More than 16 are retried in batches. When an entry disappears during that, the rest of its batch is retried.
  */
 export async function retryDead(
   context: EngineContext,
@@ -153,16 +154,16 @@ export async function retryDead(
   if ((await context.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
   const messageIds: MessageId[] = [];
   for (let at = 0; at < wanted.length; at += RETRY_BATCH) {
-    const piece = wanted.slice(at, at + RETRY_BATCH);
-    const retried = await retryAll(context, projectId, piece, override);
-    // An entry is gone since the count: another request retried or deleted it.
+    const batch = wanted.slice(at, at + RETRY_BATCH);
+    const retried = await retryAll(context, projectId, batch, override);
+    // An entry is gone since the count: another request has retried or deleted it.
     if (retried === undefined && messageIds.length === 0) return undefined;
-    messageIds.push(...(retried ?? (await retryRemaining(context, projectId, piece, override))));
+    messageIds.push(...(retried ?? (await retryRemaining(context, projectId, batch, override))));
   }
   return messageIds;
 }
 
-/** Retries what remains of `dlqIds` after some have disappeared. */
+/** Retries the remaining entries of `dlqIds` after some have disappeared. */
 async function retryRemaining(
   context: EngineContext,
   projectId: ProjectId,
@@ -176,7 +177,7 @@ async function retryRemaining(
   return retried ?? (await retryRemaining(context, projectId, idsLeft, override));
 }
 
-/** Publishes all entries anew, or, when one of them is gone, none. */
+/** Publishes all entries again, or none if one of them is gone. */
 async function retryAll(
   engine: EngineContext,
   projectId: ProjectId,
@@ -201,13 +202,13 @@ async function retryAll(
   return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
 }
 
-/** Cancels the queue's messages, in pieces that do not stall the store. */
+/** Deletes the queue and cancels its messages, in batches that do not stall the store. */
 export async function deleteQueue({ store, clock }: EngineContext, projectId: ProjectId, name: string): Promise<void> {
   const queue = await store.queues.deleteQueue({ projectId, name, nowMs: clock.nowMs() });
   while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_BATCH, nowMs: clock.nowMs() })));
 }
 
-/** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */
+/** Saves an operator event of another cell in the project of the operator, unless one with the same `hash` was saved. */
 export async function saveEvent(
   { store, clock, dispatcher }: EngineContext,
   _: ProjectId,

@@ -8,10 +8,7 @@ import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
 
-/**
- * The successor of a dead message: as it was published, but with a new id, without delay, and with the caller's
- * changes.
- */
+/** The successor of a dead message: the original with a new id, without delay, and with the changes of the caller. */
 export function successorOf(
   { message }: DeadMessage,
   key: MessageKey,
@@ -39,7 +36,7 @@ export function successorOf(
   };
 }
 
-/** The same as a new message, which has all its attempts left. */
+/** A copy as a new message, with all its attempts left. */
 export function renewed(
   message: Message,
   key: MessageKey,
@@ -50,9 +47,9 @@ export function renewed(
 }
 
 /**
- * What a DLQ retry may replace of the stored message. A header replaces stored ones of the same name, a redaction is added to the
- * stored one, which nobody can take back (contract M 19.6), and a callback replaces the stored one with all its options. Without a
- * delay and a time the successor is due at once.
+ * What a DLQ retry may replace in the stored message. A header replaces stored headers of the same name. A redaction is added to
+ * the stored one and can never be removed (contract M 19.6). A callback replaces the stored one with all its options. Without a
+ * delay and a time, the successor is due at once.
  */
 export type DeadRetryOverride = Partial<
   Pick<PublishOptions, 'method' | 'header' | 'delayMs' | 'notBeforeMs'> & Omit<CallbackSettings, 'url' | 'features'>

@@ -1,6 +1,6 @@
 /**
- * What a finished attempt makes of its message: pure, so that every rule of contract M 6.3, 8 and 17 is a table
- * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
+ * Decides what the outcome of an attempt means for its message. Pure, so that each rule of contract M 6.3, 8 and 17 is a table in
+ * a test. The caller passes the time, and saves the decision and its follow-up messages in one transaction.
  */
 
 import type { HeaderMap } from '../../protocol/options/settings.ts';
@@ -36,23 +36,25 @@ export type Decision =
       /** The run that the settlement ends with success. */
       succeeds?: Run;
     }
-  /** Nothing is recorded: the attempt is as if it had not been made. */
+  /** Nothing is recorded: the claim is released uncounted. */
   | { kind: 'release' };
 
-/** The failure of the message ends its run. What follows is decided once the run has been read (`runs/failures.ts`). */
+/** The failure of the message ends its run. `runs/endings/failures.ts` decides about the run once it has been read. */
 export interface FailedRun {
   ended: CountedOutcome;
   atMs: Millis;
-  /** Saved in place of the change when the run is over already, or has gone on. */
+  /** Saved instead of the change when the run is over already, or has continued. */
   changeIfOver: Change;
-  /** The run fails only while this is the last position of its journal; absent: in any case. */
+  /** The run fails only while this is the last position of its journal; absent: always. */
   ifLastAt?: number;
 }
 
-/** The answer to the message brings the result of its run. What follows is decided once the run has been read. */
+/**
+ * The response to the message has the result of its run. `runs/endings/returns.ts` decides about the run once it has been read.
+ */
 export interface ReturnedRun extends Returned {
   atMs: Millis;
-  /** As the call has read it; it may have changed since. */
+  /** The run as the call has read it; it may have changed since. */
   run?: Run;
 }
 
@@ -61,11 +63,11 @@ export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
 type Answered = Extract<CountedOutcome, { kind: 'answered' }>;
 
 /**
- * Decides what `outcome` makes of the message. `nowMs` is the end of the attempt; `leadMs`: how far it is ahead of the wall
- * clock. The times that an endpoint names are of the wall clock.
+ * Decides by the outcome of an attempt. `nowMs` is the end of the attempt, `leadMs` how far that is ahead of the wall clock: an
+ * endpoint names times of the wall clock.
  */
 export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
-  // A clock that was set back meanwhile must not reverse the order of the message's events.
+  // The clock may have been set back during the attempt: this must not reverse the order of the events.
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   switch (outcome.kind) {
     case 'answered':
@@ -79,7 +81,7 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
   }
 }
 
-/** Decides about the message that a run ends with, by `answer` (contract K 5.1). */
+/** Decides about the message whose response ends its run (contract K 5.1). */
 export function decideEnd(
   claimed: Claimed,
   answer: Answered,
@@ -101,20 +103,20 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const error = run && detectionError(run, answer.header);
   if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
   const change = deliveredBy(answer, atMs);
-  // It brings no step itself, so a run that has not gone on from it has stopped.
+  // This message has no step itself, so a run that has not continued after it has stopped.
   if (run?.callType === 'stepConfig' && claimed.journal) {
     const otherwise = { changeIfOver: change, ifLastAt: claimed.journal.position };
     return toDeadLetters(claimed, answer, atMs, stepMissingError(), otherwise);
   }
   if (run?.callType === 'failureCall') {
-    // What a failure function returned is shown with its run.
+    // The response of a failure function is shown with its run.
     change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];
     change.failureCallback = hasNoFailureFunction(answer.header) ? 'none' : 'success';
   }
   return settle(claimed, answer, atMs, change);
 }
 
-/** When an attempt ended. */
+/** The end of an attempt. */
 interface AttemptEnd {
   atMs: Millis;
   leadMs: Millis;
@@ -125,7 +127,7 @@ function retryOrGiveUp(claimed: Claimed, failure: CountedOutcome, end: AttemptEn
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
-    // The workflow hears of the failure and goes on (contract W 12.3).
+    // The workflow is notified of the failure and continues (contract W 12.3).
     case 'toCallback':
       return giveUp(claimed, failure, atMs, {});
     case 'failureCall':
@@ -142,7 +144,7 @@ function canRetry(claimed: Claimed, failure: CountedOutcome): boolean {
   return !isNonRetryable(failure.status, failure.header);
 }
 
-/** It takes both the status and the header; otherwise it is an ordinary failure (contract M 8.5). */
+/** Whether the endpoint forbids a retry: that takes both the status and the header (contract M 8.5). */
 function isNonRetryable(status: number, header: HeaderMap): boolean {
   if (status !== 489) return false;
   const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
@@ -168,7 +170,9 @@ function retry(claimed: Claimed, failure: CountedOutcome, { atMs, leadMs }: Atte
   );
 }
 
-/** Not a failed attempt: repeating it mends nothing until other code is deployed, and then it goes on. */
+/**
+ * Parks the message. This is not a failed attempt: a retry helps only after other code is deployed, and then the run continues.
+ */
 function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const parkings = (claimed.parkings ?? 0) + 1;
   const dueAtMs = atMs + parkedForMs(parkings);
@@ -180,7 +184,7 @@ function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   return settle(claimed, answer, atMs, change, cancelled(claimed, answer, atMs));
 }
 
-/** First what the answer asks for, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
+/** By the response, else by the expression of the publisher, else by the default back-off (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: Millis): Millis {
   const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
@@ -189,7 +193,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: M
   return computed ?? defaultBackOffMs(claimed.retried + 1);
 }
 
-/** A message of a run ends its run too. `error` says what is wrong with an answer whose status is a success. */
+/** Makes the message dead. A message of a run also ends its run. `error` describes a failure whose status is a success. */
 function toDeadLetters(
   claimed: Claimed,
   failure: CountedOutcome,
@@ -207,7 +211,7 @@ function toDeadLetters(
   return { ...settling, failsRun: { ended: failure, atMs, ...otherwise } };
 }
 
-/** Failed for good, but without a dead letter. */
+/** Finishes the message as failed, but without a DLQ entry. */
 function giveUp(
   claimed: Claimed,
   failure: CountedOutcome,
@@ -223,7 +227,7 @@ function cancelled(claimed: Claimed, failure: CountedOutcome, atMs: Millis): Cha
   return { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'CANCELED') };
 }
 
-/** The events of the last attempt's failure and of the message's end. `error` replaces the description of the failure. */
+/** The events of the last failed attempt and of the end of the message. `error` replaces the description of the failure. */
 function lastEvents(
   claimed: Claimed,
   failure: CountedOutcome,
@@ -256,10 +260,11 @@ function describe({ message }: Claimed, failure: CountedOutcome): LogDetail {
 
 /**
  * The error text for a response that is not 2xx. For a redirect, decide() appends the address in `Location`, without its query.
- * Remedy: read the body of the response in the log, the DLQ or the console, and the log of the app. 401 and 403 often mean that the app rejects the
- * [signature](receiving.md#when-a-signature-is-refused); 404 and 405 mean a wrong path or method. 3xx means that the endpoint has another address, often
- * with or without `www.` or a trailing slash, or with https: publish to the address in the error, because redirects are not followed. To prevent
- * retries that cannot succeed, respond with 489 ([receiving](receiving.md)).
+ * Remedy: read the body of the response in the log, the DLQ or the console, and the log of the app. 401 and 403 often mean that
+ * the app rejects the [signature](receiving.md#when-a-signature-is-refused); 404 and 405 mean a wrong path or method. 3xx means
+ * that the endpoint has another address, often with or without `www.` or a trailing slash, or with https: publish to the address
+ * in the error, because redirects are not followed. To prevent retries that cannot succeed, respond with 489
+ * ([receiving](receiving.md)).
  */
 export function answeredWith(status: number): string {
   return `the endpoint answered with status ${status}`;
@@ -269,7 +274,7 @@ function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['
   return { status, header, body };
 }
 
-/** `follows` belongs to `change` only: nothing follows from a change that a cancel causes (contract M 6.3.7). */
+/** `follows` belongs to `change` only: a change by a cancel has no follow-up messages (contract M 6.3.7). */
 function settle(
   claimed: Claimed,
   ended: CountedOutcome,
@@ -284,7 +289,7 @@ function settle(
   return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
 }
 
-/** In a run, only a call that has ended has a follow-up: its result. */
+/** The follow-up messages. In a run, only a finished `context.call` has one: its result. */
 function followsOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { run } = claimed.message.settings;
   if (!run) return callbacksOf(claimed, ended, change, atMs);

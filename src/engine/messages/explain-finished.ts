@@ -1,9 +1,9 @@
-/** What became of a finished message, in one sentence and in fields, from what is kept of it. Pure. */
+/** Explains how a finished message ended, in one sentence and in fields, from its log. Pure. */
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import type { LogEntry } from '../stores.ts';
 import type { Explanation } from './explain.ts';
 
-/** `log`: the events of one message, latest first. `undefined`: it does not say that the message is finished. */
+/** `log`: the events of one message, latest first. `undefined`: it does not show that the message is finished. */
 export function explainFinished(log: readonly LogEntry[], { isInDlq }: { isInDlq: boolean }): Explanation | undefined {
   const [last] = log;
   if (!last) return undefined;
@@ -35,7 +35,7 @@ export function explainFinished(log: readonly LogEntry[], { isInDlq }: { isInDlq
   }
 }
 
-/** The message's id in the DLQ, if its log says that it is dead. */
+/** The DLQ id of the message, if its log shows that it is dead. */
 export function dlqIdIn([last]: readonly LogEntry[]): string | undefined {
   return last?.state === 'FAILED' ? dlqIdOf(last.atMs, last.message.key) : undefined;
 }

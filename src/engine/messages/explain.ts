@@ -1,4 +1,6 @@
-/** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
+/**
+ * Explains why an unfinished message waits, in one sentence and in fields (P14). Pure. For finished ones: `explain-finished.ts`.
+ */
 import type { LimitReason } from '../lanes/in-flight.ts';
 import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
@@ -22,9 +24,8 @@ export const UNFINISHED_REASONS = [
    */
   'retrying',
   /**
-   * The code of the workflow no longer fits the recorded steps of the run.
-   * Remedy: deploy code that fits; the run then continues by itself, or at once with `waypost runs resume`; see [deploying changed
-   * code](workflows.md#deploying-changed-code).
+   * The code of the workflow no longer fits the recorded steps of the run. Remedy: deploy code that fits; the run then continues
+   * by itself, or at once with `waypost runs resume`; see [deploying changed code](workflows.md#deploying-changed-code).
    */
   'parked',
   /**
@@ -46,9 +47,8 @@ export const UNFINISHED_REASONS = [
   /** Its project has used up its share of the attempts of this server. Remedy: respond sooner, or add workers. */
   'project_busy',
   /**
-   * Other messages of its queue are ahead of it.
-   * Remedy: if the sentence names a message that blocks the queue, fix its cause, then `waypost messages retry <id>`, or cancel it;
-   * otherwise raise the parallelism of the queue.
+   * Other messages of its queue are ahead of it. Remedy: if the sentence names a message that blocks the queue, fix its cause,
+   * then `waypost messages retry <id>`, or cancel it; otherwise raise the parallelism of the queue.
    */
   'queued',
   /** Its queue is paused. Remedy: `waypost queues resume <name>`. */
@@ -84,18 +84,18 @@ export const REASONS = [...UNFINISHED_REASONS, 'delivered', 'dead', 'cancelled']
 export interface Explanation {
   reason: (typeof REASONS)[number];
   sentence: string;
-  /** When the attempt began, for `attempting` and `cancelling`. */
+  /** When the attempt started, for `attempting` and `cancelling`. */
   sinceMs?: Millis;
   /** When it becomes due, or became so. */
   dueAtMs?: Millis;
   /** When it was finished. */
   atMs?: Millis;
-  /** Of a dead message, while the DLQ has it. */
+  /** For a dead message, while it is in the DLQ. */
   dlqId?: string;
   /** Retries already made. */
   retried: number;
   queueName?: string;
-  /** Messages of its queue that go before it, for `queued`. */
+  /** Messages of its queue that are ahead of it, for `queued`. */
   ahead?: number;
   /** Which message blocks its queue, for `queued`. */
   blockedBy?: QueueBlocker;
@@ -105,29 +105,29 @@ export interface Explanation {
 type Reason = Omit<Explanation, 'retried'>;
 
 interface ExplainContext {
-  /** What keeps the messages of its line from starting, as this worker knows it. */
+  /** The limit that keeps the messages of its backlog from starting, as this worker knows it. */
   limitReason?: LimitReason | undefined;
-  /** What came of its last attempt that failed. */
+  /** The error of its last failed attempt. */
   failure?: string | undefined;
 }
 
-/** Says what `live` waits for at `nowMs`. */
-export function explain(live: LiveMessage, nowMs: Millis, known: ExplainContext = {}): Explanation {
-  return { ...reasonOf(live, nowMs, known), retried: live.retried };
+/** Explains what `live` waits for at `nowMs`. */
+export function explain(live: LiveMessage, nowMs: Millis, context: ExplainContext = {}): Explanation {
+  return { ...reasonOf(live, nowMs, context), retried: live.retried };
 }
 
-/** Whether it waits for a retry, so that its last failure belongs to the explanation. */
+/** Whether it waits for a retry: then the explanation includes its last failure. */
 export function isRetrying({ state, retried, isParked }: LiveMessage, nowMs: Millis): boolean {
   return (state.kind === 'due' || state.kind === 'flow') && retried > 0 && !isParked && state.dueAtMs > nowMs;
 }
 
-function reasonOf(live: LiveMessage, nowMs: Millis, { limitReason: held, failure }: ExplainContext): Reason {
+function reasonOf(live: LiveMessage, nowMs: Millis, { limitReason, failure }: ExplainContext): Reason {
   const { state, message } = live;
   switch (state.kind) {
     case 'claimed':
       return explainAttempt(live, state.claimedAtMs);
     case 'origin':
-      return { ...explainBacklog(message.origin, held), dueAtMs: state.dueAtMs };
+      return { ...explainBacklog(message.origin, limitReason), dueAtMs: state.dueAtMs };
     case 'due':
       return { ...explainDueTime(live, state.dueAtMs, nowMs, failure), dueAtMs: state.dueAtMs };
     case 'queue':
@@ -146,7 +146,7 @@ function reasonOf(live: LiveMessage, nowMs: Millis, { limitReason: held, failure
   }
 }
 
-/** Why the messages in the line of an origin wait. */
+/** Why the messages of an endpoint backlog wait. */
 export function explainBacklog(
   origin: string,
   limitReason: LimitReason | undefined,
@@ -203,19 +203,19 @@ function explainQueue(
 ): Reason {
   const queueName = message.settings.queueName ?? '';
   const before = ahead === undefined ? 'other messages' : ahead === 1 ? '1 message' : `${ahead} messages`;
-  const place = { queueName, ...(ahead !== undefined && { ahead }) };
+  const queue = { queueName, ...(ahead !== undefined && { ahead }) };
   if (isPaused) {
     const position = hasSlot ? '; its delivery has started' : ahead === undefined ? '' : `; ${before} ahead of it`;
-    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...place };
+    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...queue };
   }
   const sentence = `Waits in queue ${queueName} behind ${before} (parallelism ${parallelism}).`;
-  if (!blockedBy) return { reason: 'queued', sentence, ...place };
+  if (!blockedBy) return { reason: 'queued', sentence, ...queue };
   const until = new Date(blockedBy.dueAtMs).toISOString();
   const blocked = `${sentence} The queue is blocked until ${until}, when ${blockedBy.messageId} is due.`;
-  return { reason: 'queued', sentence: blocked, blockedBy, ...place };
+  return { reason: 'queued', sentence: blocked, blockedBy, ...queue };
 }
 
-/** Why the messages of a key that are due wait. */
+/** Why the due messages of a flow-control key wait. */
 export function explainKey(
   key: FlowKeyState & Partial<FlowKey>,
   nowMs: Millis,
@@ -237,19 +237,19 @@ export function explainKey(
   return { reason: 'key_turn', sentence: `The ${name} has capacity; its next message is about to be sent.` };
 }
 
-/** An unfinished message with why it waits. */
+/** An unfinished message with the reason why it waits. */
 export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'standing' | 'bodyBytes'> {
   explanation: Explanation;
 }
 
-/** The backlog, with what keeps each line from going on, of the origins as this worker knows it. */
+/** The backlog with the limit that each wait list waits for; for origins, as this worker knows it. */
 export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | 'keys'> {
   origins: (Explained<Backlog['origins'][number]> & {
-    /** Its attempts ended without an answer so often that it may have only the fewest at a time. */
+    /** So many attempts ended without a response that it has the smallest window. */
     isHeldBack: boolean;
   })[];
   queues: Explained<QueueWaitList>[];
-  /** Without those whose messages go out at their turn. */
+  /** Without the keys whose messages are about to be sent. */
   keys: Explained<KeyWaitList>[];
 }
 

@@ -1,8 +1,8 @@
-/** What do all messages that follow from another one have in common? They are due at once. */
+/** Makes messages that follow from another message. They are due at once. */
 import type { FollowUp, Message, Millis } from '../model.ts';
 import { originOf } from './accept.ts';
 
-/** It has the project and the caller's IP address of `source`. */
+/** It inherits the project and the caller's IP address of `source`. */
 export function followUpOf(
   source: Pick<Message, 'projectId' | 'callerIp'>,
   parts: Pick<FollowUp, 'url' | 'method' | 'header' | 'body' | 'settings' | 'entry'>,

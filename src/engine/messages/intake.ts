@@ -1,7 +1,6 @@
 /**
- * How does a new message come into the store, and out to its endpoint? All new messages go one way. Each is drafted,
- * gets a delivery slot if it can go out at once, and is saved. Then the saved ones are dispatched, and unused slots are
- * given back.
+ * Saves new messages and dispatches them; all new messages pass through here. Each gets a delivery slot if it can be sent at
+ * once. After the save, the messages with slots are sent, and unused slots are given back.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -29,7 +28,7 @@ type IntakeContext = Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'end
   reports: Pick<Reports, 'accepted'>;
 };
 
-/** Reads from the store's answer how each message was saved, in their order; `undefined` or missing: it was not. */
+/** Reads from the result of a save how each message was saved, in their order; `undefined` or missing: it was not. */
 type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
 
 interface SaveOptions {
@@ -50,7 +49,7 @@ export class Intake {
     this.#slots = slots;
   }
 
-  /** Each with a key and an id. Throws `StoreUnavailable`. */
+  /** A draft of each follow-up, with a key and an id. Throws `StoreUnavailable`. */
   async draftsOf(follows: readonly FollowUp[]): Promise<Draft[]> {
     const { numbers, randomness, settings } = this.#context;
     const firstKey = await numbers.take(follows.length);
@@ -62,9 +61,9 @@ export class Intake {
   }
 
   /**
-   * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails.
-   * Answers and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in
-   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503. `slots`: instead of the worker's.
+   * Proposes a state for each draft and passes them to `save`. Afterwards no slot stays reserved, even if `save` fails. Returns
+   * and throws what `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in `dispatchSaved`.
+   * `isOfClient`: once the server is shutting down, throws `ApiError` 503. `slots`: used instead of the slots of the worker.
    */
   async save<Answer>(
     drafts: readonly Draft[],
@@ -94,22 +93,22 @@ export class Intake {
     }
   }
 
-  /** From now on every client's request is refused. */
+  /** Rejects all later requests of clients. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** For work on a number of items that a client chooses. */
+  /** Slices for work on a number of items that a client chooses. */
   slices(): Slices {
     return new Slices(this.#context.clock, this.#context.endOfTurn);
   }
 }
 
-/** The dispatcher's delivery slots, as far as new messages need them. */
+/** The delivery slots of the dispatcher, as new messages use them. */
 export interface DeliverySlots {
-  /** The worker that messages are claimed for. */
+  /** The worker in whose name messages are claimed. */
   readonly worker: WorkerId;
-  /** For a claim under `claimToken`. */
+  /** Reserves a slot for a claim under `claimToken`. */
   tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
   giveBack(claimToken: ClaimToken): void;
   /** Makes the attempt of a message for which a slot was reserved. */
@@ -119,9 +118,9 @@ export interface DeliverySlots {
 }
 
 /**
- * Reserves a slot if the message can go out at once. Only the worker knows its slots, so it proposes a state; the transaction that
- * saves the message decides (`store/operations/lanes/entry.ts`), since only there the holders of a queue or key are known. Call
- * `dispatchSaved` afterwards, even if the message was not saved.
+ * Proposes the state of a new message, and reserves a slot if it can be sent at once. Only the worker knows its slots, but the
+ * transaction that saves the message decides (`store/operations/lanes/entry.ts`), because only there the holders of a queue or
+ * key are known. Call `dispatchSaved` afterwards, even if the message was not saved.
  */
 export function proposeState(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
   const { message } = draft;
@@ -138,9 +137,9 @@ export function proposeState(draft: Draft, claimToken: ClaimToken, slots: Delive
 }
 
 /**
- * Starts a message that was saved as claimed, and notes one that waits. `saved` is how it was saved, `undefined` when it
- * was not. An unused slot is given back. A message that a lane holds back needs nothing here: the store reports when the
- * lane releases it. `mayBeAlone`: false when it follows from a message whose lane slot it may share.
+ * Starts a message that was saved as claimed, or notes that one waits. `saved`: how it was saved, `undefined` if it was not. An
+ * unused slot is given back. A message that waits for a lane needs nothing here: the store reports when the lane releases it.
+ * `mayBeAlone`: false when it follows from a message whose lane permit it may share.
  */
 export function dispatchSaved(
   newMessage: NewMessage,
@@ -160,7 +159,7 @@ export function dispatchSaved(
     };
     if (mayBeAlone && isAlone(message)) claimed.isAlone = true;
     if (saved.journal) claimed.journal = saved.journal;
-    // A body that the endpoint fetches by itself need not stay in memory.
+    // A body that the endpoint fetches itself need not stay in memory.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return slots.start(claimed);
   }

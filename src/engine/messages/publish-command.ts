@@ -1,4 +1,4 @@
-/** What does a publish ask for, and what becomes of it? */
+/** The arguments and the result of a publish. */
 import type { PublishOptions, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { MessageId, Millis } from '../model.ts';
 
@@ -8,39 +8,39 @@ export interface PublishCommand {
   body: Uint8Array;
   callerIp?: string;
   options: PublishOptions;
-  /** Present when another run invokes the run that it starts: then the body is the payload. */
+  /** Present when another run invokes the run that this message starts: then the body is the payload. */
   invocation?: Invocation;
 }
 
-/** Which step of which run waits for the run that is started (contract W 14.8). */
+/** The step of another run that waits for the started run (contract W 14.8). */
 export interface Invocation {
   runId: string;
-  /** When the run was created, if the sender says so: runs may have the same id one after the other. */
+  /** When the invoking run was created, if the sender says so: several runs may have had the same id. */
   createdAtMs?: Millis;
   /** The step, verbatim. */
   step: Uint8Array;
-  /** The message that will bring the result, as the request describes it, and what its receiver supports. */
+  /** The message that will carry the result, as the request describes it, and the features of its receiver. */
   result: ResultPart;
   features: WorkflowFeature[];
 }
 
-/** By which version of the accounts the caller was admitted. Absent: no other worker can change them. */
+/** The version of the accounts with which the caller was admitted. Absent: no other worker can change them. */
 export interface Admitted {
   accountsVersion: number | undefined;
-  /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */
+  /** Checks the caller again with the latest accounts, and returns their version. Throws `ApiError` 401 or 403. */
   readmit: () => Promise<number>;
 }
 
 export interface Published {
   messageId: MessageId;
   url: string;
-  /** The run that was started, or runs already. */
+  /** The run that was started, or that already exists. */
   run?: { id: string; createdAtMs: Millis };
-  /** True when an earlier message with the same deduplication id stands for this one. */
+  /** True when an earlier message with the same deduplication id replaces this one. */
   deduplicated: boolean;
   /** That earlier message will never be delivered. */
   state?: 'FAILED' | 'CANCELED';
 }
 
-/** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */
+/** `tooManyQueues`: its queue does not exist, and the project has reached its limit of queues; nothing was saved. */
 export type PublishOutcome = Published | 'tooManyQueues';

@@ -1,4 +1,4 @@
-/** Saves the outcome of a claim, and repeats that until the store takes it. */
+/** Saves the outcome of an attempt, and retries that until the store has saved it. */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { DeliveryContext } from '../dispatch/context.ts';
@@ -11,14 +11,14 @@ import type { Saved } from './accepted.ts';
 import type { SettleDecision } from './decide.ts';
 import type { Intake } from './intake.ts';
 
-/** Pause after the store refused: 100 ms, doubling up to 5 s. */
+/** The pause after the store has failed: 100 ms, doubled up to 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
-/** The dispatcher, as far as outcomes concern it. */
+/** The parts of the dispatcher that settling uses. */
 interface Dispatcher {
-  /** Saves the messages that follow. */
+  /** Saves the follow-up messages. */
   intake: Intake;
-  /** A message is to be attempted again. */
+  /** A message will be attempted again. */
   noteDue(dueAtMs: Millis): void;
   /** A message has ended its run. */
   noteRunEnd(runKey: RunKey, isMoreLeft?: boolean): void;
@@ -29,7 +29,7 @@ export class Settler {
   readonly #dispatcher: Dispatcher;
   readonly #limit: AbortSignal;
 
-  /** `limit` aborts when the time limit of the shutdown has passed: what is not saved by then stays claimed. */
+  /** `limit` aborts when the time limit of the shutdown has passed: messages that are not settled by then stay claimed. */
   constructor(context: DeliveryContext, dispatcher: Dispatcher, limit: AbortSignal) {
     this.#context = context;
     this.#dispatcher = dispatcher;
@@ -37,15 +37,15 @@ export class Settler {
   }
 
   /**
-   * Saves the decision with the messages that follow from it, and dispatches those. `undefined`: the time limit of the
-   * shutdown passed before it was saved.
+   * Saves the decision with its follow-up messages, and dispatches those. `undefined`: the time limit of the shutdown passed
+   * before it was saved.
    */
   async save(claimed: Claimed, decided: SettleDecision, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports, operatorEvents } = this.#context;
     const { intake } = this.#dispatcher;
     const { message } = claimed;
     while (true) {
-      // What the end of a run means is decided anew each time, from the run as it is then.
+      // The end of a run is decided again in each round, from the current state of the run.
       const decision = endsRun(decided)
         ? await this.untilSaved(message, () => endRun(store, intake, claimed, decided))
         : decided;
@@ -66,7 +66,7 @@ export class Settler {
       const settled = await (follows.length === 0 ? save([]) : this.untilSaved(message, saveAll));
       if (settled?.kind === 'runChanged') continue;
       if (settled?.kind === 'stepTaken') {
-        // The run goes on by the message that brought the first result.
+        // The run continues with the message that had the first result.
         delete decided.returns;
         continue;
       }
@@ -94,7 +94,7 @@ export class Settler {
     );
   }
 
-  /** Gives the claim back as if it had never been made. */
+  /** Gives the claim back uncounted. */
   async release({ message, claimToken }: Claimed): Promise<void> {
     const { store, clock } = this.#context;
     const { key, projectId } = message;
@@ -104,8 +104,8 @@ export class Settler {
   }
 
   /**
-   * Repeats `save` until the store takes it: an outcome that is known must not be lost because the disk was full for
-   * a while. When the shutdown's limit passes meanwhile, the message stays claimed and goes out again at the next start.
+   * Retries `save` until it succeeds: a known outcome must not be lost because the disk was full for a while. When the time limit
+   * of the shutdown passes first, the message stays claimed and is sent again after the next start.
    */
   async untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
     for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
@@ -120,7 +120,7 @@ export class Settler {
     }
   }
 
-  /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
+  /** Waits for `pauseMs`, or until the time limit of the shutdown passes. */
   async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
     let resume = () => {};
     const pause = new Promise<void>((resolve) => {
@@ -139,7 +139,7 @@ function endsRun({ failsRun, returns }: SettleDecision): boolean {
   return failsRun !== undefined || returns !== undefined;
 }
 
-/** The decision with the end of the run in it, if the message ends its run. Throws `StoreUnavailable`. */
+/** Adds the end of the run to the decision, if the message ends its run. Throws `StoreUnavailable`. */
 async function endRun(
   store: DeliveryContext['store'],
   intake: Intake,
@@ -151,13 +151,13 @@ async function endRun(
   return returns ? returnRun(store, intake, claimed, { ...decided, returns }) : decided;
 }
 
-/** Whether another worker may have taken a checkpoint with which the message is delivered already. */
+/** Whether another worker may have saved a checkpoint that already counts the message as delivered. */
 function mayBeDone({ message }: Claimed, { change }: Settlement): boolean {
   const { run } = message.settings;
   return run !== undefined && takesCheckpoints(run) && change.events[0]?.state === 'DELIVERED';
 }
 
-/** Adds `follows`. The ending of a run names its failure callback, now that this has a key. */
+/** Adds the follow-up messages. The end of a run refers to its failure callback, which has a key by now. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
   const change: Change = { ...settlement.change, follows };
   const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
@@ -170,7 +170,7 @@ function followsOf(settled: Settled | undefined): readonly Saved[] {
   return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
 }
 
-/** The change of the settlement that was saved. */
+/** The change that was saved. */
 function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
   return isCancelled ? (changeIfCancelRequested ?? change) : change;
 }

@@ -10,7 +10,7 @@ export interface Endpoint {
   name?: string;
 }
 
-/** Exists while it has an endpoint. */
+/** A group exists while it has an endpoint. */
 export interface UrlGroup {
   name: string;
   createdAtMs: Millis;
@@ -34,8 +34,8 @@ export interface UrlGroupLimits {
 }
 
 /**
- * `endpoints` after `given` were added one after the other. An endpoint with the same name gets the new URL. Otherwise,
- * one with the same URL gets the new name, if there is one. Otherwise the endpoint is new.
+ * `endpoints` after adding `given` one by one. An endpoint with the same name gets the new URL. Otherwise, one with the same URL
+ * gets the new name, if there is one. Otherwise the endpoint is new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));
@@ -54,7 +54,7 @@ export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: read
   return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
 }
 
-/** `shared` once for each endpoint, in their order (contract M 5.3). */
+/** One publish of `shared` for each endpoint of the group, in their order (contract M 5.3). */
 export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, 'url'>): PublishCommand[] {
   return group.endpoints.map(({ url, name }) => {
     const settings = { ...shared.options.settings, topicName: group.name };
@@ -63,7 +63,7 @@ export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, '
   });
 }
 
-/** A URL with a masked password means every endpoint that is shown as this URL. */
+/** Whether the selector matches. A URL with a masked password matches each endpoint that is shown as this URL. */
 function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
   const isUrl = url === undefined || url === endpoint.url || url === shownUrl(endpoint.url);
   return isUrl && (name === undefined || name === endpoint.name);
