@@ -1,4 +1,4 @@
-/** What `api` asks of the engine: checked, typed, with defaults filled in. */
+/** The interface of the engine for `api`. Arguments are checked, typed, and have their defaults. */
 import { checkpoint, hasCall } from './calls/checkpoints.ts';
 import type { Bound } from './context.ts';
 import type { Totals } from './lists/unfinished.ts';
@@ -21,7 +21,7 @@ import { resumeParkedRun, resumeParkedRuns } from './runs/parked.ts';
 import { listWaiters, notify, notifyRun, wait } from './runs/waits/waits.ts';
 import { createSchedule, setSchedulePaused } from './schedules/commands.ts';
 
-/** Each is a function of the engine's context, stated where it is. */
+/** Each command is a function of the engine's context. */
 export const COMMANDS = {
   ...messages,
   ...{ createSchedule, setSchedulePaused, listRuns, explainRun, findActiveRun, readJournal },
@@ -31,20 +31,20 @@ export const COMMANDS = {
 
 export type Commands = Bound<typeof COMMANDS>;
 
-/** A cell as a worker has it. */
+/** The state of a cell on this worker. */
 export interface CellState {
   name: string;
-  /** Attempts of this worker under way there. */
+  /** Attempts of this worker in flight there. */
   inFlight: number;
-  /** `resting`: closed until there is something to do. `away`: it could not be opened. `changing`: it is being opened or closed. */
+  /** `resting`: closed until it has work. `away`: it could not be opened. `changing`: it is being opened or closed. */
   state: 'open' | 'resting' | 'changing' | 'away';
   /** Whether this worker serves it. */
   isServed: boolean;
-  /** As in `Engine`. Does not open a cell at rest. */
+  /** As in `Engine`. Does not open a resting cell. */
   readTotals(): Promise<Totals>;
 }
 
-/** A cell that does not read and save now. */
+/** A cell whose store does not work now. */
 export interface CellAway {
   name: string;
   /** As `StoreUnavailable.reason`. */
@@ -56,48 +56,48 @@ export interface Engine extends Commands {
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
   /** How long logs and dead messages are kept. */
   readonly retention: { logsMs: Millis; dlqMs: Millis };
-  /** Attempts of this worker under way. */
+  /** Attempts of this worker in flight. */
   readonly inFlight: number;
-  /** What is in the store; with several cells, in the first one. Throws `StoreUnavailable`. */
+  /** The totals of the store; with several cells, of the first one. Throws `StoreUnavailable`. */
   readTotals(): Promise<Totals>;
-  /** The `count` projects with the most of them, and how many those are. */
+  /** The `count` projects with the most attempts in flight, each with their number. */
   busiestProjects(count: number): [ProjectId, number][];
-  /** Workers that live on a database that they share, as far as this one knows; `undefined`: it shares none. */
+  /** Live workers on a shared database, as far as this one knows; `undefined`: the database is not shared. */
   readonly workersAlive: number | undefined;
-  /** The others of them that claim messages. */
+  /** The other live workers that claim messages. */
   readonly otherWorkers: readonly WorkerId[];
-  /** The cells, as this worker has them; none while there is only one. */
+  /** The cells, as this worker sees them; absent with a single one. */
   readonly cells?: readonly CellState[];
-  /** The name of the cell in which the project lives; none while there is only one. */
+  /** The name of the cell of the project; absent with a single cell. */
   cellOf?(projectId: ProjectId): string | undefined;
 
   /**
-   * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a
-   * body, but not for a publish that continues a run: that one is never turned away.
+   * Throws `Overloaded` (503) when a publish of the project would be rejected now. The API calls it before it reads a body, but
+   * not for a publish that continues a run, which is never rejected.
    */
   checkAdmission(projectId: ProjectId): void;
   /**
-   * Accepts the messages together or not at all, except those whose queue would be one too many. Resolves after the
-   * commit (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the project has
-   * fewer messages left today; `Overloaded` (503) when more is published than can be saved, unless a command continues
-   * a run; `ApiError` when the run of a message is over (400) or its journal would be too long (412). When the accounts
-   * that admitted the caller have changed, it is readmitted; this throws what `readmit` throws.
+   * Accepts all messages together or none, except those whose queue would exceed the limit of queues. Resolves after the commit
+   * (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the messages exceed the daily
+   * limit of the project; `Overloaded` (503) when more is published than can be saved, unless a command continues a run;
+   * `ApiError` when the run of a message is over (400) or its journal would be too long (412). If the accounts that admitted the
+   * caller have changed, it calls `readmit`, and throws the error of that.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
-  /** Tells `watcher` of what is added to the log of the project, until the function that it returns is called. */
+  /** Notifies `watcher` of new log entries of the project. Returns a function that stops the watch. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
   /**
-   * Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. With
-   * several cells one is enough; it answers those that do not.
+   * Resolves if the store works, as far as is known; rejects with `StoreUnavailable` if it does not. With several cells, one
+   * working cell is enough; the result lists those that do not work.
    */
   ping(): Promise<readonly CellAway[]>;
-  /** Whether this worker has the message of this claim. */
+  /** Whether this worker works on this claim. */
   holds(claimToken: ClaimToken): boolean;
   /**
-   * Begins nothing more, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. This worker still lives for the
-   * others. Idempotent.
+   * Starts no more attempts, waits up to `limitMs` for those in flight, and then releases the rest uncounted. For other workers
+   * this worker stays alive. Idempotent.
    */
   quiesce(limitMs: Millis): Promise<void>;
-  /** The same, and then leaves. Idempotent. */
+  /** `quiesce`, and then leaves the list of workers. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** What do the commands and loops of a running engine share? Each takes the whole context as its first argument. */
+/** The context that the commands and loops of a running engine share. Each takes it as its first argument. */
 import type { Store } from '../store/store.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DeliveryContext } from './dispatch/context.ts';
@@ -21,7 +21,7 @@ export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, Deliv
   schedules: DueLoop;
 }
 
-/** Functions of the context as methods: `(context, ...rest) => answer` becomes `(...rest) => answer`. */
+/** Functions of the context as methods: `(context, ...rest) => result` becomes `(...rest) => result`. */
 export type Bound<Functions> = {
   [M in keyof Functions]: Functions[M] extends (context: EngineContext, ...rest: infer Rest) => infer Answer
     ? (...rest: Rest) => Answer

@@ -1,4 +1,4 @@
-/** Puts the engine together: recovery first, then its loops, then it takes commands. */
+/** Creates the engine: first recovery, then its loops, then its commands. */
 import { COMMANDS, type Engine } from './commands.ts';
 import { bound, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
@@ -21,7 +21,7 @@ import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat } from './workers/heartbeat.ts';
 import { Numbers } from './workers/numbers.ts';
 
-/** Releases what dead workers had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
+/** Releases the claims of dead workers (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const { store, recovery = { kind: 'releaseAll' } } = deps;
   const recovered = await recover(deps);
@@ -48,7 +48,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   return Object.assign(engine, bound(COMMANDS, context));
 }
 
-/** Adds the loops that take the context themselves. */
+/** Adds the loops that need the context themselves. */
 function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): EngineContext {
   const context = shared as EngineContext;
   context.waiters = waiterLoop(context);
@@ -56,7 +56,7 @@ function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): Engine
   return context;
 }
 
-/** Adds all backlogs, or the first of them if heartbeats bring the others: the next heartbeat must not wait for a million. */
+/** Adds all backlogs, or only the first batch if heartbeats read the others: the first heartbeat must not wait for a million. */
 async function addBacklogs(
   dispatcher: Dispatcher,
   { store }: EngineDeps,
@@ -88,8 +88,8 @@ async function recover(deps: EngineDeps): Promise<Recovered> {
 type Recovering = Pick<EngineDeps, 'store' | 'clock' | 'log'>;
 
 /**
- * Releases all claims in a store that no other worker uses (P7). While the disk is full, it returns a loop that does so once there
- * is space; the caller stops that loop at the end. `isLossReported`: whether the operator is notified of a worker that was lost.
+ * Releases all claims in a store that no other worker uses (P7). While the disk is full, returns a loop that does so once there
+ * is space; the caller stops that loop when the engine ends. `isLossReported`: whether the operator is notified of a lost worker.
  * Throws `StoreUnavailable`.
  */
 export async function releaseAll(context: Recovering, isLossReported: boolean): Promise<DueLoop | undefined> {
@@ -99,7 +99,7 @@ export async function releaseAll(context: Recovering, isLossReported: boolean): 
   } catch (error) {
     if (!(error instanceof StoreFull)) throw error;
   }
-  // What is claimed from now on is this process's.
+  // Later claims belong to this process.
   const upToToken = await context.store.messages.lastClaim();
   const loop = new DueLoop(context, 'recovery_failed', async () => {
     await releaseUpTo(context, isLossReported, upToToken);
@@ -116,7 +116,7 @@ async function releaseUpTo(context: Recovering, isLossReported: boolean, upToTok
   if (released === 0) return;
   log.info('recovered', { count: released });
   if (!isLossReported) return;
-  // A worker that is stopped gives back what it has.
+  // A worker that was stopped has released its claims, so these are of one that was lost.
   const example = `the process before, with ${released} attempts under way`;
   const key = await store.messages.reserveNumbers({ count: 1 });
   const fact = { key, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example } as const;

@@ -1,4 +1,4 @@
-/** What is an engine made of, and how does it recover what earlier workers left in its store? */
+/** The dependencies of an engine, and how it recovers the claims of earlier workers. */
 
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
@@ -14,11 +14,11 @@ export interface EngineDeps {
   randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
-  /** Absent: nobody asks for them. */
+  /** Absent: no metrics are collected. */
   metrics?: Metrics | undefined;
-  /** Absent: the operator is told of nothing. */
+  /** Absent: the operator is not notified of events. */
   operatorEvents?: OperatorEventsOptions | undefined;
-  /** Tells a collector of traces; present: each attempt is a span of its own, and what begins without a trace begins one. */
+  /** The exporter of traces. If present, each attempt is a span, and messages without a trace start one. */
   spans?: Observer | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   tellsAll?: boolean;
@@ -26,22 +26,17 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /**
-   * Whether it drops what is past its retention time. Default: yes. Of the threads on an embedded store, one is enough.
-   */
+  /** Whether it deletes expired rows. Default: yes. Of the threads on an embedded store, one is enough. */
   dropsExpired?: boolean;
-  /**
-   * Resolves once the event loop has handled what came meanwhile. Long work awaits it between slices. Absent: no
-   * breaks.
-   */
+  /** Resolves once the event loop has handled pending work. Long work awaits it between slices. Absent: no pauses. */
   endOfTurn?: () => Promise<void>;
 }
 
-/** How a worker finds the claims in the store whose worker is gone. */
+/** How a worker finds the claims of workers that are gone. */
 export type Recovery =
-  /** It is the store's only worker: it releases all claims that are there when it starts. */
+  /** It is the only worker of the store: it releases all existing claims when it starts. */
   | { kind: 'releaseAll' }
-  /** The process that starts it has released them. Other workers of that process may run beside it; all end together. */
+  /** The process that starts it has released them. Other workers of that process may run at the same time; all end together. */
   | { kind: 'none' }
   /** Other workers start and stop independently of it: it releases the claims of those whose heartbeats have stopped. */
   | {
@@ -50,24 +45,21 @@ export type Recovery =
       clock: DatabaseClock;
       /** A worker without a heartbeat for this long may be expired by the others. */
       timeoutMs: Millis;
-      /** Absent: another store has them. */
+      /** Absent: the accounts are in another store. */
       accounts?: SharedAccounts;
       /** Absent: projects stay in this store. */
       projects?: ProjectFence;
-      /** Whether another engine of this worker has the message of this claim: its project has moved meanwhile. */
+      /** Whether another engine of this worker works on this claim, because its project has moved since. */
       isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
     };
 
 /** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
 export interface SharedAccounts {
-  /** Of what is in memory. */
+  /** The version in memory. */
   readonly version: number;
   refresh(): Promise<void>;
-  /**
-   * The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this
-   * one.
-   */
+  /** The store has `version`. Until `untilMs`, in elapsed time, no other worker expires this one. */
   noteNewest(version: number, untilMs: Millis): void;
-  /** The store could not be asked, or read. */
+  /** The version in the store could not be read. */
   noteUnknown(error: Error): void;
 }

@@ -1,7 +1,4 @@
-/**
- * What the API asks of the store directly, because the engine has nothing to decide: for one project, at the current
- * time.
- */
+/** The store for one project at the current time. The API uses it directly where the engine has nothing to decide. */
 import type { Operations } from '../store/store.ts';
 import type { InProject, InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
@@ -16,10 +13,10 @@ type OfProject<Noun> = {
     : never;
 };
 
-/** The operations that are about one project, without the arguments that are filled in: project and time. */
+/** The operations on one project, without the arguments that are filled in: project and time. */
 export type ProjectStore = { readonly [Noun in keyof Operations]: OfProject<Operations[Noun]> };
 
-/** Calls the operation in a store, with what it adds to its arguments. */
+/** Calls an operation of a store with the filled-in arguments. */
 type Call = (store: Operations | ProjectStore, more?: InProjectAt) => Promise<unknown>;
 
 /** `ask` chooses the store for each call. */

@@ -1,6 +1,5 @@
 /**
- * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
- * by the counts of each minute and by metrics?
+ * Reports saved changes of messages, attempts and runs: to the log, to operator events, to the counts by minute and to metrics.
  */
 import { withoutRedirectPath } from '../protocol/responses.ts';
 import type { EngineDeps } from './deps.ts';
@@ -44,7 +43,7 @@ export class Reports {
     this.#spans?.accepted(newMessage, atMs);
   }
 
-  /** An attempt has ended; nothing of it is saved yet. */
+  /** An attempt has ended; its outcome is not saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void {
     this.#metrics?.attempted(claimed, outcome, endedAtMs);
     this.#spans?.attempted(claimed, outcome, endedAtMs);
@@ -100,13 +99,13 @@ export class Reports {
     this.#spans?.woken(record, by, atMs);
   }
 
-  /** Attempts to `origin` end without an answer: from now on it gets the fewest at a time that an origin can have. */
+  /** Attempts to `origin` end without a response: it now has the smallest concurrency window. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
     this.#operatorEvents?.noteHeldBack(origin);
   }
 
-  /** `timeMs`: of the log entry; `undefined`: there is none, and nothing is counted by the minute. */
+  /** `timeMs`: the time of the log entry; `undefined`: there is none, and the event is not counted by the minute. */
   #count(projectId: ProjectId, timeMs: Millis | undefined, counts: readonly Count[]): void {
     if (timeMs !== undefined) this.#minutes.count(projectId, timeMs, counts);
     this.#metrics?.count(counts);
@@ -117,7 +116,7 @@ export class Reports {
   }
 }
 
-/** What comes after a failed attempt that made no dead letter. */
+/** What follows a failed attempt whose message is not dead. */
 function nextOf({ next, events }: Change, retried: number, atMs: number): string {
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')
@@ -129,7 +128,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
-/** Without user name and password, too. */
+/** The URL without user name and password. */
 function withoutQuery(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname } = new URL(url);

@@ -1,4 +1,4 @@
-/** How is an engine started, published to, observed and stopped? Its other commands are in `commands.ts`. */
+/** A running engine: start, publish, health and shutdown. Its other commands are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import { type EndPublish, IntakeHealth, PublishGate } from './admission/publish-gate.ts';
 import type { CellAway, Commands, Engine } from './commands.ts';
@@ -29,7 +29,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly #retention: RetentionLoop;
   readonly #watch: StoreWatch | undefined;
   readonly #heartbeat: Heartbeat | undefined;
-  /** Present while claims of an earlier process are still to be released. */
+  /** Set while claims of an earlier process are still to be released. */
   readonly #release: DueLoop | undefined;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
@@ -56,7 +56,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     this.watchLog = (projectId, watcher) => feeds.watch(projectId, watcher);
   }
 
-  /** Does what has become due since the last process ended, and from then on what becomes due. */
+  /** Starts the loops, which also do the work that became due while no process ran. */
   startLoops(): void {
     const { clock, log, dispatcher, schedules, waiters, left, operatorEvents, dropsExpired = true } = this.#context;
     const retention = this.#retention;
@@ -73,7 +73,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
       noteEnding: () => left.noteNext(0),
       noteDeath: () => {
         retention.hasten();
-        operatorEvents?.noteSaved(); // also what the dead worker had saved
+        operatorEvents?.noteSaved(); // also the events that the dead worker had saved
       },
     });
   }
@@ -82,7 +82,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     if (commands.length === 0) return [];
     let leave: EndPublish | undefined;
     try {
-      // A publish that continues a run does not wait in line, since its run waits for it.
+      // A publish that continues a run does not wait in the queue, since its run waits for it.
       const entered = commands.some(continuesRun) ? undefined : this.#gate.enter(projectId, commands.length);
       leave = entered instanceof Promise ? await entered : entered;
       const { drafts, accepted, context } = await publishAll(this.#context, projectId, commands, admitted);
@@ -103,7 +103,9 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     }
   }
 
-  /** A publisher that repeats a publish must learn that the first one has come to nothing, and nothing was made now. */
+  /**
+   * Adds the state of earlier duplicates that will never be delivered: the publisher must learn that nothing was published now.
+   */
   async #withLostDuplicates(projectId: ProjectId, outcomes: PublishOutcome[]): Promise<PublishOutcome[]> {
     const duplicates = [...new Set(outcomes.flatMap((each) => (isDuplicate(each) ? [each.messageId] : [])))];
     const states = new Map<MessageId, LogState>();
@@ -112,7 +114,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
       const filter: LogFilter = { messageId, state: ['FAILED', 'CANCELED'] };
       const page = { count: messageId.length, order: 'latestFirst' } as const;
       const { items } = await this.#context.store.logs.listLogs({ projectId, filter, page }).catch((error: unknown) => {
-        // What was published is saved: an error would tell the client otherwise.
+        // The publish is saved: an error would tell the client otherwise.
         if (error instanceof StoreUnavailable) return { items: [] };
         throw error;
       });
@@ -184,15 +186,15 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 }
 
-/** A step of a run, a run that another run has invoked, or the second phase of a trigger. */
+/** Whether the command continues a run: a step, an invoked run, or the second phase of a trigger. */
 function continuesRun({ options: { run }, invocation }: PublishCommand): boolean {
   return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
 }
 
-/** As a filter of logs takes them. */
+/** The maximum of ids in a log filter. */
 const IDS_PER_READ = 1_000;
 
-/** A run's own duplicates are the library's matter. */
+/** Whether an earlier message replaces the publish. Duplicates within a run are handled by the client library. */
 function isDuplicate(outcome: PublishOutcome): outcome is Published {
   return outcome !== 'tooManyQueues' && outcome.deduplicated && outcome.run === undefined;
 }

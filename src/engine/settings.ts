@@ -1,14 +1,14 @@
-/** The engine's share of the settings table in `config`; each default is explained there. */
+/** The settings of the engine. `config` explains each default. */
 import type { Millis } from './model.ts';
 
 export interface EngineSettings {
-  /** Delivery slots: attempts at most that are being sent or about to be answered, over all origins. */
+  /** Delivery slots: the maximum of attempts in flight without the silent ones, over all origins. */
   inFlightMax: number;
-  /** Attempts in flight at most to one origin. */
+  /** The maximum of attempts in flight to one origin. */
   inFlightPerOriginMax: number;
-  /** Attempts at most that have had no outcome for two seconds, beside those of `inFlightMax`. Default: eight times these. */
+  /** The maximum of silent attempts, in addition to `inFlightMax`. Default: eight times that. */
   silentMax?: number;
-  /** Body bytes of messages in flight at most. */
+  /** The maximum of body bytes of messages in flight. */
   inFlightBytesMax: number;
   /** How long a deduplication id is remembered. */
   deduplicationWindowMs: Millis;
@@ -16,14 +16,14 @@ export interface EngineSettings {
   deliveredGraceMs: Millis;
   logRetentionMs: Millis;
   dlqRetentionMs: Millis;
-  /** Pause between two rounds of dropping what is past its time. */
+  /** The pause between two rounds of retention. */
   retentionIntervalMs: Millis;
-  /** How long publishes may wait to be saved before some are answered 503. */
+  /** How long publishes may wait to be saved before some are rejected with 503. */
   publishDelayTargetMs: Millis;
-  /** Delivered bodies of more bytes are not sent; the endpoint fetches them, if it can (contract W 8.3). */
+  /** Longer delivered bodies are not sent; the endpoint fetches them, if it can (contract W 8.3). */
   lazyFetchBytes: number;
-  /** Entries of a revived run in one transaction, and waiters that are read together; only tests set it. */
+  /** Entries of a resumed or restarted run in one transaction, and waiters read together; only tests set it. */
   togetherMax?: number;
-  /** Lines of origins of a project in memory, the proven ones not counted; only tests set it. */
+  /** Endpoint backlogs of a project in memory, without healthy ones; only tests set it. */
   backlogsMax?: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Which span of which trace is a message, an attempt, a wait, a run? Ids of spans follow from the ids of what they stand
- * for. So every worker knows them, also after a crash, and nothing of them is stored (docs/decisions/031).
+ * The trace spans of messages, attempts, waits and runs. The ids of spans are derived from the ids of these. So each worker knows
+ * them, also after a crash, and none is stored (docs/decisions/031).
  */
 import { hash } from 'node:crypto';
 import { memo } from '../protocol/memo.ts';
@@ -8,7 +8,7 @@ import type { MessageSettings, RunPart, TraceContext } from '../protocol/options
 import { parseTraceParent } from '../protocol/trace-context.ts';
 import type { Claimed, Message } from './model.ts';
 
-/** Where a span stands; ids in hexadecimal digits. */
+/** The position of a span in its trace; ids in hexadecimal digits. */
 export interface SpanPlace {
   traceId: string;
   spanId: string;
@@ -16,12 +16,12 @@ export interface SpanPlace {
   parentId?: string;
 }
 
-/** What a run is known by among all runs. */
+/** The identity of a run among all runs. */
 type RunIdentity = Pick<RunPart, 'id' | 'createdAtMs'>;
 
 /**
- * What a message is told by: its publish, or in a run its step. A message without a trace begins one. `undefined`: its
- * publisher does not record the trace, so nobody does.
+ * The span of a message: its publish, or in a run its step. A message without a trace starts one. `undefined`: its publisher does
+ * not record the trace, so it is not recorded here either.
  */
 export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>): SpanPlace | undefined {
   const parent = parentOf(settings);
@@ -30,12 +30,14 @@ export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>
   return parent ? { traceId: parent.traceId, spanId, parentId: parent.spanId } : { traceId, spanId };
 }
 
-/** The attempt under this claim: a message that goes out again after a crash has another claim, and so another span. */
+/**
+ * The span of the attempt under this claim: a message that is sent again after a crash has another claim, and so another span.
+ */
 export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>): SpanPlace | undefined {
   return partOfMessage(claimed.message, claimed.claimToken, 0);
 }
 
-/** The wait before that attempt; for a retry, after the attempt under this claim. */
+/** The span of the wait before that attempt; for a retry, after the attempt under this claim. */
 export function spanOfWait(
   claimed: Pick<Claimed, 'message' | 'claimToken'>,
   which: 'before' | 'after',
@@ -43,19 +45,19 @@ export function spanOfWait(
   return partOfMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
 }
 
-/** `trace` is that of the run, of any of its messages, or of none. */
+/** `trace`: that of the run, of any of its messages, or none. */
 export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanPlace | undefined {
   const { traceId, spanId } = idsOf(`${run.id} ${run.createdAtMs}`);
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
   if (!parent.isSampled) return undefined;
-  // A run that has begun its trace is named there as the parent of all that belongs to it.
+  // A run that has started its trace is the parent of all its spans there.
   return parent.spanId === spanId
     ? { traceId: parent.traceId, spanId }
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };
 }
 
-/** `trace` with the span at `place` as the parent of whatever gets it; as it is when nobody records it. */
+/** `trace` with the span at `place` as parent for its receiver; unchanged when it is not recorded. */
 export function traceWithin(place: SpanPlace | undefined, trace: TraceContext | undefined): TraceContext | undefined {
   return place ? { ...trace, parent: `00-${place.traceId}-${place.spanId}-01` } : trace;
 }
@@ -76,7 +78,7 @@ function partOfMessage(message: Message, claimToken: number, part: number): Span
   const whole = spanOfMessage(message);
   if (!whole) return undefined;
   const { high, low } = idsOf(message.id);
-  // A claim token takes 53 bits, so these bits are free.
+  // A claim token has 53 bits, so these bits are free.
   const first = high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30);
   const spanId = digitsOf(first) + digitsOf(low ^ (claimToken % 2 ** 32));
   return { traceId: whole.traceId, spanId, parentId: whole.spanId };
@@ -89,7 +91,7 @@ function digitsOf(word: number): string {
 
 const readParent = memo(parseTraceParent);
 
-/** Evenly spread, and the same everywhere: the ids of a trace and a span, and two words to make further ids with. */
+/** An even hash that is the same everywhere: the ids of a trace and a span, and two words to derive further ids. */
 const idsOf = memo((id) => {
   const digits = hash('sha256', id, 'hex');
   return {

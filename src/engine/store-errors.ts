@@ -1,11 +1,11 @@
-/** Why could a store not do what it was asked? */
+/** The errors of a store that could not do an operation. */
 import type { ProjectId } from './model.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
 export class StoreUnavailable extends Error {
-  /** The message without the database's own words, which may name hosts and users: anybody may read it at `/readyz`. */
+  /** The message without the error text of the database, which may name hosts and users: anybody can read it at `/readyz`. */
   readonly reason: string;
-  /** The database's own words. */
+  /** The error text of the database. */
   readonly detail: string | undefined;
 
   constructor(reason: string, { detail, ...options }: ErrorOptions & { detail?: string | undefined } = {}) {
@@ -22,8 +22,8 @@ export function publicReason(error: unknown): string {
 }
 
 /**
- * A command that fails after more time than this was kept waiting, not refused. Those behind it would wait as long and
- * fail.
+ * A command that fails after more time than this was delayed, not rejected. Those queued after it would wait as long and fail
+ * too.
  */
 export const HUNG_MS = 1_000;
 
@@ -35,7 +35,7 @@ export class AccountsChanged extends Error {
   }
 }
 
-/** The project is not in this cell: nothing was saved here. `isGone`: it lives in another cell; otherwise it is on its way. */
+/** The project is not in this cell: nothing was saved here. `isGone`: it is in another cell; otherwise it is being moved. */
 export class ProjectAway extends StoreUnavailable {
   readonly projectId: ProjectId;
   readonly isGone: boolean;
@@ -48,8 +48,8 @@ export class ProjectAway extends StoreUnavailable {
   }
 }
 
-/** There is no space for what was to be written. */
+/** There is no disk space for the write. */
 export class StoreFull extends StoreUnavailable {}
 
-/** The answer to a commit was lost for good: either all of the command was saved, or nothing. */
+/** The response to a commit was lost: the command was saved either completely or not at all. */
 export class CommitUnknown extends StoreUnavailable {}

@@ -1,7 +1,7 @@
 /**
- * What the engine asks of a store, one small interface for each noun. Every method is one transaction (reads: one
- * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
- * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
+ * The interfaces of a store for the engine, one small interface for each noun. Each method is one transaction (a read: one
+ * snapshot), gets `nowMs` if it needs the time, and reads no clock. When its promise resolves, the change is durable (P1). All
+ * throw `StoreUnavailable` when nothing was written and the caller may retry.
  */
 
 import type { HttpMethod } from '../protocol/options/settings.ts';
@@ -19,19 +19,16 @@ import type {
   WorkerId,
 } from './model.ts';
 
-/** What a store enforces on its own, for every project alike; 0 means unlimited. */
+/** Limits that a store enforces, the same for every project; 0 means unlimited. */
 export interface StoreLimits {
   queuesMax: number;
-  /** Attempts of a project in flight at most, with or without a lane. */
+  /** The maximum of attempts in flight of a project, with or without a lane. */
   parallelismMax: number;
-  /**
-   * Messages of a project on one day (UTC). A publish beyond it is refused; other new messages count, but are not
-   * refused.
-   */
+  /** Messages of a project in one day (UTC). A publish beyond it is rejected; other new messages count, but are not rejected. */
   messagesPerDayMax: number;
-  /** Bytes of a run's journal as deliveries show it; more is refused. */
+  /** The maximum bytes of a journal as deliveries show it; larger ones are rejected. */
   journalBytesMax: number;
-  /** Messages of a run that is over which are cancelled in one transaction; only tests set it. */
+  /** Messages of an ended run that are cancelled in one transaction; only tests set it. */
   cancelledTogetherMax?: number;
 }
 
@@ -39,38 +36,37 @@ export interface StoreLimits {
 export interface Handoff {
   worker: WorkerId;
   claimToken: ClaimToken;
-  /** Body bytes that the next message may have. */
+  /** The maximum body bytes of the next message. */
   bytesMax: number;
 }
 
 /** `Next`: the form in which the next message of the lane is returned. */
 export type Settled<Next = Claimed> =
-  /** The message was claimed anew or is gone; nothing was written (P6). */
+  /** The message was claimed again or is gone; nothing was written (P6). */
   | { kind: 'stale' }
-  /** The run that should end with the message has changed; nothing was written: read the run again. */
+  /** The run that was to end with the message has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
-  /** The journal of the run that should end has another result of its last step; nothing was written (P8). */
+  /** The journal of the run that was to end has another result of its last step; nothing was written (P8). */
   | { kind: 'stepTaken' }
   /**
-   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: how
-   * each message of `change.follows` was saved, in their order; absent when there is none, or when a cancel took the
-   * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`. `isMoreLeft`: as in
-   * `EndedAs`.
+   * `next`: the next message of the lane, claimed in the same transaction under the token of the handoff. `follows`: how each
+   * message of `change.follows` was saved, in their order; absent when there is none, or when a cancel replaced `change`.
+   * `isCancelled`: `changeIfCancelRequested` was saved instead of `change`. `isMoreLeft`: as in `EndedAs`.
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true; isMoreLeft?: true };
 
-/** What became of a checkpoint. Whatever the answer but `saved`, nothing was written. */
+/** The result of a checkpoint. Nothing was written unless it is `saved`. */
 export type Checkpointed =
-  /** A message that would be done was claimed anew or is gone (P6). */
+  /** A message that was to be done was claimed again or is gone (P6). */
   | { kind: 'stale' }
   | { kind: 'runOver' }
-  /** The run has changed since what enters its journal was made: read it again. */
+  /** The run has changed since the entries were made: read it again. */
   | { kind: 'runChanged' }
   /** The journal of the run would be too long. */
   | { kind: 'journalFull'; limit: number }
-  /** The project has fewer messages left today than `follows` has. */
+  /** The messages of `follows` exceed the daily limit of the project. */
   | { kind: 'overDayLimit'; limit: number; remaining: number }
-  /** How each of `follows` was saved, in their order; `dropped`: the journal had its entry already (P8). */
+  /** How each message of `follows` was saved, in their order; `dropped`: the journal already had its entry (P8). */
   | { kind: 'saved'; follows: Saved[] };
 
 /** A dead message as the DLQ shows it. */
@@ -81,11 +77,11 @@ export interface DeadMessage {
   deadLetter: DeadLetter;
 }
 
-/** What the database holds, of all projects. */
+/** The size of the database, over all projects. */
 export interface Storage {
-  /** Indexes and what is unused included. */
+  /** With indexes and unused space. */
   bytes: number;
-  /** Free for new data, as far as the database says at once. */
+  /** Free for new data, if the database can say so at once. */
   unusedBytes?: number;
   /** Whether there are other projects. */
   isShared: boolean;
@@ -96,17 +92,17 @@ export interface LogEntry {
   state: LogState;
   message: Message;
   detail?: LogDetail;
-  /** Of a delivered message. */
+  /** For a delivered message. */
   responseStatus?: number;
 }
 
-/** A place in the log of a project: entries are ordered by time, then by a number that is unique. */
+/** A position in the log of a project: entries are ordered by time, then by a unique number. */
 export interface LogPosition {
   timeMs: Millis;
   n: number;
 }
 
-/** An entry of the log without bodies and headers. One of a run itself has the run's first message. */
+/** A log entry without bodies and headers. An entry of a run itself has the first message of the run. */
 export interface LiveEntry extends LogPosition {
   state: LogState | RunLogState;
   messageId: MessageId;
@@ -123,12 +119,12 @@ export interface LiveEntry extends LogPosition {
   responseStatus?: number;
 }
 
-/** What there is to do in a cell that nobody may be serving. */
+/** The work in a cell that no worker may be serving. */
 export interface CellPoll {
   /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
   dueInMs: Millis;
-  /** The same of what the operator is to be told. */
+  /** The same for operator events. */
   eventInMs: Millis;
-  /** Whether work was left behind by a worker, waits in lines, or belongs to a project on the move. */
+  /** Whether work is left over from a worker, waits in lists, or belongs to a project that is being moved. */
   isNeglected: boolean;
 }

@@ -1,4 +1,4 @@
-/** Which messages does a list or a bulk action mean? */
+/** The filters of lists and bulk actions. */
 import type { LogState, Millis } from '../model.ts';
 
 /** Several values of one name are alternatives; a message must match every name that is given (contract M 21). */
@@ -23,7 +23,7 @@ export interface DeadFilter extends AttributeFilter {
 }
 
 export interface LogFilter extends AttributeFilter {
-  /** Up to 1,000 ids; unknown ones match nothing. */
+  /** Up to 1,000 ids; unknown ids match nothing. */
   messageId?: string[];
   state?: LogState[];
 }

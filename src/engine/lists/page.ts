@@ -1,11 +1,11 @@
-/** What is a page of a list, and how does a client ask for it? */
+/** A page of a list, and the request for one. */
 
 export interface PageRequest {
-  /** Opaque position after the last item of the page before. */
+  /** Opaque position after the last item of the previous page. */
   cursor?: string;
   count: number;
   order: 'latestFirst' | 'earliestFirst';
-  /** The page ends before it has more, but has one item at least. Absent: 16 MiB. */
+  /** The page ends before it exceeds this many bytes, but has at least one item. Absent: 16 MiB. */
   bytesMax?: number;
 }
 

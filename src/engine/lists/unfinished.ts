@@ -1,4 +1,4 @@
-/** What is a list of a project's unfinished messages, and what is their sum? */
+/** The types for unfinished messages: in lists, in the backlog of a project, and in the totals of a store. */
 
 import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import type { Message, MessageId, Millis } from '../model.ts';
@@ -9,14 +9,14 @@ import type { AttributeFilter } from './filters.ts';
 export interface LiveMessage {
   message: Message;
   retried: number;
-  /** The code of its workflow has changed: its run waits for other code, or for somebody who asks for an attempt. */
+  /** The code of its workflow has changed: its run waits for code that fits, or for a request to attempt it. */
   isParked?: true;
   state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
     /**
-     * `ahead` messages go before it; absent: they were not counted. `hasSlot`: it was started already, and waits because
-     * the queue is paused.
+     * `ahead`: messages ahead of it; absent: not counted. `hasSlot`: it was started already, and waits because the queue is
+     * paused.
      */
     | {
         kind: 'queue';
@@ -32,8 +32,8 @@ export interface LiveMessage {
 }
 
 /**
- * What an unfinished message does, in one word. `waiting`: for its time, or for a worker to notice that it has come.
- * `active`: it is being attempted. `held`: it is due, but its queue, flow-control key, origin or project holds it back.
+ * The state of an unfinished message. `waiting`: for its due time, or for a worker to notice that it is due. `active`: it is
+ * being attempted. `held`: it is due, but waits because of a limit of its queue, flow-control key, origin or project.
  */
 export const STANDINGS = ['waiting', 'active', 'held'] as const;
 
@@ -45,7 +45,7 @@ export interface UnfinishedFilter extends AttributeFilter {
   standing?: Standing[];
 }
 
-/** Its message has an empty body, and neither its queue's messages nor its key's are counted. */
+/** Its message has an empty body, and the messages of its queue or key are not counted. */
 export interface UnfinishedMessage extends LiveMessage {
   standing: Standing;
   bodyBytes: number;
@@ -57,10 +57,10 @@ export interface Counted {
   isAtLeast: boolean;
 }
 
-/** Where messages wait in line. */
+/** The messages that wait for one limit. */
 export interface WaitList {
   waiting: Counted;
-  /** When the first of the line became due, or becomes so. */
+  /** When the first of them became due, or becomes due. */
   firstDueAtMs: Millis;
 }
 
@@ -70,72 +70,72 @@ export interface QueueWaitList extends WaitList {
   parallelism: number;
 }
 
-/** `waiting` are those that are due. */
+/** `waiting` are the due messages. */
 export interface KeyWaitList extends WaitList {
   key: FlowKeyState;
 }
 
-/** What is unfinished in a project, those of workflow runs included. Costs the same however much there is. */
+/** The unfinished messages of a project, including those of workflow runs. The cost does not grow with their number. */
 export interface Backlog {
   active: number;
   waiting: Counted;
   held: Counted;
-  /** Of the messages that are due and not in flight, as far as it was looked. Absent: none is. */
+  /** The earliest due time of the examined messages that are due and not in flight. Absent: none is. */
   oldestDueAtMs?: Millis;
-  /** The messages held because of all attempts of the project in flight; absent: none are. */
+  /** The messages that wait because the project has reached its limit of attempts in flight; absent: none. */
   project?: WaitList;
-  /** Each is a part of all lines. */
+  /** Each of these lists is partial. */
   origins: (WaitList & { origin: string })[];
   queues: QueueWaitList[];
   keys: KeyWaitList[];
-  /** Whether there are more lines than these. */
+  /** Whether there are more wait lists than these. */
   isPartial: boolean;
 }
 
-/** Of each kind in `Totals`, no more than so many are counted. */
+/** The maximum that is counted of each kind in `Totals`. */
 export const COUNTED_OF_ALL_MAX = 20_000;
 
-/** What is unfinished in all projects together, by what it waits for. Costs the same however much there is. */
+/** The unfinished messages of all projects, by what they wait for. The cost does not grow with their number. */
 export interface Totals {
-  /** Due, and in no line: for a worker to claim them. */
+  /** Due and in no wait list: ready for a worker to claim. */
   due: number;
-  /** For their time. */
+  /** Waiting for their due time. */
   scheduled: number;
   origin: number;
   project: number;
-  /** For their flow-control key or, with a key, for their time. */
+  /** Waiting for their flow-control key or, with a key, for their due time. */
   flow: number;
   queue: number;
   active: number;
-  /** How long the oldest of the messages has waited that are due and that no queue and no key holds back; 0 if there is none. */
+  /** How long the oldest message has been due that waits for no queue and no key; 0 if there is none. */
   oldestDueMs: Millis;
-  /** In the DLQ, workflow runs included. */
+  /** In the DLQ, including messages of workflow runs. */
   dead: number;
-  /** Not ended. */
+  /** Runs that have not ended. */
   runs: number;
-  /** Runs' waits for events. */
+  /** Runs that wait for an event. */
   waiters: number;
-  /** What the database takes; `unusedBytes`: of these, what is free for new rows. Absent: it does not say. */
+  /** The size of the database; `unusedBytes`: the part that is free for new rows. Absent: the database does not say. */
   storage: { bytes: number; unusedBytes?: number };
 }
 
-/** What the latest entries of the DLQ failed of, those of workflow runs included. */
+/** The causes of the latest entries of the DLQ, including those of workflow runs. */
 export interface Failures {
   messages: Counted;
   runs: Counted;
-  /** How many entries were looked at for the causes, the latest ones. */
+  /** How many entries, the latest ones, were examined for the causes. */
   lookedAt: number;
   /** The most frequent first. */
   causes: FailureCause[];
 }
 
 export interface FailureCause {
-  /** 0 without an answer. */
+  /** 0 without a response. */
   responseStatus: number;
-  /** What kind of failure it was, without an answer. */
+  /** The kind of failure, without a response. */
   error?: string;
   count: number;
-  /** So many of them are workflow runs. */
+  /** How many of them are workflow runs. */
   runs: number;
   lastAtMs: Millis;
 }

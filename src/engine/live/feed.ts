@@ -1,6 +1,6 @@
 /**
- * How does a project's log reach those who watch it? While somebody does, one read in each half second finds what is
- * new, whichever worker wrote it, and all watchers of the project are told of it. While nobody does, nothing is read.
+ * Publishes the log of a project to its watchers. While a project is watched, one read every half second finds the new entries,
+ * which any worker may have written, and all watchers are notified. Otherwise nothing is read.
  */
 import type { Store } from '../../store/store.ts';
 import { Alarm } from '../loops/alarm.ts';
@@ -10,22 +10,24 @@ import { ProjectAway, StoreUnavailable } from '../store-errors.ts';
 import type { LiveEntry, LogPosition } from '../stores.ts';
 import { LiveWindow, REMEMBERED_MAX } from './window.ts';
 
-/** From the end of one read to the next. */
+/** The time from the end of one read to the next. */
 const EVERY_MS: Millis = 500;
 /** Entries of one read. */
 export const READ_MAX = 500;
-/** Full reads that follow each other at once. So a burst is told whole, and of an endless flood a thousand a second. */
+/**
+ * Full reads in a row without a pause. So a burst is published completely, and of a constant flood a thousand entries a second.
+ */
 const FULL_READS_MAX = 8;
 
-/** Whoever looks on while a project's log grows. All of this is called in its order. */
+/** A watcher of the log of a project. Its methods are called in this order. */
 export interface LogWatcher {
-  /** Every entry that is committed from now on is told. `last`: the last one of those before. */
+  /** Each entry that is committed from now on will be published. `last`: the last entry before. */
   begin(last: LogPosition | undefined): void;
-  /** In the order of the log, as far as commits are: an entry may come after later ones. None comes twice. */
+  /** New entries, in the order of the log as far as they are committed: an entry may come after later ones. None comes twice. */
   tell(entries: readonly LiveEntry[]): void;
-  /** So many entries were passed over, since there were too many. */
+  /** `count` entries were skipped, because there were too many. */
   lose(count: number): void;
-  /** The log is not read here any more: it may be in another cell now. Nothing is told after this. */
+  /** The log is no longer read here: it may be in another cell now. No other call follows. */
   leave(): void;
 }
 
@@ -42,7 +44,7 @@ export class LiveFeeds {
     this.#clock = clock;
   }
 
-  /** Returns how to stop; after that, `watcher` is told nothing. */
+  /** Returns a function that stops the watch; `watcher` is not called after that. */
   watch(projectId: ProjectId, watcher: LogWatcher): () => void {
     const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#logs, this.#clock, () => forget());
     const forget = (): void => {
@@ -68,7 +70,7 @@ class Feed {
   /** Full reads in a row. */
   #fullReads = 0;
 
-  /** `onLeft`: called when it has no watchers any more, since the project is gone. */
+  /** `onLeft`: called when it has no watchers any more, because the project is gone. */
   constructor(projectId: ProjectId, logs: Logs, clock: Clock, onLeft: () => void) {
     this.#projectId = projectId;
     this.#logs = logs;
@@ -98,7 +100,7 @@ class Feed {
       isFull = await this.#read();
     } catch (error) {
       if (error instanceof ProjectAway && error.isGone) return this.#leave();
-      if (!(error instanceof StoreUnavailable)) throw error; // the next read finds the same
+      if (!(error instanceof StoreUnavailable)) throw error; // the next read finds the same entries
     }
     if (this.isWatched) this.#alarm.setIn(isFull ? 0 : EVERY_MS);
   }
@@ -110,7 +112,7 @@ class Feed {
     for (const watcher of watchers) watcher.leave();
   }
 
-  /** Returns whether more is to be read at once. */
+  /** Returns whether to read again without a pause. */
   async #read(): Promise<boolean> {
     const projectId = this.#projectId;
     const nowMs = this.#clock.nowMs();
@@ -137,7 +139,7 @@ class Feed {
     return false;
   }
 
-  /** More is written than anybody could read: goes on at the end of the log. */
+  /** Skips to the end of the log: more entries are written than anybody could read. */
   async #passOver(window: LiveWindow, nowMs: Millis): Promise<void> {
     const place = { projectId: this.#projectId, toMs: LiveWindow.toMs(nowMs), count: REMEMBERED_MAX };
     const { positions, countAfter } = await this.#logs.newestLogs({ ...place, after: window.from });

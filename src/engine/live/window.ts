@@ -1,14 +1,13 @@
 /**
- * Which entries of a growing log are new? Their order is that of their times, but not that of their commits: an entry
- * may be committed after others that are later in the log. So the latest entries are looked at again each time, without
- * those that were told already.
+ * Finds the new entries of a growing log. Entries are ordered by time, not by commit: an entry may be committed after later ones.
+ * So each read covers the latest entries again, without those that were published already.
  */
 import type { Millis } from '../model.ts';
 import type { LogPosition } from '../stores.ts';
 
-/** Entries remembered: those that are looked at again. An entry that is committed before so many others is not missed. */
+/** Entries that are remembered and read again. An entry is found unless this many later entries were committed before it. */
 export const REMEMBERED_MAX = 2_000;
-/** An entry that is older is forgotten, so that a look at a log in which nothing happens costs nothing. */
+/** Older entries are forgotten, so that a read costs nothing while nothing happens. */
 const REMEMBERED_MS = 60_000;
 /** An entry further ahead was written before a clock was set back by days. New entries come before it. */
 const AHEAD_MS = 60_000;
@@ -16,17 +15,17 @@ const AHEAD_MS = 60_000;
 const BEFORE_ALL: LogPosition = { timeMs: -1, n: -1 };
 
 export class LiveWindow {
-  /** Entries up to here are not looked at. */
+  /** Entries up to this one are not read. */
   #from: LogPosition;
   /** All known entries after `#from`, in their order. */
   #known: LogPosition[] = [];
 
-  /** The latest time at which entries are looked at. */
+  /** The latest time that is read. */
   static toMs(nowMs: Millis): Millis {
     return nowMs + AHEAD_MS;
   }
 
-  /** Knows the entries at `newest`, which are the last of the log, newest first, and those before them. */
+  /** Starts with the entries at `newest`, the last ones of the log, newest first, and all entries before them, as known. */
   constructor(newest: readonly LogPosition[], nowMs: Millis) {
     const isWhole = newest.length < REMEMBERED_MAX;
     this.#from = (isWhole ? undefined : newest.at(-1)) ?? BEFORE_ALL;
@@ -47,12 +46,12 @@ export class LiveWindow {
     return this.#known.map(({ n }) => n);
   }
 
-  /** Whether it has to begin anew, since the clock was set back to before all that it looks at. */
+  /** Whether to start again, because the clock was set back to before this window. */
   isAheadOf(nowMs: Millis): boolean {
     return this.#from.timeMs > LiveWindow.toMs(nowMs);
   }
 
-  /** From now on the entries at `positions` are known, and the oldest known ones may be forgotten. */
+  /** The entries at `positions` are known from now on, and the oldest known ones may be forgotten. */
   know(positions: readonly LogPosition[], nowMs: Millis): void {
     const known = [...this.#known, ...positions.map(({ timeMs, n }) => ({ timeMs, n }))];
     known.sort((a, b) => a.timeMs - b.timeMs || a.n - b.n);

@@ -1,10 +1,10 @@
-/** What wakes the dispatcher and the loops: one timer, for the next time at which there is something to do. */
+/** A single timer for the next time at which there is something to do. It wakes the dispatcher and the loops. */
 import type { Millis } from '../model.ts';
 import type { Clock, Timer, TimerKind } from '../ports.ts';
 
 /**
- * A timer for a time of day runs no longer than this. So a machine that slept, or a clock that was set, is noticed
- * soon. Where time is held, neither happens: the alarm rings once, after a year if need be.
+ * A timer for a time of day runs no longer than this, so that a machine that slept, or a clock that was set, is noticed soon.
+ * With a held clock (in tests) neither happens: the alarm rings once, after a year if necessary.
  */
 const SLEEP_MAX_MS = 30_000;
 
@@ -28,7 +28,7 @@ export class Alarm {
     return this.#timer !== undefined;
   }
 
-  /** Rings when `clock.nowMs` shows `atMs`, or earlier; never for `Infinity`. Replaces what was set before. */
+  /** Rings when `clock.nowMs` shows `atMs`, or earlier; never for `Infinity`. Replaces the previous setting. */
   setAt(atMs: Millis): void {
     if (this.#timer?.atMs === atMs) return;
     if (atMs === Infinity) return this.cancel();
@@ -36,7 +36,7 @@ export class Alarm {
     this.#set(this.#clock.isHeld ? delayMs : Math.min(delayMs, SLEEP_MAX_MS), atMs);
   }
 
-  /** Rings when `delayMs` have passed, whatever the clock shows then. Replaces what was set before. */
+  /** Rings when `delayMs` have passed, whatever the clock shows then. Replaces the previous setting. */
   setIn(delayMs: Millis): void {
     this.#set(delayMs, undefined);
   }

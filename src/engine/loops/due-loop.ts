@@ -1,5 +1,5 @@
 /**
- * Does what has become due, in batches. It sleeps until the earliest time that it knows, and does not query the store until then
+ * A loop that does due work in batches. It sleeps until the earliest known due time, and does not query the store until then
  * (P12).
  */
 
@@ -13,8 +13,8 @@ import { Alarm } from './alarm.ts';
 const STORE_RETRY_MS = 1_000;
 
 /**
- * Does a batch of what is due. Returns `'more'` when it has done something, and otherwise the earliest time at which something
- * will be due: `Infinity` for never. Throws `StoreUnavailable`: what was not saved is still due.
+ * Does a batch of the due work. Returns `'more'` when it has done something, otherwise the earliest time at which there is work
+ * again: `Infinity` for never. Throws `StoreUnavailable`: work that was not saved is still due.
  */
 type DoBatch = () => Promise<'more' | Millis>;
 
@@ -22,9 +22,9 @@ export class DueLoop {
   readonly #context: Pick<EngineDeps, 'clock' | 'log'>;
   readonly #failure: string;
   readonly #doBatch: DoBatch;
-  #nextAtMs: Millis = 0; // unknown at start: look at once
-  /** The earliest time that was noted while a batch was under way. It may be newer than what the batch has read. */
-  #heardAtMs: Millis = Infinity;
+  #nextAtMs: Millis = 0; // unknown at start: run at once
+  /** The earliest due time that was noted during the current batch. It may be newer than the batch's reads. */
+  #notedAtMs: Millis = Infinity;
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
   #stopped = false;
@@ -37,7 +37,7 @@ export class DueLoop {
     this.#alarm = new Alarm(context.clock, () => this.wake(), timerKind);
   }
 
-  /** Does what is due, or sleeps until something will be. */
+  /** Does the due work, or sleeps until there is some. */
   wake(): void {
     if (this.#round !== undefined || this.#stopped) return;
     if (this.#nextAtMs > this.#context.clock.nowMs()) return this.#alarm.setAt(this.#nextAtMs);
@@ -48,14 +48,14 @@ export class DueLoop {
     });
   }
 
-  /** Something was saved that is due at `atMs`. */
+  /** Work was saved that is due at `atMs`. */
   noteNext(atMs: Millis): void {
-    this.#heardAtMs = Math.min(this.#heardAtMs, atMs);
+    this.#notedAtMs = Math.min(this.#notedAtMs, atMs);
     this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
     this.wake();
   }
 
-  /** Resolves when the batch under way is done; no other starts. */
+  /** Resolves when the current batch is done; no other starts. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -66,10 +66,10 @@ export class DueLoop {
   async #doAll(): Promise<Millis> {
     try {
       while (!this.#stopped) {
-        this.#heardAtMs = Infinity;
+        this.#notedAtMs = Infinity;
         const next = await this.#doBatch();
         if (next === 'more') continue;
-        this.#nextAtMs = Math.min(next, this.#heardAtMs);
+        this.#nextAtMs = Math.min(next, this.#notedAtMs);
         break;
       }
       return 0;

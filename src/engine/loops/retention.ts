@@ -1,23 +1,23 @@
-/** Drops what is past its retention time, in pieces so small that no publish notices them (P13). */
+/** Deletes rows past their retention time, in batches so small that no publish notices them (P13). */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../deps.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { Alarm } from './alarm.ts';
 
-/** Rows dropped in one transaction: a few milliseconds of work. */
-const PIECE_ROWS = 500;
+/** Rows deleted in one transaction: a few milliseconds of work. */
+const BATCH_ROWS = 500;
 
-/** A flow-control key is forgotten a day after its last use (contract M 16.9), whose time is kept to the hour. */
+/** A flow-control key is forgotten a day after its last use (contract M 16.9), which is stored to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
-/** The counts of minutes are kept as long as logs, but no longer than this: a project has 43,200 rows then. */
+/** The counts by minute are kept as long as logs, but no longer than this: a project then has 43,200 rows. */
 const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
 
 type RetentionContext = Pick<EngineDeps, 'clock' | 'log' | 'settings'> & { store: Pick<Store, 'retention'> };
 
 export class RetentionLoop {
   readonly #context: RetentionContext;
-  /** For the next round; not set while a round is under way. */
+  /** For the next round; not set during a round. */
   readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;
@@ -28,14 +28,14 @@ export class RetentionLoop {
     this.#alarm = new Alarm(context.clock, () => this.#begin(), 'upkeep');
   }
 
-  /** The first round begins at once: it finishes what a crash interrupted, such as the deletion of a queue. */
+  /** The first round starts at once: it finishes what a crash interrupted, such as the deletion of a queue. */
   start(): void {
     this.#alarm.setIn(0);
   }
 
   /**
-   * The next round begins at once, because another worker has crashed. A round under way may already be past what that
-   * worker left unfinished.
+   * Starts the next round at once, because another worker has crashed. The current round may already be past what that worker
+   * left unfinished.
    */
   hasten(): void {
     this.#isHastened = true;
@@ -57,14 +57,14 @@ export class RetentionLoop {
 
   async #dropAll(): Promise<void> {
     try {
-      while (!this.#stopped && (await this.#dropPiece()));
+      while (!this.#stopped && (await this.#dropBatch()));
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#context.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
+      this.#context.log.warn('retention_failed', { reason: error.message }); // the next round continues where this one ended
     }
   }
 
-  #dropPiece(): Promise<boolean> {
+  #dropBatch(): Promise<boolean> {
     const { store, clock, settings } = this.#context;
     const nowMs = clock.nowMs();
     const wallMs = clock.wallMs();
@@ -75,7 +75,7 @@ export class RetentionLoop {
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
       leadMs: clock.leadMs,
-      rowsMax: PIECE_ROWS,
+      rowsMax: BATCH_ROWS,
     });
   }
 }

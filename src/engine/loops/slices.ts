@@ -1,11 +1,11 @@
-/** Long work is done in slices; other work runs between them. */
+/** Divides long work into slices, so that other work runs between them. */
 import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
 /** Short compared with a network round trip, long compared with a turn of the event loop. */
 const SLICE_MS = 5;
 
-/** The slices of one piece of work, such as a request's. */
+/** The slices of one long task, such as a request. */
 export class Slices {
   readonly #clock: Clock;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
@@ -19,7 +19,7 @@ export class Slices {
     this.#beganAtMs = clock.elapsedMs;
   }
 
-  /** Check it after each piece of the work. When it is true, await `next`. */
+  /** Check it after each step of the work. When it is true, await `next`. */
   get isOver(): boolean {
     return this.#clock.elapsedMs - this.#beganAtMs >= this.#sliceMs;
   }
@@ -43,7 +43,7 @@ export class Slices {
     return made;
   }
 
-  /** Lets other work run, then begins the next slice. */
+  /** Lets other work run, then starts the next slice. */
   async next(): Promise<void> {
     await this.#endOfTurn?.();
     this.#beganAtMs = this.#clock.elapsedMs;

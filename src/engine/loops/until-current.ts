@@ -1,18 +1,18 @@
-/** A decision is saved only if the data that it was made from has not changed meanwhile. How often is this tried? */
+/** Optimistic concurrency: repeats a decision until it is saved before its data has changed. */
 import { ApiError } from '../../protocol/errors.ts';
 
-/** The answer of a round that saved nothing, because the data has changed since it was read. */
+/** The result of a round that saved nothing, because the data has changed since it was read. */
 export const STALE = Symbol('stale');
 
-/** In each stale round another command has made progress. */
+/** The limit of rounds. In each stale round another command has made progress. */
 export const ROUNDS_MAX = 20;
 
 /**
- * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after 20 stale
- * rounds: the client can try again.
+ * Repeats `round`, which reads, decides and saves, until it is not stale. Throws `ApiError` 503 after 20 stale rounds: the client
+ * can try again.
  */
 export async function untilCurrent<T>(
-  /** What changes, as the error message names it. */
+  /** The name of the changing data, for the error message. */
   what: string,
   round: () => Promise<T | typeof STALE>,
 ): Promise<T> {

@@ -1,7 +1,7 @@
 import type { Millis } from '../model.ts';
 import type { Machine } from '../ports.ts';
 
-/** The answer of `work`; undefined when it takes longer than `limitMs`. */
+/** The result of `work`; `undefined` when it takes longer than `limitMs`. */
 export async function within<T>(
   clock: Pick<Machine, 'startTimer'>,
   limitMs: Millis,

@@ -24,8 +24,9 @@ export const UNFINISHED_REASONS = [
    */
   'retrying',
   /**
-   * The code of the workflow no longer fits the recorded steps of the run. Remedy: deploy code that fits; the run then continues
-   * by itself, or at once with `waypost runs resume`; see [deploying changed code](workflows.md#deploying-changed-code).
+   * The code of the workflow no longer fits the recorded steps of the run.
+   * Remedy: deploy code that fits; the run then continues by itself, or at once with `waypost runs resume`; see [deploying
+   * changed code](workflows.md#deploying-changed-code).
    */
   'parked',
   /**
@@ -47,8 +48,9 @@ export const UNFINISHED_REASONS = [
   /** Its project has used up its share of the attempts of this server. Remedy: respond sooner, or add workers. */
   'project_busy',
   /**
-   * Other messages of its queue are ahead of it. Remedy: if the sentence names a message that blocks the queue, fix its cause,
-   * then `waypost messages retry <id>`, or cancel it; otherwise raise the parallelism of the queue.
+   * Other messages of its queue are ahead of it.
+   * Remedy: if the sentence names a message that blocks the queue, fix its cause, then `waypost messages retry <id>`, or cancel
+   * it; otherwise raise the parallelism of the queue.
    */
   'queued',
   /** Its queue is paused. Remedy: `waypost queues resume <name>`. */

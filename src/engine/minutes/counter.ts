@@ -1,6 +1,6 @@
 /**
- * Counts by the minute what becomes of each project's messages and runs. It counts in memory, and adds what it has to the
- * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
+ * Counts the events of each project's messages and runs by the minute. It counts in memory and adds its counts to the store from
+ * time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
  */
 import type { Store } from '../../store/store.ts';
 import { Alarm, type AlarmClock } from '../loops/alarm.ts';
@@ -9,10 +9,10 @@ import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
 import { addTo, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
 
-/** From the first count to when it is saved, and what a crash can lose. */
+/** The time from the first count until it is saved, and the most that a crash can lose. */
 const SAVE_AFTER_MS = 10_000;
 
-/** Minutes of a project that wait for a store that does not take them; beyond these the oldest are forgotten (P10). */
+/** Minutes of a project that are kept while the store fails; beyond these the oldest are forgotten (P10). */
 const UNSAVED_MAX = 60;
 
 export class MinuteCounter {
@@ -30,7 +30,7 @@ export class MinuteCounter {
     this.#alarm = new Alarm(clock, () => this.#begin(), 'upkeep');
   }
 
-  /** What is not counted by the minute is left out. */
+  /** Adds `counts`. Those that are not counted by the minute are ignored. */
   count(projectId: ProjectId, timeMs: Millis, counts: readonly Count[]): void {
     const minute = this.#minuteAt(projectId, timeMs);
     for (const name of counts) {
@@ -45,7 +45,7 @@ export class MinuteCounter {
     if (retried === 0) addTo(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
   }
 
-  /** Saves what was counted. Call it when nothing more can happen. */
+  /** Saves all counts. Call it when nothing more can happen. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -81,14 +81,14 @@ export class MinuteCounter {
     });
   }
 
-  /** One project after the other, so that no transaction has more than one of these. */
+  /** Saves one project after the other, so that no transaction contains two. */
   async #saveAll(): Promise<void> {
     for (const projectId of [...this.#unsaved.keys()]) {
       if (!(await this.#save(projectId))) return;
     }
   }
 
-  /** Whether to go on. Counts are worth less than what the worker is for, so that no failure ends it. */
+  /** Returns whether to continue. Counts are less important than deliveries, so no failure stops the worker. */
   async #save(projectId: ProjectId): Promise<boolean> {
     const minutes = this.#unsaved.get(projectId) ?? [];
     this.#unsaved.delete(projectId);
@@ -97,7 +97,7 @@ export class MinuteCounter {
       return true;
     } catch (error) {
       this.#log.warn('minutes_not_saved', { reason: error instanceof Error ? error.message : String(error) });
-      // What may have been saved is not saved again: too little is counted rather than too much.
+      // Counts that may have been saved are not saved again: better too few than too many.
       const isUnsaved = error instanceof StoreUnavailable && !(error instanceof CommitUnknown);
       if (isUnsaved) this.#putBack(projectId, minutes);
       return false;

@@ -1,6 +1,5 @@
 /**
- * What does an event add to the counts, and which counts are saved by the minute? An event is counted once: the counts of each
- * minute and the metrics of the worker read the same names.
+ * Maps events to counts. An event is counted once: the counts of each minute and the metrics of the worker use the same names.
  */
 import type { Change, Millis, NewMessage } from '../model.ts';
 
@@ -12,11 +11,11 @@ export type Count =
   | 'delivered'
   /** Together with `delivered` these are all attempts. */
   | 'failedAttempts'
-  /** Failed attempts after which another one is planned. */
+  /** Failed attempts that will be retried. */
   | 'retries'
-  /** Messages that failed for good. */
+  /** Messages that failed: they are dead, or finished without a DLQ entry. */
   | 'dead'
-  /** Those of them, and runs, that entered the DLQ. */
+  /** Those messages, and runs, that entered the DLQ. */
   | 'deadLetters'
   | 'runsStarted'
   | 'runsSucceeded'
@@ -26,11 +25,11 @@ export type Count =
 export function countsOfNew({ run, entry }: NewMessage): Count[] {
   const counts: Count[] = ['accepted'];
   if (entry?.kind === 'step' || entry?.kind === 'fromCallback') counts.push('steps');
-  if (run && !run.isBySdk) counts.push('runsStarted'); // otherwise its trigger has begun it
+  if (run && !run.isBySdk) counts.push('runsStarted'); // otherwise its trigger has started it
   return counts;
 }
 
-/** Of a change that was saved after an attempt. */
+/** The counts of a change that was saved after an attempt. */
 export function countsOf({ next, events, deadLetter, ending }: Change): Count[] {
   const counts: Count[] = [];
   const [first] = events;
@@ -44,12 +43,12 @@ export function countsOf({ next, events, deadLetter, ending }: Change): Count[] 
 
 export const MINUTE_MS = 60_000;
 
-/** Upper bounds of the buckets of a histogram, each included; one more bucket takes what is longer. */
+/** Upper bounds of the buckets of a histogram, each included; one more bucket counts all larger values. */
 export const BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 60_000] as const;
 
 const BUCKETS = BOUNDS_MS.length + 1;
 
-/** Those of the counts that are saved, in the order in which they are shown. */
+/** The counts that are saved, in the order in which they are shown. */
 export const COUNTS_OF_MINUTES = [
   'accepted',
   'delivered',
@@ -61,17 +60,17 @@ export const COUNTS_OF_MINUTES = [
   'runsCanceled',
 ] as const satisfies Count[];
 
-/** Counted when it was saved, in the minute of its log entry. */
+/** Each event is counted when it was saved, in the minute of its log entry. */
 export interface Minute extends Record<(typeof COUNTS_OF_MINUTES)[number], number> {
-  /** Its beginning. */
+  /** The start of the minute. */
   atMs: Millis;
-  /** How many attempts took how long: one number for each bucket. */
+  /** The durations of attempts: one number for each bucket. */
   latency: number[];
-  /** The same of the time from when a message was due to its first attempt. */
+  /** The times from when a message was due to its first attempt: one number for each bucket. */
   lag: number[];
 }
 
-/** The minute that `timeMs` is in, with nothing counted. */
+/** The minute that contains `timeMs`, with zero counts. */
 export function emptyMinute(timeMs: Millis): Minute {
   const counts = Object.fromEntries(COUNTS_OF_MINUTES.map((name) => [name, 0]));
   return {
@@ -82,12 +81,12 @@ export function emptyMinute(timeMs: Millis): Minute {
   };
 }
 
-/** The beginning of the minute that `timeMs` is in. */
+/** The start of the minute that contains `timeMs`. */
 export function minuteOf(timeMs: Millis): Millis {
   return timeMs - (timeMs % MINUTE_MS);
 }
 
-/** Counts one that took `ms`. */
+/** Counts one value of `ms`. */
 export function addTo(histogram: number[], ms: Millis): void {
   let bucket = 0;
   while (ms > (BOUNDS_MS[bucket] ?? Infinity)) bucket += 1;
