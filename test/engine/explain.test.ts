@@ -58,7 +58,7 @@ test('a retry says why the last attempt failed', () => {
   );
 });
 
-const QUEUED = { kind: 'queue', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;
+const QUEUED = { kind: 'queue', dueAtMs: NOW_MS, isPaused: false, hasPermit: false, ahead: 2, parallelism: 3 } as const;
 
 test('a message in a blocked queue names the message that blocks it', () => {
   const blockedBy = { messageId: 'msg_1' as MessageId, dueAtMs: SOON_MS };
@@ -72,7 +72,7 @@ test.for([
   [QUEUED, 'queued', 'Waits in queue q behind 2 messages (parallelism 3).'],
   [{ ...QUEUED, ahead: 1 }, 'queued', 'Waits in queue q behind 1 message (parallelism 3).'],
   [{ ...QUEUED, isPaused: true }, 'queue_paused', 'Its queue q is paused; 2 messages ahead of it.'],
-  [{ ...QUEUED, isPaused: true, hasSlot: true }, 'queue_paused', 'Its queue q is paused; its delivery has started.'],
+  [{ ...QUEUED, isPaused: true, hasPermit: true }, 'queue_paused', 'Its queue q is paused; its delivery has started.'],
 ] as const)('one in a queue is explained: %j', ([state, reason, sentence]) => {
   const settings = { dialect: 'upstash', maxRetries: 3, queueName: 'q' } as const;
   const live: LiveMessage = { message: message({ settings }), retried: 0, cancelRequested: false, state };

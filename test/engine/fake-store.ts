@@ -5,7 +5,7 @@ import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.
 import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Settled } from '../../src/engine/stores.ts';
-import { ClaimRooms } from '../../src/store/operations/claims/claim-capacity.ts';
+import { ClaimCapacity } from '../../src/store/operations/claims/claim-capacity.ts';
 import type { Store } from '../../src/store/store.ts';
 
 interface Row {
@@ -54,7 +54,7 @@ export class FakeStore implements DispatcherStore {
     await this.#write();
     this.claims.push(request);
     const claimed: ClaimedDue[] = [];
-    const rooms = new ClaimRooms(request);
+    const rooms = new ClaimCapacity(request);
     const take = (row: Row): boolean => {
       const line = lineTo(row);
       if (claimed.length === request.limit || rooms.of(line) === 0) return false;

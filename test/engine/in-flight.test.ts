@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { InFlight, type Offer, type SentAttempt } from '../../src/engine/lanes/in-flight.ts';
-import { ClaimRooms } from '../../src/store/operations/claims/claim-capacity.ts';
+import { ClaimCapacity } from '../../src/store/operations/claims/claim-capacity.ts';
 import { fc } from '../support/fast-check.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
@@ -590,7 +590,7 @@ function takeFrom({ reserved: _, slots, ...rest }: Offer, wanted: BacklogKey[]):
     lanesFirst: false,
     backlogsToServe: [],
   };
-  const rooms = new ClaimRooms({ ...request, ...rest });
+  const rooms = new ClaimCapacity({ ...request, ...rest });
   const taken: BacklogKey[] = [];
   for (const backlog of wanted) {
     if (taken.length === slots || rooms.of(backlog) === 0) continue;

@@ -44,7 +44,7 @@ export interface Item {
   dueTick: number;
   retried: number;
   queue: Queue | undefined;
-  hasSlot: boolean;
+  hasPermit: boolean;
   endTick: number;
 }
 
@@ -80,7 +80,7 @@ export class Reference {
       dueTick: this.tick + wish.delayTicks - EARLIER * this.tick,
       retried: 0,
       queue,
-      hasSlot: false,
+      hasPermit: false,
       endTick: Infinity,
     };
     this.items.push(item);
@@ -180,7 +180,7 @@ export class Reference {
   isReady(item: Item): boolean {
     const dueTick = Math.round(item.dueTick);
     const isDue = dueTick < this.tick || (dueTick === this.tick && (this.#isDueTime || this.#isNew(item)));
-    return isDue && (item.queue === undefined || (item.hasSlot && !item.queue.isPaused));
+    return isDue && (item.queue === undefined || (item.hasPermit && !item.queue.isPaused));
   }
 
   isWindowOpen(key: Key): boolean {
@@ -222,10 +222,10 @@ export class Reference {
   #giveSlots(): boolean {
     for (const queue of this.queues.values()) {
       const ofQueue = this.items.filter((item) => item.queue === queue && isUnfinished(item));
-      const next = ofQueue.find(({ hasSlot }) => !hasSlot);
+      const next = ofQueue.find(({ hasPermit }) => !hasPermit);
       if (!next || queue.isPaused) continue;
-      if (ofQueue.filter(({ hasSlot }) => hasSlot).length >= queue.parallelism) continue;
-      next.hasSlot = true;
+      if (ofQueue.filter(({ hasPermit }) => hasPermit).length >= queue.parallelism) continue;
+      next.hasPermit = true;
       return true;
     }
     return false;

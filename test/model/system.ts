@@ -243,11 +243,11 @@ export class System {
 const REASONS_OF_ENDS: Readonly<Record<string, Explanation['reason']>> = { D: 'delivered', F: 'dead', X: 'cancelled' };
 
 function reasonOf(reference: Reference, item: Item): Explanation['reason'] | undefined {
-  const { state, queue, hasSlot, wish } = item;
+  const { state, queue, hasPermit, wish } = item;
   if (state === 'inFlight') return 'attempting';
   if (state !== 'waiting') return REASONS_OF_ENDS[item.letters.at(-1) ?? ''];
   if (queue?.isPaused) return 'queue_paused';
-  if (queue && !hasSlot) return 'queued';
+  if (queue && !hasPermit) return 'queued';
   if (!reference.isReady(item)) return item.retried > 0 ? 'retrying' : 'delayed';
   const key = wish.key && reference.keys.get(wish.key.name);
   return key && keyReasonOf(reference, key);

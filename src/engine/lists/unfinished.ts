@@ -15,14 +15,14 @@ export interface LiveMessage {
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
     /**
-     * `ahead`: messages ahead of it; absent: not counted. `hasSlot`: it was started already, and waits because the queue is
+     * `ahead`: messages ahead of it; absent: not counted. `hasPermit`: it was started already, and waits because the queue is
      * paused.
      */
     | {
         kind: 'queue';
         dueAtMs: Millis;
         isPaused: boolean;
-        hasSlot: boolean;
+        hasPermit: boolean;
         ahead?: number;
         parallelism: number;
         blockedBy?: QueueBlocker;

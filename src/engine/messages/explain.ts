@@ -201,13 +201,13 @@ function explainDueTime(
 
 function explainQueue(
   { message }: LiveMessage,
-  { isPaused, hasSlot, ahead, parallelism, blockedBy }: Extract<LiveMessage['state'], { kind: 'queue' }>,
+  { isPaused, hasPermit, ahead, parallelism, blockedBy }: Extract<LiveMessage['state'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
   const before = ahead === undefined ? 'other messages' : ahead === 1 ? '1 message' : `${ahead} messages`;
   const queue = { queueName, ...(ahead !== undefined && { ahead }) };
   if (isPaused) {
-    const position = hasSlot ? '; its delivery has started' : ahead === undefined ? '' : `; ${before} ahead of it`;
+    const position = hasPermit ? '; its delivery has started' : ahead === undefined ? '' : `; ${before} ahead of it`;
     return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...queue };
   }
   const sentence = `Waits in queue ${queueName} behind ${before} (parallelism ${parallelism}).`;

@@ -119,7 +119,7 @@ export interface DeliverySlots {
 
 /**
  * Proposes the state of a new message, and reserves a slot if it can be sent at once. Only the worker knows its slots, but the
- * transaction that saves the message decides (`store/operations/lanes/entry.ts`), because only there the holders of a queue or
+ * transaction that saves the message decides (`store/operations/lanes/admission.ts`), because only there the holders of a queue or
  * key are known. Call `dispatchSaved` afterwards, even if the message was not saved.
  */
 export function proposeState(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {

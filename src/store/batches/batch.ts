@@ -15,7 +15,7 @@ import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
 import { EVERYTHING } from '../operations/locking/locked-projects.ts';
-import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locking/locks.ts';
+import { type Blocked, type Locked, lockFor, NO_SUSPECTS, type Suspects } from '../operations/locking/locks.ts';
 import {
   ALL_HERE,
   type AwayResult,
@@ -113,7 +113,7 @@ export class BatchRunner {
    * transaction has it, the result is `blocked`. That is also the result of a command that waited too long for a lock.
    * Throws only `StoreFatal`.
    */
-  run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
+  run(commands: readonly WriteCommand[], suspects: Suspects = NO_SUSPECTS): Promise<BatchOutcome> {
     return this.#run(commands, { suspects, avoid: NONE, checksPlacementFirst: false });
   }
 
@@ -163,7 +163,7 @@ export class BatchRunner {
     const newest = newestAccounts(tx, commands);
     const { suspects, avoid, checksPlacementFirst } = policy;
     const placements = this.#isGuarded
-      ? new BatchPlacementCheck(tx, { avoid, isPatient: suspects === NOBODY })
+      ? new BatchPlacementCheck(tx, { avoid, isPatient: suspects === NO_SUSPECTS })
       : undefined;
     const { locked, blocked } = await this.#lock(tx, commands, policy, placements);
     if (checksPlacementFirst) await placements?.check();

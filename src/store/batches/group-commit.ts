@@ -18,7 +18,7 @@ import {
 } from '../../engine/store-errors.ts';
 import type { StoreEvents } from '../connection.ts';
 import { classOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
-import { NOBODY, type Suspects } from '../operations/locking/locks.ts';
+import { NO_SUSPECTS, type Suspects } from '../operations/locking/locks.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchQueue } from './batch-queue.ts';
 import { BlockedCommands } from './blocked-commands.ts';
@@ -179,7 +179,7 @@ export class GroupCommit {
     const end = this.#batching.watch?.(batch.length);
     const commands = batch.map(({ command }) => command);
     try {
-      const outcome = await this.#flush(commands, this.#blocked.length > 0 ? this.#blocked : NOBODY);
+      const outcome = await this.#flush(commands, this.#blocked.length > 0 ? this.#blocked : NO_SUSPECTS);
       end?.();
       this.#counts.batches += 1;
       this.#counts.commands += batch.length;

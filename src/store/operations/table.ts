@@ -1,7 +1,7 @@
-/** Which columns has a row, in which order, and what does each hold? It is said once; the types and the SQL follow from it. */
+/** The columns of a table, declared once: their order and value types, from which the row types and the SQL follow. */
 
-/** What a column holds; with `?` it may be null. */
-interface Held {
+/** The value types of columns; with `?` the column may be null. */
+interface ValueTypes {
   number: number;
   'number?': number | null;
   text: string;
@@ -9,17 +9,17 @@ interface Held {
   'bytes?': Uint8Array | null;
 }
 
-export type Columns = readonly (readonly [name: string, holds: keyof Held])[];
+export type Columns = readonly (readonly [name: string, type: keyof ValueTypes])[];
 
 /** The values of a row in the order of its columns, as they are written. */
-export type ValuesOf<Of extends Columns> = { -readonly [Place in keyof Of]: Held[Of[Place][1]] };
+export type ValuesOf<Of extends Columns> = { -readonly [Index in keyof Of]: ValueTypes[Of[Index][1]] };
 
 /** A row as it is read. */
-export type RowOf<Of extends Columns> = { [Column in Of[number] as Column[0]]: Held[Column[1]] };
+export type RowOf<Of extends Columns> = { [Column in Of[number] as Column[0]]: ValueTypes[Column[1]] };
 
 /** The index of each column in `ValuesOf`. */
 type PlacesOf<Of extends Columns> = {
-  [Place in Extract<keyof Of, `${number}`> as Of[Place][0]]: Place extends `${infer At extends number}` ? At : never;
+  [Index in Extract<keyof Of, `${number}`> as Of[Index][0]]: Index extends `${infer At extends number}` ? At : never;
 };
 
 export function namesOf<const Of extends Columns>(columns: Of): Of[number][0][] {

@@ -146,8 +146,8 @@ function queueCases(open: OpenStore): void {
       nowMs: T0,
     });
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
-    expect(await stateOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
-    expect(await stateOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
+    expect(await stateOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasPermit: true, ahead: 0 });
+    expect(await stateOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasPermit: false, ahead: 1 });
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 + 200 });
     expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
   });

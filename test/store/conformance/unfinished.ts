@@ -59,7 +59,7 @@ export function unfinishedConformance(open: OpenStore): void {
         false,
         { kind: 'flow', dueAtMs: T0, key: expect.objectContaining({ key: 'k', isPaused: true, inFlight: 0 }) },
       ],
-      [inQueue.id, 'held', false, { kind: 'queue', dueAtMs: T0, isPaused: true, hasSlot: false, parallelism: 2 }],
+      [inQueue.id, 'held', false, { kind: 'queue', dueAtMs: T0, isPaused: true, hasPermit: false, parallelism: 2 }],
       [running.id, 'active', true, { kind: 'claimed', claimedAtMs: T0 }],
       [inLine.id, 'held', false, { kind: 'origin', dueAtMs: T0 }],
       [delayed.id, 'waiting', false, { kind: 'due', dueAtMs: T0 + 9 }],

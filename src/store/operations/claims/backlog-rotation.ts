@@ -4,23 +4,23 @@ import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
-import { CANDIDATE_FIELDS, type Candidate, type Round } from './claim-round.ts';
+import { CANDIDATE_FIELDS, type Candidate, type ClaimRound } from './claim-round.ts';
 
 /** A backlog gets at most a quarter of the slots that are left while other backlogs wait for them, and may always have `min`. */
 const SHARE = { backlogs: 4, min: 8 };
 
-/** The first messages of a backlog: one more than `room`, which shows whether any are left. */
+/** The first messages of a backlog: one more than `capacity`, which shows whether any are left. */
 interface FirstOfBacklog {
   backlog: BacklogKey;
-  room: number;
+  capacity: number;
   candidates: Candidate[];
 }
 
-/** Lines take messages in turn, each up to its room and to its share of what the claim takes. */
+/** Lines take messages in turn, each up to its capacity and to its share of what the claim takes. */
 export class BacklogRotation {
   /** Lines without a backlog by now, and backlogs of projects that are moving: these are found again once their project is here. */
   readonly emptied: BacklogKey[];
-  readonly #round: Round;
+  readonly #round: ClaimRound;
   readonly #backlogs: readonly BacklogKey[];
   readonly #fresh: number;
   #served = 0;
@@ -28,7 +28,7 @@ export class BacklogRotation {
   #read = 0;
 
   constructor(
-    round: Round,
+    round: ClaimRound,
     { backlogsToServe, freshBacklogs = 0 }: Pick<ClaimRequest, 'backlogsToServe' | 'freshBacklogs'>,
   ) {
     this.#round = round;
@@ -39,8 +39,8 @@ export class BacklogRotation {
   }
 
   /** How many messages the backlogs may take together, if they have them. */
-  get room(): number {
-    return this.#backlogs.reduce((sum, backlog) => sum + this.#round.roomOf(backlog), 0);
+  get capacity(): number {
+    return this.#backlogs.reduce((sum, backlog) => sum + this.#round.capacityOf(backlog), 0);
   }
 
   /** Serves backlogs that have not had a turn, until the claim has `count` messages or is full. */
@@ -66,8 +66,8 @@ export class BacklogRotation {
    * As many of the next backlogs as may fill the claim, if each has as many messages as it may take, or as the backlogs before had on
    * average. They are read at once, since each read is a round trip: backlogs with one message each are read many at a time.
    */
-  #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'room'>[] {
-    const next: Pick<FirstOfBacklog, 'backlog' | 'room'>[] = [];
+  #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] {
+    const next: Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] = [];
     const expected = this.#served === 0 ? Infinity : this.#read / this.#served;
     let slots = this.#round.messagesLeft;
     const backlogs = this.#backlogs.slice(this.#served);
@@ -78,35 +78,35 @@ export class BacklogRotation {
         SHARE.min,
         Math.ceil(slots / Math.min(fresh > 0 ? fresh : SHARE.backlogs, backlogs.length - index)),
       );
-      const room = Math.min(this.#round.roomOf(backlog), share);
-      next.push({ backlog, room });
-      slots -= Math.min(room, expected);
+      const capacity = Math.min(this.#round.capacityOf(backlog), share);
+      next.push({ backlog, capacity });
+      slots -= Math.min(capacity, expected);
     }
     return next;
   }
 
-  async #readFirst(backlogs: readonly Pick<FirstOfBacklog, 'backlog' | 'room'>[]): Promise<FirstOfBacklog[]> {
+  async #readFirst(backlogs: readonly Pick<FirstOfBacklog, 'backlog' | 'capacity'>[]): Promise<FirstOfBacklog[]> {
     // No check of the due time: they were due when they came here, and a clock set back since must not block them.
     const candidates = await this.#round.tx.queryEach<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and wait_state = ${WAIT_STATE.origin} and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
-      backlogs.map(({ backlog, room }) => [
+      backlogs.map(({ backlog, capacity }) => [
         parseBacklogKey(backlog).projectId,
         parseBacklogKey(backlog).origin,
-        room + 1,
+        capacity + 1,
       ]),
     );
     return backlogs.map((each, index) => ({ ...each, candidates: candidates[index] ?? [] }));
   }
 
   /** Takes as many messages as the backlog has room for by now. True when none is left in the backlog. */
-  #serveOne({ backlog, room: asked, candidates }: FirstOfBacklog): boolean {
+  #serveOne({ backlog, capacity: asked, candidates }: FirstOfBacklog): boolean {
     const round = this.#round;
-    const room = Math.min(asked, round.roomOf(backlog));
+    const capacity = Math.min(asked, round.capacityOf(backlog));
     const takenBefore = round.taken.length;
     for (const candidate of candidates) {
-      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) return false;
+      if (round.taken.length - takenBefore === capacity || !round.mayTouch(candidate)) return false;
       if (!round.takeOrSendBack(candidate)) return false;
     }
     if (candidates.length > asked) return false;

@@ -3,7 +3,7 @@
 import type { ClaimRequest, ProjectCapacities } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
 
-export class ClaimRooms {
+export class ClaimCapacity {
   readonly #request: ClaimRequest;
   readonly #healthy: ReadonlySet<BacklogKey>;
   /** The room left, by the name of the limit. */
@@ -16,28 +16,32 @@ export class ClaimRooms {
 
   /** How many more messages of `backlog` may be taken. */
   of(backlog: BacklogKey): number {
-    return Math.max(0, Math.min(...this.#roomsOf(backlog).map(([name, room]) => this.#left.get(name) ?? room)));
+    return Math.max(
+      0,
+      Math.min(...this.#limitsOf(backlog).map(([name, capacity]) => this.#left.get(name) ?? capacity)),
+    );
   }
 
   take(backlog: BacklogKey): void {
-    for (const [name, room] of this.#roomsOf(backlog)) this.#left.set(name, (this.#left.get(name) ?? room) - 1);
+    for (const [name, capacity] of this.#limitsOf(backlog))
+      this.#left.set(name, (this.#left.get(name) ?? capacity) - 1);
   }
 
   /** Each limit that applies to `backlog`, with its room at the start. */
-  #roomsOf(backlog: BacklogKey): [name: string, room: number][] {
+  #limitsOf(backlog: BacklogKey): [name: string, capacity: number][] {
     const { capacityByOrigin, defaultCapacity, capacityByBacklog, projects, unknown } = this.#request;
     const { projectId, origin } = parseBacklogKey(backlog);
-    const rooms: [string, number][] = [
+    const limits: [string, number][] = [
       [origin, Object.hasOwn(capacityByOrigin, origin) ? (capacityByOrigin[origin] ?? 0) : defaultCapacity],
     ];
-    const room = capacityByBacklog?.[backlog];
-    if (room !== undefined) rooms.push([backlog, room]);
-    if (projects) rooms.push([`project ${projectId}`, roomIn(projects, projectId)]);
-    if (!unknown || this.#healthy.has(backlog)) return rooms;
-    return [...rooms, ['unknown', unknown.slots], [`unknown of ${projectId}`, roomIn(unknown, projectId)]];
+    const capacity = capacityByBacklog?.[backlog];
+    if (capacity !== undefined) limits.push([backlog, capacity]);
+    if (projects) limits.push([`project ${projectId}`, capacityIn(projects, projectId)]);
+    if (!unknown || this.#healthy.has(backlog)) return limits;
+    return [...limits, ['unknown', unknown.slots], [`unknown of ${projectId}`, capacityIn(unknown, projectId)]];
   }
 }
 
-function roomIn({ capacityByProject, defaultCapacity }: ProjectCapacities, projectId: number): number {
+function capacityIn({ capacityByProject, defaultCapacity }: ProjectCapacities, projectId: number): number {
   return capacityByProject[projectId] ?? defaultCapacity;
 }

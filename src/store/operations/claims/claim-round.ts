@@ -5,11 +5,11 @@ import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.t
 import type { ProjectId } from '../../../engine/model.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
-import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
+import { ProjectGate, projectsWithWaiting, releaseWaiting } from '../lanes/project-gate.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { EVERYTHING, type LockedProjects } from '../locking/locked-projects.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { ClaimRooms } from './claim-capacity.ts';
+import { ClaimCapacity } from './claim-capacity.ts';
 
 export interface Candidate {
   key: number;
@@ -29,7 +29,7 @@ const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 fr
   where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.wait_state = ${WAIT_STATE.origin}
   ) as is_behind`;
 
-export class Round {
+export class ClaimRound {
   readonly tx: Transaction;
   readonly nowMs: number;
   readonly flows: FlowLanes;
@@ -39,7 +39,7 @@ export class Round {
   readonly #gate: ProjectGate;
   readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
-  readonly #rooms: ClaimRooms;
+  readonly #capacity: ClaimCapacity;
   /** Lines without a backlog by now, though their rows do not show it yet. */
   readonly #emptied = new Set<BacklogKey>();
   readonly #toOrigin: Candidate[] = [];
@@ -60,7 +60,7 @@ export class Round {
     this.#locked = locked;
     this.nowMs = nowMs;
     this.#request = request;
-    this.#rooms = new ClaimRooms(request);
+    this.#capacity = new ClaimCapacity(request);
     this.#countMax = request.limit;
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
@@ -109,8 +109,8 @@ export class Round {
     return [...new Set(this.#toOrigin.map(({ project_id, origin }) => backlogKey(project_id, origin)))];
   }
 
-  roomOf(backlog: BacklogKey): number {
-    return this.#rooms.of(backlog);
+  capacityOf(backlog: BacklogKey): number {
+    return this.#capacity.of(backlog);
   }
 
   /**
@@ -137,25 +137,25 @@ export class Round {
   }
 
   /** Releases messages from backlogs of projects with room: those released before may have stopped at another lane. */
-  async releaseHeldProjects(): Promise<void> {
+  async releaseWaitingOfProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
-    const projects = await projectsWithHeld(this.tx);
+    const projects = await projectsWithWaiting(this.tx);
     const held = projects.filter((projectId) => this.#locked.has(projectId));
-    const released = await releaseHeld(this.tx, this.#gate, held);
+    const released = await releaseWaiting(this.tx, this.#gate, held);
     await this.flows.load(flowRefsOf(released));
   }
 
   /** Whether a project has room left and messages that wait for it. */
-  async hasHeldWithRoom(): Promise<boolean> {
+  async hasWaitingWithCapacity(): Promise<boolean> {
     if (!this.#gate.isLimited) return false;
-    const projectIds = await projectsWithHeld(this.tx);
+    const projectIds = await projectsWithWaiting(this.tx);
     await this.#gate.load(projectIds);
-    return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.roomOf(projectId) > 0);
+    return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.capacityOf(projectId) > 0);
   }
 
   /** Takes a candidate of the due index or of a key with room, or moves it into the backlog of its origin or project. */
   takeOrWait(candidate: Candidate, mayTake = true): void {
-    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, WAIT_STATE.project]);
+    if (this.#gate.capacityOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, WAIT_STATE.project]);
     else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
     this.#laneOf(candidate)?.noteReleased();
@@ -165,22 +165,22 @@ export class Round {
   takeOrSendBack(candidate: Candidate): boolean {
     const { key, project_id } = candidate;
     const lane = this.#laneOf(candidate);
-    if (this.#gate.roomOf(project_id) === 0) {
+    if (this.#gate.capacityOf(project_id) === 0) {
       this.#toLane.push([key, WAIT_STATE.project]);
       return true;
     }
     if (lane && lane.startsLeft(this.nowMs) === 0) {
       this.#toLane.push([key, WAIT_STATE.flow]);
-      lane.takeBack();
+      lane.undoRelease();
       return true;
     }
     if (!this.#take(candidate)) return false;
-    lane?.takeBack();
+    lane?.undoRelease();
     return true;
   }
 
   /** Writes which messages move into which backlog. */
-  async sendBack(): Promise<void> {
+  async saveMoves(): Promise<void> {
     const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, WAIT_STATE.origin]), ...this.#toLane];
     await this.tx.updateMany('messages', 'key', ['wait_state'], moves);
   }
@@ -194,7 +194,7 @@ export class Round {
       return false;
     }
     this.#bytes += candidate.bytes;
-    this.#rooms.take(backlogKey(candidate.project_id, candidate.origin));
+    this.#capacity.take(backlogKey(candidate.project_id, candidate.origin));
     this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
     this.#gate.start(candidate.project_id);
     this.#laneOf(candidate)?.start(this.nowMs);
@@ -208,7 +208,7 @@ export class Round {
   /** A due message does not overtake those that wait in its backlog. */
   #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
     const backlog = backlogKey(project_id, origin);
-    return (!is_behind || this.#emptied.has(backlog)) && this.roomOf(backlog) > 0;
+    return (!is_behind || this.#emptied.has(backlog)) && this.capacityOf(backlog) > 0;
   }
 
   #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {

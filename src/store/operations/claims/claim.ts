@@ -6,14 +6,14 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
-import { projectsWithHeld } from '../lanes/project-gate.ts';
+import { projectsWithWaiting } from '../lanes/project-gate.ts';
 import { NOT_ENDING, PAST_LANES, WAIT_STATE } from '../lanes/wait-states.ts';
-import { leavingOut } from '../locking/placement.ts';
+import { excluding } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
 import { BacklogRotation } from './backlog-rotation.ts';
-import { type Candidate, Round } from './claim-round.ts';
-import { type ClaimedRow, decodeClaimed, own } from './claimed-rows.ts';
+import { type Candidate, ClaimRound } from './claim-round.ts';
+import { type ClaimedRow, decodeClaimed, saveClaims } from './claimed-rows.ts';
 import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
 
 /**
@@ -50,16 +50,18 @@ export const claim = write(
   async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
     const { tx } = context;
     const moving = await context.fence.moving();
-    const round = new Round(context, request, nowMs, moving);
+    const round = new ClaimRound(context, request, nowMs, moving);
     const backlogs = new BacklogRotation(round, request);
     const rotation = request.due ? await serveDue(round, backlogs, request) : undefined;
     await backlogs.serve();
-    await round.sendBack();
-    context.fence.hold(round.projects);
-    const claimed = await own(context, round.taken, request.worker, nowMs);
+    await round.saveMoves();
+    context.fence.require(round.projects);
+    const claimed = await saveClaims(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
     for (const backlog of round.waitingBacklogs) context.due.noteWaitingBacklog(backlog);
-    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : (round.leftDueAtMs ?? (await nextDueAtMs(tx, moving)));
+    const nextMs = (await round.hasWaitingWithCapacity())
+      ? nowMs
+      : (round.leftDueAtMs ?? (await nextDueAtMs(tx, moving)));
     const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingBacklogs.length === 0;
     return {
       claimed,
@@ -96,7 +98,7 @@ async function projectsOfClaim(
   ]);
   addAll([...withKeys, ...woken]);
   if (!request.due || parallelismMax === 0) return projects;
-  for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
+  for (const projectId of await projectsWithWaiting(queries)) projects.add(projectId);
   if (request.rotation !== undefined) {
     for (const { id } of (await rotateProjects(queries, request.rotation, nowMs)).due) projects.add(id);
     return projects;
@@ -133,40 +135,43 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
 
 /** Serves the due index and the wait lists of keys, before the backlogs or after some of them. The first leaves half to the second. */
 async function serveDue(
-  round: Round,
+  round: ClaimRound,
   backlogs: BacklogRotation,
   request: ClaimRequest,
 ): Promise<RotationState | undefined> {
   const half = Math.ceil(request.limit / 2);
-  await round.releaseHeldProjects();
-  const inTurn = inTurnOf(round, request); // awaited later: it is read while the backlogs are
-  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.room));
+  await round.releaseWaitingOfProjects();
+  const nextProjects = rotationOf(round, request); // awaited later: it is read while the backlogs are
+  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.capacity));
   else await backlogs.serve(half);
   if (request.lanesFirst) await serveLanes(round);
-  const rotation = await takeDue(round, inTurn);
+  const rotation = await takeDue(round, nextProjects);
   if (!request.lanesFirst) await serveLanes(round);
   round.limitTo(request.limit);
   return rotation;
 }
 
 /** The projects whose turn it is, if they take turns. */
-function inTurnOf({ tx, nowMs }: Round, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
+function rotationOf({ tx, nowMs }: ClaimRound, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
   if (rotation === undefined) return undefined;
-  const inTurn = rotateProjects(tx, rotation, nowMs);
-  inTurn.catch(() => {}); // then the statements after it fail too, and their failure is reported
-  return inTurn;
+  const nextProjects = rotateProjects(tx, rotation, nowMs);
+  nextProjects.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  return nextProjects;
 }
 
 /**
  * Takes due messages in due order. With `inTurn`, projects take turns, each in its own due order, so that a project with few messages
  * does not wait behind one with a million. Returns the turns of the next claim.
  */
-async function takeDue(round: Round, inTurn: Promise<ProjectRotation> | undefined): Promise<RotationState | undefined> {
-  if (inTurn === undefined) {
+async function takeDue(
+  round: ClaimRound,
+  nextProjects: Promise<ProjectRotation> | undefined,
+): Promise<RotationState | undefined> {
+  if (nextProjects === undefined) {
     if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
-  const { due: all, after, last, seen } = await inTurn;
+  const { due: all, after, last, seen } = await nextProjects;
   if (round.isFull) return { after, seen };
   const takenBefore = round.taken.length;
   const due = all.filter(({ id }) => !round.moving.has(id));
@@ -205,17 +210,17 @@ interface Window {
   isFull: boolean;
 }
 
-type Place = Pick<Candidate, 'due_at_ms' | 'key'>;
+type DuePosition = Pick<Candidate, 'due_at_ms' | 'key'>;
 
-const BEFORE_ALL: Place = { due_at_ms: -1, key: -1 };
+const BEFORE_ALL: DuePosition = { due_at_ms: -1, key: -1 };
 
 /** How many messages to read for a project that may have `left` of the slots, when `turns` projects share the number examined. */
-function windowOf({ limit }: Round, left: number, turns: number): number {
-  return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / turns);
+function windowOf({ limit }: ClaimRound, left: number, projectCount: number): number {
+  return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / projectCount);
 }
 
 async function readWindow(
-  round: Round,
+  round: ClaimRound,
   projectId: ProjectId | undefined,
   size: number,
   after = BEFORE_ALL,
@@ -225,7 +230,7 @@ async function readWindow(
     const [window] = await readWindows(round, [{ id: projectId, size, after }]);
     return window ?? { candidates: [], isFull: false };
   }
-  const { and: isHere, params: others } = leavingOut(moving);
+  const { and: isHere, params: others } = excluding(moving);
   const candidates = await tx.query<Candidate>(windowText(candidateFields, '', isHere), [
     nowMs,
     after.due_at_ms,
@@ -238,8 +243,8 @@ async function readWindow(
 
 /** One for each of the projects. */
 async function readWindows(
-  { tx, nowMs, candidateFields }: Round,
-  projects: readonly { id: ProjectId; size: number; after: Place }[],
+  { tx, nowMs, candidateFields }: ClaimRound,
+  projects: readonly { id: ProjectId; size: number; after: DuePosition }[],
 ): Promise<Window[]> {
   const windows = await tx.queryEach<Candidate>(
     windowText(candidateFields, 'project_id, '),
@@ -269,15 +274,15 @@ function windowText(candidateFields: string, first: '' | 'project_id, ', isHere 
  * shrink by only a few slots at a time (P9). `turns`: how many projects share the number of messages examined.
  */
 async function takeInOrder(
-  round: Round,
+  round: ClaimRound,
   projectId: ProjectId | undefined,
   share: number,
-  turns: number,
+  projectCount: number,
   first?: Window,
 ): Promise<void> {
   const takenBefore = round.taken.length;
   const leftOf = () => share - (round.taken.length - takenBefore);
-  let window = first ?? (await readWindow(round, projectId, windowOf(round, share, turns)));
+  let window = first ?? (await readWindow(round, projectId, windowOf(round, share, projectCount)));
   let examined = 0;
   while (true) {
     await round.load(window.candidates);
@@ -286,8 +291,9 @@ async function takeInOrder(
     }
     examined += window.candidates.length;
     if (!window.isFull) return;
-    if (round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / turns) return round.noteLeft(window.candidates);
-    const size = Math.min(windowOf(round, leftOf(), turns), Math.ceil(EXAMINED_MAX / turns - examined));
+    if (round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / projectCount)
+      return round.noteLeft(window.candidates);
+    const size = Math.min(windowOf(round, leftOf(), projectCount), Math.ceil(EXAMINED_MAX / projectCount - examined));
     window = await readWindow(round, projectId, size, window.candidates.at(-1));
   }
 }
@@ -296,7 +302,7 @@ async function takeInOrder(
  * Serves the wait lists of flow-control keys in turn. Each gets at most its share of the slots, so a key with a hundred
  * thousand waiting messages delays no other key.
  */
-async function serveLanes(round: Round): Promise<void> {
+async function serveLanes(round: ClaimRound): Promise<void> {
   if (round.isFull || round.touchesNoLane) return;
   const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX, round.moving);
   const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
@@ -304,15 +310,15 @@ async function serveLanes(round: Round): Promise<void> {
     if (round.isFull) return;
     const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
     const share = Math.ceil(round.messagesLeft / (rows.length - index));
-    const room = Math.min(share, lane.goesLeft(round.nowMs));
+    const capacity = Math.min(share, lane.releasesLeft(round.nowMs));
     round.flows.markServed(lane);
-    if (room === 0) continue;
+    if (capacity === 0) continue;
     const candidates = await round.tx.query<Candidate>(
       `select ${round.candidateFields} from messages
        where project_id = ? and flow_key = ? and claim_token is null and wait_state = ${WAIT_STATE.flow} and due_at_ms <= ?
          and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
-      [row.project_id, row.key, round.nowMs, room],
+      [row.project_id, row.key, round.nowMs, capacity],
     );
     await round.load(candidates);
     for (const candidate of candidates) {
@@ -324,7 +330,7 @@ async function serveLanes(round: Round): Promise<void> {
 
 /** The earliest time at which the due index or a flow-control key has work for a project that is here; null: none. */
 async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
-  const { and, params } = leavingOut(moving);
+  const { and, params } = excluding(moving);
   const [[row], wakeAtMs] = await Promise.all([
     queries.query<{ due_at_ms: number }>(
       `select due_at_ms from messages where claim_token is null and wait_state = ${WAIT_STATE.due} and ${NOT_ENDING}${and}

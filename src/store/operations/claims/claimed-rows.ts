@@ -21,16 +21,16 @@ const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
 );
 
 /** A message to claim, with a token that was never used. */
-export interface Taken {
+export interface NewClaim {
   key: number;
   due_at_ms: number;
   claimToken: number;
 }
 
 /** Writes the claims and their ACTIVE events, and reads what is to send; sorted by due time, then key. */
-export async function own(
+export async function saveClaims(
   { tx, logs }: WriteContext,
-  taken: readonly Taken[],
+  taken: readonly NewClaim[],
   worker: string,
   nowMs: number,
 ): Promise<ClaimedRow[]> {

@@ -14,34 +14,35 @@ const EXAMINED_MAX = 256;
  * How long an answer is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of a project, it
  * passes all that were claimed since, so each search costs more with each second of a backlog.
  */
-const LOOK_EVERY_MS = 200;
+const REREAD_EVERY_MS = 200;
 
-interface ProjectInTurn extends DueProject {
+interface RotatedProject extends DueProject {
   /** It has just begun to wait, while other projects are far behind. */
   isFresh: boolean;
 }
 
 export interface ProjectRotation extends RotationState {
   /** In the order of their turns. Index entries before their first messages need not be read. */
-  due: ProjectInTurn[];
+  due: RotatedProject[];
   /** The project after which the next turns begin. */
   last: ProjectId;
 }
 
 /** Projects with due messages, beginning after `after` and wrapping around. */
-export async function rotateProjects(queries: Queries, turns: RotationState, nowMs: number): Promise<ProjectRotation> {
-  const { after } = turns;
-  const seen = turns.seen && nowMs < turns.seen.atMs + LOOK_EVERY_MS ? turns.seen : await look(queries, after, nowMs);
+export async function rotateProjects(queries: Queries, state: RotationState, nowMs: number): Promise<ProjectRotation> {
+  const { after } = state;
+  const seen =
+    state.seen && nowMs < state.seen.atMs + REREAD_EVERY_MS ? state.seen : await readDueProjects(queries, after, nowMs);
   const behind = seen.projects.filter(({ id }) => id > after);
   const first = seen.projects.filter(({ id }) => id <= after);
   const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
   const due = looked.filter(({ dueAtMs }) => dueAtMs <= nowMs);
-  const inTurn = due.slice(0, TURNS_MAX);
-  const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
+  const next = due.slice(0, TURNS_MAX);
+  const last = due.length > TURNS_MAX ? next.at(-1)?.id : looked.at(-1)?.id;
   const lagOf = ({ dueAtMs }: DueProject) => nowMs - dueAtMs;
-  const farthestMs = Math.max(...inTurn.map(lagOf));
+  const farthestMs = Math.max(...next.map(lagOf));
   return {
-    due: inTurn.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
+    due: next.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
     after,
     last: last ?? after,
     seen: isAll(behind) && isAll(first) ? seen : undefined,
@@ -49,7 +50,11 @@ export async function rotateProjects(queries: Queries, turns: RotationState, now
 }
 
 /** Costs one step in the index for each project. */
-async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<NonNullable<RotationState['seen']>> {
+async function readDueProjects(
+  queries: Queries,
+  after: ProjectId,
+  nowMs: number,
+): Promise<NonNullable<RotationState['seen']>> {
   const [behind, first] = await Promise.all([
     projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
     projectsBetween(queries, -1, after),

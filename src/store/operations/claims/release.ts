@@ -2,10 +2,10 @@
 import type { ClaimRef, ClaimToken } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { projectsWithHeld } from '../lanes/project-gate.ts';
+import { projectsWithWaiting } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import { WAIT_STATE, waitStateBehindQueue } from '../lanes/wait-states.ts';
-import { leavingOut } from '../locking/placement.ts';
+import { excluding } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { nextWaitState, pausedQueuesOf } from '../messages/settle.ts';
@@ -32,7 +32,7 @@ export const release = write(
       [[...tokens.keys()]],
     );
     const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
-    await giveBack(context, own, nowMs);
+    await releaseRows(context, own, nowMs);
   },
 );
 
@@ -51,9 +51,9 @@ export const releaseAll = write(
        order by project_id, key for update`,
       [upToToken],
     );
-    await giveBack(context, rows, nowMs);
+    await releaseRows(context, rows, nowMs);
     // Since messages went into the backlogs of projects, the limit may have been raised or removed.
-    await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
+    await releaseNext(context, { projects: await projectsWithWaiting(context.tx) }, nowMs);
     while ((await sendOn(context, { nowMs })) > 0);
     return rows.length;
   },
@@ -75,21 +75,21 @@ const SENT_ON = 500;
  * claims do so while there is room. Locks their projects.
  */
 export const sendHeldOn = write(
-  { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithHeld }) },
+  { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithWaiting }) },
   sendOn,
 );
 
 async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
   const { tx, fence, due, limits } = context;
   if (limits.parallelismMax > 0) return 0;
-  const { and, params } = leavingOut(await fence.moving());
+  const { and, params } = excluding(await fence.moving());
   const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
     `select key, project_id, flow_key from messages where claim_token is null and wait_state = ${WAIT_STATE.project}${and}
      order by project_id, due_at_ms, key limit ?`,
     [...params, SENT_ON],
   );
   if (rows.length === 0) return 0;
-  fence.hold(rows.map(({ project_id }) => project_id));
+  fence.require(rows.map(({ project_id }) => project_id));
   await tx.updateMany(
     'messages',
     'key',
@@ -102,7 +102,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
 }
 
 /** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
-async function giveBack(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
+async function releaseRows(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });
   const kept = rows.filter((row) => row.cancel_requested_at_ms === null);

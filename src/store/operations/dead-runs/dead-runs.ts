@@ -62,7 +62,7 @@ export interface DeadRunRows {
   /** The messages that failed, without their bodies. */
   contents: ContentRow[];
   /** The last answer to each failure callback. */
-  answers: (DetailRow & { message_key: number })[];
+  responses: (DetailRow & { message_key: number })[];
 }
 
 type Place = Position & { message_key: number };
@@ -124,7 +124,7 @@ async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readon
       queries,
       rows.map(({ n }) => n),
     ),
-    answers: await answersOf(
+    responses: await responsesOf(
       queries,
       rows.flatMap(({ failure_key }) => failure_key ?? []),
     ),
@@ -138,14 +138,14 @@ export const findDeadRuns = longRead(
   decodeDeadRuns,
 );
 
-function decodeDeadRuns({ rows, contents, answers }: DeadRunRows): DeadRun[] {
+function decodeDeadRuns({ rows, contents, responses }: DeadRunRows): DeadRun[] {
   const messages = new Map(contents.map((content) => [content.key, decodeMessage(content)]));
-  const answerByKey = new Map(answers.map((row) => [row.message_key, decodeDetail(row).response]));
+  const responseByKey = new Map(responses.map((row) => [row.message_key, decodeDetail(row).response]));
   return rows.map((row) => {
     const message = messages.get(row.n);
     if (!message) throw new Error(`message ${row.n} has no content`);
-    const told = failureCallbackOf(row, answerByKey);
-    return decodeDeadRun(row, message, told);
+    const failureCallback = failureCallbackOf(row, responseByKey);
+    return decodeDeadRun(row, message, failureCallback);
   });
 }
 
@@ -170,10 +170,10 @@ function decodeDeadRun(row: DeadRunRow, message: Message, failureCallback: Failu
 
 function failureCallbackOf(
   { failure_key: key, failure_state: state }: DeadRunRow,
-  answerByKey: ReadonlyMap<number, FailureCallback['answer']>,
+  responseByKey: ReadonlyMap<number, FailureCallback['answer']>,
 ): FailureCallback | undefined {
   if (key === null || state === null) return undefined;
-  const answer = answerByKey.get(key);
+  const answer = responseByKey.get(key);
   return { state: failureStateOf(state), ...(answer && { answer }) };
 }
 
@@ -183,7 +183,7 @@ function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promi
   return queries.query<ContentRow>(`select ${fields} from contents c where c.key in (??)`, [keys]);
 }
 
-function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRow & { message_key: number })[]> {
+function responsesOf(queries: Queries, keys: readonly number[]): Promise<(DetailRow & { message_key: number })[]> {
   return queries.query(
     `select latest.message_key, ${DETAIL_COLUMNS.map((column) => `d.${column}`).join(', ')}
      from (select message_key, max(seq) as seq from logs where message_key in (??) and state in (?, ?) group by message_key) latest

@@ -15,16 +15,19 @@ interface FailureCallbackArgs extends InProjectAt {
   dlqId: string;
 }
 
-interface ToldRow {
+interface FailureCallbackRow {
   run_key: number;
   failure_key: number | null;
   failure_state: number | null;
 }
 
-async function toldOf(tx: Transaction, { projectId, dlqId }: FailureCallbackArgs): Promise<ToldRow | undefined> {
+async function failureCallbackRowOf(
+  tx: Transaction,
+  { projectId, dlqId }: FailureCallbackArgs,
+): Promise<FailureCallbackRow | undefined> {
   const place = placeOf(dlqId);
   if (!place) return undefined;
-  const [row] = await tx.query<ToldRow>(
+  const [row] = await tx.query<FailureCallbackRow>(
     `select r.key as run_key, r.failure_key, r.failure_state from dead d lookup runs r on (r.key = d.run_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ? for update`,
     [place.n, place.timeMs, projectId],
@@ -40,13 +43,13 @@ export const repeatFailureCallback = write(
     args: FailureCallbackArgs & { message: StoredNewMessage },
   ): Promise<Saved | 'missing' | 'notFailed'> => {
     const { tx } = context;
-    const told = await toldOf(tx, args);
-    if (!told) return 'missing';
-    if (told.failure_state !== FAILURE_STATE.fail) return 'notFailed';
+    const row = await failureCallbackRowOf(tx, args);
+    if (!row) return 'missing';
+    if (row.failure_state !== FAILURE_STATE.fail) return 'notFailed';
     await tx.send('update runs set failure_key = ?, failure_state = ? where key = ?', [
       args.message.message[MESSAGE_AT.key],
       FAILURE_STATE.inProgress,
-      told.run_key,
+      row.run_key,
     ]);
     const [saved] = await insertMessages(context, [args.message], args.nowMs);
     if (saved === undefined) throw new Error('a failure callback was not saved');
@@ -59,13 +62,13 @@ export const repeatFailureCallback = write(
 export const cancelFailureCallback = write(
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;
-    const told = await toldOf(tx, args);
-    if (!told) return 'missing';
-    if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
+    const row = await failureCallbackRowOf(tx, args);
+    if (!row) return 'missing';
+    if (row.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
     const rows = await tx.query<EndingRow>(`select ${ENDING_FIELDS} from messages m where key = ? for update`, [
-      told.failure_key,
+      row.failure_key,
     ]);
-    await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
+    await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, row.run_key]);
     await cancelOrMark(context, rows, { nowMs: args.nowMs });
     return 'canceled';
   },

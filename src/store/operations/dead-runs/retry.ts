@@ -7,7 +7,7 @@ import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { RetriedAs, RetriedEntry, RunRetry } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
-import { Entry } from '../lanes/entry.ts';
+import { MessageAdmission } from '../lanes/admission.ts';
 import { FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { type Position, placeOf } from '../lists/page.ts';
@@ -17,7 +17,7 @@ import { CONTENT_AT } from '../messages/columns.ts';
 import { removeDead } from '../messages/dead.ts';
 import { encodeNewMessage, type StoredNewMessage, weightOf } from '../messages/rows.ts';
 import { write } from '../operation.ts';
-import { giveUp, PIECE_WAIT_MS } from '../runs/end.ts';
+import { CHUNK_WAIT_MS, cancelReviving } from '../runs/end.ts';
 import { Journals } from '../runs/journals.ts';
 import {
   encodeEntry,
@@ -63,11 +63,11 @@ export const retryRun = write(
     const failedKey = await deadRunKey(tx, projectId, place);
     const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
     if (isRefused) {
-      if (!isFirst) await giveUp(context, [runKey], nowMs);
+      if (!isFirst) await cancelReviving(context, [runKey], nowMs);
       return { kind: failedKey === undefined ? 'missing' : 'idTaken' };
     }
     if (!isFirst && !(await isReviving(tx, runKey))) return { kind: 'lost' };
-    const journals = isFirst ? begun(context, args) : await Journals.of(context, runKey);
+    const journals = isFirst ? journalsOfStart(context, args) : await Journals.of(context, runKey);
     const sent = messagesIn(journal);
     const messages = [...sent, ...children];
     const places = new Map<StoredNewMessage, ReturnType<Journals['append']>>();
@@ -78,25 +78,25 @@ export const retryRun = write(
     }
     for (const child of children) places.set(child, journals.append(child));
     for (const { key, childKey } of args.invocations) journals.awaitEnd(childKey, { key, parentKey: runKey });
-    const entry = new Entry(context, nowMs);
+    const entry = new MessageAdmission(context, nowMs);
     await entry.makeQueues(messages);
     await journals.save();
     const states = await entry.insert(messages);
     const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));
-    const answer: RetriedAs = {
+    const result: RetriedAs = {
       ...{ kind: 'retried', messages: saved.slice(0, sent.length) },
       children: saved.slice(sent.length),
     };
     if (!isLast) {
-      await awaitNextPiece(tx, args);
-      return answer;
+      await awaitNextChunk(tx, args);
+      return result;
     }
     if (!isFirst) await startRevived(context, args);
     await addWaiters(tx, args);
     await nameSuccessor(tx, failedKey, run);
     // Only now: at every moment, one of the two runs must refer to the contents that they share.
     await removeDead(tx, [place.n]);
-    return answer;
+    return result;
   },
   ({ run, journal, children, ...rest }: RunRetry & { nowMs: Millis }) => ({
     ...rest,
@@ -121,11 +121,11 @@ function messagesIn(journal: readonly StoredRetriedEntry[]): StoredNewMessage[] 
   return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
 }
 
-function begun(context: WriteContext, { projectId, runKey, run, journal: [first] }: RetryRunArgs): Journals {
+function journalsOfStart(context: WriteContext, { projectId, runKey, run, journal: [first] }: RetryRunArgs): Journals {
   if (first?.kind !== 'message' && first?.kind !== 'record') throw new Error('a run begins with an entry of its own');
   const { content } = first.kind === 'message' ? first.message : first.record;
   const journals = Journals.empty(context);
-  journals.begin({
+  journals.start({
     key: runKey,
     project_id: projectId,
     id: run.id,
@@ -138,8 +138,8 @@ function begun(context: WriteContext, { projectId, runKey, run, journal: [first]
   return journals;
 }
 
-async function awaitNextPiece(tx: Transaction, { projectId, runKey, isFirst, nowMs }: RetryRunArgs): Promise<void> {
-  const untilMs = nowMs + PIECE_WAIT_MS;
+async function awaitNextChunk(tx: Transaction, { projectId, runKey, isFirst, nowMs }: RetryRunArgs): Promise<void> {
+  const untilMs = nowMs + CHUNK_WAIT_MS;
   if (!isFirst) {
     await tx.send('update ending_runs set cancel_at_ms = ? where key = ?', [untilMs, runKey]);
     return;

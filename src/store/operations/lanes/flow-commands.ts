@@ -1,4 +1,4 @@
-/** What can be done with a flow-control key as a whole (contract M 16.6, 16.7, 22.30 to 22.36)? */
+/** Pausing, pinning, resetting, listing and dropping flow-control keys (contract M 16.6, 16.7, 22.30 to 22.36). */
 import { type FlowKey, type FlowKeyState, type FlowPin, isWindowOpen } from '../../../engine/lanes/lanes.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -9,12 +9,12 @@ import { PAST_LANES, WAIT_STATE } from './wait-states.ts';
 
 type At<Args> = Args & FlowRef & { nowMs: number };
 
-/** A key that was never used can be paused; to resume such a key changes nothing. */
+/** An unused key can be paused, which creates it. Resuming an unknown key changes nothing. */
 export const setKeyPaused = write(async (context: WriteContext, args: At<{ isPaused: boolean }>): Promise<void> => {
   return change(context, args, { create: args.isPaused }, () => ({ paused: args.isPaused ? 1 : 0 }));
 });
 
-/** A pinned rate begins with a fresh period. */
+/** A pinned rate starts a new period. */
 export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPin }>): Promise<void> => {
   const { parallelism, rate, periodS } = args.pin;
   return change(context, args, { create: true }, (row) => ({
@@ -23,7 +23,7 @@ export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPi
   }));
 });
 
-/** The last values stay in force until the next message sets new ones. */
+/** The last values apply until the next message sets new ones. */
 export const unpinKey = write(
   async (context: WriteContext, args: At<{ parallelism: boolean; rate: boolean }>): Promise<void> => {
     return change(context, args, { create: false }, () => ({
@@ -33,7 +33,7 @@ export const unpinKey = write(
   },
 );
 
-/** Now is the start of the next period. */
+/** Starts a new period now. */
 export const resetKeyRate = write(async (context: WriteContext, args: At<object>): Promise<void> => {
   return change(context, args, { create: false }, () => ({ window_started_at_ms: args.nowMs, window_count: 0 }));
 });
@@ -54,7 +54,7 @@ async function change(
   await flows.save(due);
 }
 
-/** A key without the count of those who wait for it, which may be many. */
+/** A key without its wait-list size, whose count may read many rows. */
 export interface FlowStateView extends FlowKeyRow {
   in_flight: number;
 }
@@ -139,9 +139,9 @@ export function decodeFlowState(row: FlowStateView, nowMs: Millis): FlowKeyState
 }
 
 /**
- * Looks at up to `rowsMax` keys that were not used since `usedBeforeMs`. It drops those that no message names and that
- * have no settings of their own. The others count as used now, so that a hundred thousand pinned keys are looked at
- * once a day, not in each piece. Returns how many keys it looked at.
+ * Examines up to `rowsMax` keys that were last used before `usedBeforeMs`, and drops those that have no messages and no
+ * settings. The others are marked as used now, so that a hundred thousand pinned keys are examined once a day, not in
+ * each chunk. Returns the number of examined keys.
  */
 export async function dropUnusedKeys(
   { tx, locked }: WriteContext,
@@ -164,7 +164,7 @@ export async function dropUnusedKeys(
     [usedBeforeMs, rowsMax],
   );
   for (const { project_id, key, in_use } of rows) {
-    if (!locked.has(project_id)) continue; // it was found only after the projects were locked
+    if (!locked.has(project_id)) continue; // found after the projects were locked
     if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
     else
       await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
@@ -172,7 +172,7 @@ export async function dropUnusedKeys(
   return rows.length;
 }
 
-/** The projects whose keys `dropUnusedKeys` looks at. */
+/** The projects whose keys `dropUnusedKeys` examines. */
 export async function projectsOfUnusedKeys(
   queries: Queries,
   { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },

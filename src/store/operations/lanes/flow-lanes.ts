@@ -1,10 +1,9 @@
 /**
- * Which flow-control keys does a transaction touch, may they start another attempt, and when must each be looked at
- * again?
+ * The flow-control keys that a transaction changes: whether they may start another attempt, and when their wait lists
+ * are served next.
  *
- * The messages of a key that are claimed hold its slots. They are counted when the key is loaded. When the transaction
- * has made its changes, `save` counts again and sets the time at which the key's wait list is served; no count is
- * carried over.
+ * The claimed messages of a key have its permits. They are counted when the key is loaded. After the changes of the
+ * transaction, `save` counts them again and sets the time at which the wait list is served; counts are never adjusted.
  */
 import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
@@ -12,7 +11,7 @@ import type { FlowControl } from '../../../protocol/options/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
 import { byProject } from '../locking/by-project.ts';
-import { leavingOut } from '../locking/placement.ts';
+import { excluding } from '../locking/placement.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
 import { notEnding, PAST_LANES, WAIT_STATE } from './wait-states.ts';
 
@@ -52,13 +51,13 @@ interface FlowStateRow extends FlowKeyRow {
 }
 
 /**
- * The most released messages that are counted. So to touch a key costs the same, however many of its messages wait for
- * a dead endpoint. If a key may start more than this, more of its messages are released, and wait in the line of their
- * origin.
+ * The limit of the count of released messages, so that the cost of a key does not grow with the messages that wait for
+ * an unavailable endpoint. A key that may start more than this releases more messages, into the backlog of their
+ * endpoint.
  */
-const LET_GO_COUNTED_MAX = 1_000;
+const RELEASED_COUNTED_MAX = 1_000;
 
-/** The last use of a key is stored in steps of this size: it only serves to forget keys after a day. */
+/** The time of the last use is rounded to this step: it only serves to drop keys unused for a day. */
 const USED_STEP_MS = 3_600_000;
 
 const COLUMNS = namesOf(FLOW_KEY);
@@ -69,13 +68,13 @@ export const STATE_FIELDS = `${fieldsOf('f', COLUMNS)},
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight`;
 
 /**
- * The fields of a key from `flow_keys f`: with its claimed messages, those that moved from its wait list to the line of
- * their origin or project, and the time of its first waiting message.
+ * The fields of a key from `flow_keys f`, with the number of its claimed messages, the number of released messages that
+ * wait for their endpoint or project, and the due time of its first waiting message.
  */
-const STANDING_FIELDS = `${STATE_FIELDS},
+const LANE_FIELDS = `${STATE_FIELDS},
   (select count(*) from (select 1 from messages m
      where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state in (${PAST_LANES})
-     limit ${LET_GO_COUNTED_MAX}) as counted) as released,
+     limit ${RELEASED_COUNTED_MAX}) as counted) as released,
   (select m.due_at_ms from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow}
      and ${notEnding('m')}
@@ -98,11 +97,11 @@ export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
   /**
-   * Released messages may start before the others. They are counted so that a key releases no more to a busy origin
-   * than it could have in flight.
+   * Released messages may start before the others. They are counted so that a key releases no more to a busy endpoint
+   * than its parallelism.
    */
   #released: number;
-  /** When the first waiting message becomes, or became, ready. */
+  /** The due time of the first waiting message. */
   #firstReadyAtMs: number;
   #isChanged = false;
 
@@ -117,12 +116,12 @@ export class FlowLane {
     return this.#isChanged;
   }
 
-  /** Whether messages are ready and wait: another one goes behind them. */
+  /** Whether due messages wait; a new message queues behind them. */
   hasWaiting(nowMs: number): boolean {
     return this.#firstReadyAtMs <= nowMs;
   }
 
-  /** A message that is ready joins those that wait. */
+  /** A due message joins the wait list. */
   noteWaiting(): void {
     this.#firstReadyAtMs = -Infinity;
   }
@@ -141,21 +140,21 @@ export class FlowLane {
   }
 
   /** How many more messages may leave the wait list. */
-  goesLeft(nowMs: number): number {
+  releasesLeft(nowMs: number): number {
     return Math.max(0, this.startsLeft(nowMs) - this.#released);
   }
 
-  /** A message that could start has to wait for its origin or its project. */
+  /** A message that its key has released waits for its endpoint or its project. */
   noteReleased(): void {
     this.#released += 1;
   }
 
-  /** A message that was released starts, or is back in the wait list. */
-  takeBack(): void {
+  /** A released message starts, or returns to the wait list. */
+  undoRelease(): void {
     this.#released -= 1;
   }
 
-  /** One more attempt starts: it holds a slot and counts for the rate. */
+  /** An attempt starts: it takes a permit and counts toward the rate. */
   start(nowMs: number): void {
     this.#inFlight += 1;
     if (this.row.rate === null) return;
@@ -197,7 +196,7 @@ export class FlowLanes {
     }
   }
 
-  /** Like `load`, but makes the keys that do not exist. */
+  /** Like `load`, and creates the missing keys. */
   async loadOrCreate(refs: readonly FlowRef[]): Promise<void> {
     await this.load(refs);
     const created: FlowKeyRow[] = [];
@@ -219,7 +218,7 @@ export class FlowLanes {
     return this.#lanes.get(nameOf(projectId, key));
   }
 
-  /** Its wait list had its turn: the next turn comes after those of all other keys. */
+  /** Moves the key to the end of the rotation, because its wait list was served. */
   markServed(lane: FlowLane): void {
     this.#served.add(lane);
   }
@@ -239,7 +238,7 @@ export class FlowLanes {
     }
   }
 
-  /** A key whose turn has come keeps its place in the order of keys; a key that just had its turn goes to the end. */
+  /** A key that is due keeps its position in the rotation; a key that was just served moves to the end. */
   #wakeAtMs(lane: FlowLane, { in_flight, released, first_ready_at_ms }: FlowStateRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(
@@ -266,29 +265,29 @@ export class FlowLanes {
 
 async function flowStates(queries: Queries, projectId: ProjectId, keys: readonly string[]): Promise<FlowStateRow[]> {
   return await queries.query<FlowStateRow>(
-    `select ${STANDING_FIELDS} from flow_keys f where f.project_id = ? and f.key in (??) order by f.key for update of f`,
+    `select ${LANE_FIELDS} from flow_keys f where f.project_id = ? and f.key in (??) order by f.key for update of f`,
     [projectId, keys],
   );
 }
 
-/** Keys whose wait list must be served now, in the order of their turns. */
+/** The keys whose wait lists are due to be served, in the order of the rotation. */
 export function wokenLanes(
   queries: Queries,
   nowMs: number,
   limit: number,
   moving: Iterable<ProjectId>,
 ): Promise<FlowStateRow[]> {
-  const { and, params } = leavingOut(moving, 'f.project_id');
+  const { and, params } = excluding(moving, 'f.project_id');
   return queries.query<FlowStateRow>(
-    `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?${and}
+    `select ${LANE_FIELDS} from flow_keys f where f.wake_at_ms <= ?${and}
      order by f.wake_at_ms, f.project_id, f.key limit ? for update of f skip locked`,
     [nowMs, ...params, limit],
   );
 }
 
-/** When the next wait list must be served. */
+/** The time at which the next wait list is to be served. */
 export async function nextWakeAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
-  const { and, params } = leavingOut(moving);
+  const { and, params } = excluding(moving);
   const [row] = await queries.query<{ wake_at_ms: number }>(
     `select wake_at_ms from flow_keys where wake_at_ms is not null${and} order by wake_at_ms, project_id, key limit 1`,
     params,

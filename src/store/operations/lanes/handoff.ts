@@ -1,17 +1,16 @@
 /**
- * Which message takes the slot that a settled message frees, in the same transaction? The next message goes out under
- * the delivery slot that the worker has for the settled one. So it must go to the same origin and must not be much
- * larger.
+ * Chooses the message that takes over the slot of a settled message, in the same transaction. It is sent in the
+ * worker's slot of the settled message, so it must have the same origin and must not be much larger.
  */
 
 import { CANDIDATE_FIELDS, type Candidate } from '../claims/claim-round.ts';
-import { type ClaimedRow, own } from '../claims/claimed-rows.ts';
+import { type ClaimedRow, saveClaims } from '../claims/claimed-rows.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import type { FlowLane } from './flow-lanes.ts';
 import type { Released } from './release-next.ts';
 import { NOT_ENDING, WAIT_STATE } from './wait-states.ts';
 
-/** A delivery slot that another message may take. */
+/** A slot that another message may take over. */
 export interface FreedSlot {
   projectId: number;
   origin: string;
@@ -22,7 +21,7 @@ export interface FreedSlot {
   flowKey: string | null;
 }
 
-/** For each freed slot its next message, if there is one, in the order of `freedSlots`. */
+/** The next message for each of `freedSlots`, in their order, if there is one. */
 export async function handOffAll(
   context: WriteContext,
   freedSlots: readonly FreedSlot[],
@@ -34,7 +33,7 @@ export async function handOffAll(
   const seen = new Set<number>();
   for (const freedSlot of freedSlots) {
     const { projectId, queueId, flowKey } = freedSlot;
-    if (released.projectsWithLine.has(projectId) || released.gate.roomOf(projectId) === 0) continue;
+    if (released.releasedProjects.has(projectId) || released.gate.capacityOf(projectId) === 0) continue;
     const lane = flowKey === null ? undefined : released.flows.find(projectId, flowKey);
     const inQueue = released.heads.find(
       (head) =>
@@ -52,7 +51,7 @@ export async function handOffAll(
     if (next.flow_key !== null) lane?.start(nowMs);
   }
   const taken = [...nextOfSlots].map(([{ claimToken }, { key, due_at_ms }]) => ({ key, due_at_ms, claimToken }));
-  const rowByKey = new Map((await own(context, taken, worker, nowMs)).map((row) => [row.key, row]));
+  const rowByKey = new Map((await saveClaims(context, taken, worker, nowMs)).map((row) => [row.key, row]));
   return freedSlots.map((freedSlot) => {
     const next = nextOfSlots.get(freedSlot);
     return next && rowByKey.get(next.key);
@@ -78,9 +77,9 @@ class WaitLists {
     this.#nowMs = nowMs;
   }
 
-  /** The first ready message, if the key lets it start and it fits the freed slot. */
+  /** The first due message, if the key has capacity for it and it fits the freed slot. */
   async firstOf(lane: FlowLane, freedSlot: FreedSlot): Promise<Candidate | undefined> {
-    if (!lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) return undefined;
+    if (!lane.hasWaiting(this.#nowMs) || lane.releasesLeft(this.#nowMs) === 0) return undefined;
     const taken = this.#takenOf.get(lane) ?? 0;
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages

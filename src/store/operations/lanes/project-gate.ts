@@ -1,16 +1,16 @@
 /**
- * May a project start another attempt, when all its attempts together are limited (contract M 16.8)?
+ * The limit of concurrent attempts of a project (contract M 16.8).
  *
- * A message that it may not start waits in its line. Every change that lowers the number of attempts releases the first
- * messages of the line, and makes a claim due. That claim releases more while there is room, because messages released
- * before may have found another lane closed. So when a project has room and a line, a claim is always due.
+ * Messages over the limit wait for their project. Every change that lowers the number of attempts releases the first of
+ * these messages and makes a claim due. That claim releases more while there is capacity, because a released message may
+ * have to wait for another lane. So when a project has capacity and waiting messages, a claim is always due.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { read } from '../operation.ts';
 import { WAIT_STATE, waitStateBehindQueue } from './wait-states.ts';
 
-/** The most messages that leave the lines of projects in one transaction. */
+/** The most messages that one transaction releases for a project. */
 const RELEASED_MAX = 64;
 
 export class ProjectGate {
@@ -18,7 +18,7 @@ export class ProjectGate {
   /** 0: not limited. */
   readonly #parallelismMax: number;
   readonly #inFlight = new Map<ProjectId, number>();
-  readonly #projectsWithHeld = new Set<ProjectId>();
+  readonly #projectsWithWaiting = new Set<ProjectId>();
 
   constructor(queries: Queries, parallelismMax: number) {
     this.#queries = queries;
@@ -35,21 +35,21 @@ export class ProjectGate {
     for (const projectId of new Set(projectIds)) {
       if (this.#inFlight.has(projectId)) continue;
       this.#inFlight.set(projectId, await countInFlight(this.#queries, { projectId }));
-      if (await isHeld(this.#queries, projectId)) this.#projectsWithHeld.add(projectId);
+      if (await hasWaitingMessage(this.#queries, projectId)) this.#projectsWithWaiting.add(projectId);
     }
   }
 
-  /** How many more attempts may start. The project must have been loaded. */
-  roomOf(projectId: ProjectId): number {
+  /** The number of attempts that may still start. The project must have been loaded. */
+  capacityOf(projectId: ProjectId): number {
     if (!this.isLimited) return Infinity;
     const inFlight = this.#inFlight.get(projectId);
     if (inFlight === undefined) throw new Error(`the attempts of project ${projectId} were not counted`);
     return Math.max(0, this.#parallelismMax - inFlight);
   }
 
-  /** Whether messages wait in the project's line: another one goes behind them. */
-  hasHeld(projectId: ProjectId): boolean {
-    return this.#projectsWithHeld.has(projectId);
+  /** Whether messages wait for the project; a new message queues behind them. */
+  hasWaiting(projectId: ProjectId): boolean {
+    return this.#projectsWithWaiting.has(projectId);
   }
 
   start(projectId: ProjectId): void {
@@ -69,7 +69,7 @@ export const countInFlight = read(
   },
 );
 
-async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> {
+async function hasWaitingMessage(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const rows = await queries.query(
     `select key from messages where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} limit 1`,
     [projectId],
@@ -77,8 +77,8 @@ async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> 
   return rows.length > 0;
 }
 
-/** Projects whose line has messages. Each takes one step in the index, however many of its messages wait. */
-export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
+/** Projects for which messages wait. Each costs one index step, however many messages wait. */
+export async function projectsWithWaiting(queries: Queries): Promise<ProjectId[]> {
   const projectIds: ProjectId[] = [];
   let last = -1;
   while (true) {
@@ -92,31 +92,31 @@ export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
   }
 }
 
-/** Messages that left the line of their project because it may start attempts again. */
-export interface SentOn {
+/** A message that was released because its project may start attempts again. */
+export interface ReleasedMessage {
   key: number;
   project_id: number;
   due_at_ms: number;
   flow_key: string | null;
 }
 
-/** Releases as many messages as the projects have room for. They are checked again when they are claimed. */
-export async function releaseHeld(
+/** Releases as many messages as the projects have capacity for. They are checked again when they are claimed. */
+export async function releaseWaiting(
   tx: Transaction,
   gate: ProjectGate,
   projectIds: Iterable<ProjectId>,
-): Promise<SentOn[]> {
-  const sentOn: SentOn[] = [];
-  if (!gate.isLimited) return sentOn;
+): Promise<ReleasedMessage[]> {
+  const released: ReleasedMessage[] = [];
+  if (!gate.isLimited) return released;
   await gate.load(projectIds);
   for (const projectId of new Set(projectIds)) {
-    const room = Math.min(gate.roomOf(projectId), RELEASED_MAX);
-    if (room === 0) continue;
-    sentOn.push(
-      ...(await tx.query<SentOn>(
+    const capacity = Math.min(gate.capacityOf(projectId), RELEASED_MAX);
+    if (capacity === 0) continue;
+    released.push(
+      ...(await tx.query<ReleasedMessage>(
         `select key, project_id, due_at_ms, flow_key from messages
          where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} order by due_at_ms, key limit ?`,
-        [projectId, room],
+        [projectId, capacity],
       )),
     );
   }
@@ -124,7 +124,7 @@ export async function releaseHeld(
     'messages',
     'key',
     ['wait_state'],
-    sentOn.map(({ key, flow_key }): SqlValue[] => [key, waitStateBehindQueue(flow_key)]),
+    released.map(({ key, flow_key }): SqlValue[] => [key, waitStateBehindQueue(flow_key)]),
   );
-  return sentOn;
+  return released;
 }

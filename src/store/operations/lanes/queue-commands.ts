@@ -1,4 +1,4 @@
-/** What can be done with a queue as a whole (contract M 14, 22.7 to 22.12)? */
+/** Saving, pausing, deleting and listing queues (contract M 14, 22.7 to 22.12). */
 import type { Queue } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
@@ -11,18 +11,18 @@ import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 import { releaseNext } from './release-next.ts';
 import { WAIT_STATE, waitStateBehindQueue } from './wait-states.ts';
 
-interface QueuePlace {
+interface QueueName {
   projectId: ProjectId;
   name: string;
 }
 
-export interface SaveQueueArgs extends QueuePlace {
+export interface SaveQueueArgs extends QueueName {
   parallelism: number;
   isPaused: boolean;
   nowMs: number;
 }
 
-/** Makes the queue or replaces its settings. At the limit no queue is made, but an existing queue is never refused. */
+/** Creates the queue or replaces its settings. The limit of queues refuses only new ones. */
 export const saveQueue = write(
   async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
     const { projectId, parallelism, isPaused, nowMs } = args;
@@ -49,7 +49,7 @@ export const saveQueue = write(
 export const setQueuePaused = write(
   async (
     context: WriteContext,
-    args: QueuePlace & { isPaused: boolean; nowMs: number },
+    args: QueueName & { isPaused: boolean; nowMs: number },
   ): Promise<'saved' | 'missing'> => {
     const queue = await idOf(context.tx, args);
     if (!queue) return 'missing';
@@ -70,12 +70,12 @@ async function setPaused(
     [args.isPaused ? 1 : 0, args.nowMs, projectId, queueId, args.isPaused ? 1 : 0],
   );
   if (changed === 0) return;
-  if (args.isPaused) await hold(context, queue, args.nowMs);
+  if (args.isPaused) await pauseHolders(context, queue, args.nowMs);
   else await resume(context, queue, args.nowMs);
 }
 
-/** Messages that hold a slot wait with the queue. Those that are being attempted join them when they need a retry. */
-async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
+/** Messages that have a permit wait for the queue too. Those in flight join them when they need a retry. */
+async function pauseHolders(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
     `select distinct flow_key from messages
@@ -91,7 +91,7 @@ async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Prom
   await releaseNext(context, { flowKeys }, nowMs);
 }
 
-/** Goes on from the earliest unfinished message: first those that hold a slot. */
+/** Continues with the earliest unfinished message; messages that have a permit come first. */
 async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
@@ -109,20 +109,18 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
 }
 
 /**
- * The queue is hidden at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such
- * queue. If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls it
- * at once.
+ * Hides the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: the queue does not
+ * exist. If the caller crashes first, `dropExpired` cancels them; a worker that detects the crash calls it at once.
  */
 export const deleteQueue = write(
   async (
     context: WriteContext,
-    { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+    { projectId, name, nowMs }: QueueName & { nowMs: number },
   ): Promise<QueueRef | undefined> => {
     const queue = await idOf(context.tx, { projectId, name });
     if (!queue) return undefined;
-    // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two
-    // pieces.
-    await hold(context, queue, nowMs);
+    // Paused, so that no message starts while they are cancelled in chunks, or after a crash between two chunks.
+    await pauseHolders(context, queue, nowMs);
     await context.tx.send(
       'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
       [nowMs, projectId, queue.queueId],
@@ -132,9 +130,9 @@ export const deleteQueue = write(
 );
 
 /**
- * Cancels up to `count` messages of a deleted queue, each as if it was cancelled alone. With the last message, the
- * queue is removed. Messages of workflow runs go on without the queue, because only a run as a whole can be cancelled.
- * Answers whether it should be called again at once.
+ * Cancels up to `count` messages of a deleted queue, each like a single cancel. The queue is removed with its last
+ * message. Messages of workflow runs leave the queue and continue, because only a whole run can be cancelled.
+ * Returns whether to call it again at once.
  */
 export const emptyQueue = write(
   { weight: ({ count }) => ({ rows: count }) },
@@ -156,7 +154,7 @@ export const emptyQueue = write(
     const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
     if (keys.length > 0) {
       await cancelCandidates(context, { projectId, keys, nowMs });
-      await letRunsLeave(context, keys, nowMs);
+      await removeRunMessages(context, keys, nowMs);
     }
     if (rows.length === count || started.length === count) return true;
     await tx.send(
@@ -169,7 +167,7 @@ export const emptyQueue = write(
   },
 );
 
-async function letRunsLeave(context: WriteContext, keys: readonly number[], nowMs: number): Promise<void> {
+async function removeRunMessages(context: WriteContext, keys: readonly number[], nowMs: number): Promise<void> {
   const { tx, due } = context;
   const leaving = await tx.query<{
     key: number;
@@ -178,7 +176,7 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
     flow_key: string | null;
     wait_state: number;
   }>(
-    // The order keeps the planner from reading all that belongs to runs.
+    // Without the order, the planner may read all messages of runs.
     'select key, project_id, due_at_ms, flow_key, wait_state from messages where key in (??) and run_key is not null order by key',
     [keys],
   );
@@ -198,8 +196,8 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
 }
 
 /**
- * Deleted queues that have messages to cancel, because their deletion was interrupted, or that have none left. Queues
- * that only wait for attempts in flight or for callbacks are skipped, so that they never keep other queues waiting.
+ * Deleted queues with messages to cancel, because their deletion was interrupted, or without messages. Queues that only
+ * wait for attempts in flight or for callbacks are skipped, so they never delay others.
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
@@ -226,8 +224,8 @@ export interface QueueRow extends BlockerRow {
 }
 
 /**
- * The first parameter is the present. Counts the messages in the queue's line, in its index alone, and those that have a slot and are not in the line.
- * Callbacks are not counted: their slot has the key of another message.
+ * The first parameter is the current time. `lag` counts the messages that wait for the queue, by an index alone, and those
+ * that have a permit. Callbacks are not counted: their permit has the key of another message.
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
@@ -239,7 +237,7 @@ const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.update
 export const findQueue = longRead(
   async (
     queries: Queries,
-    { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+    { projectId, name, nowMs }: QueueName & { nowMs: number },
   ): Promise<QueueRow | undefined> => {
     const [row] = await queries.query<QueueRow>(
       `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
@@ -284,7 +282,7 @@ export function decodeQueue(row: QueueRow): Queue {
   };
 }
 
-async function idOf(queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRef | undefined> {
+async function idOf(queries: Queries, { projectId, name }: QueueName): Promise<QueueRef | undefined> {
   const [row] = await queries.query<{ id: number }>(
     'select id from queues where project_id = ? and deleted = 0 and name = ? for update',
     [projectId, name],

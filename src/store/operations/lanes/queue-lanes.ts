@@ -1,6 +1,6 @@
 /**
- * Which message has its turn in a queue? It holds one of the queue's slots until it and its callbacks are finished
- * (contract M 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
+ * The permits of queues. A message keeps its permit until it and its callbacks are finished (contract M 14.1, 9.5).
+ * Permits are not counted up and down: they are derived from the messages that name one.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
@@ -19,19 +19,19 @@ export interface QueueStateRow {
   parallelism: number;
   paused: number;
   next_position: number;
-  slots_taken: number;
+  permits_taken: number;
   first_position: number | null;
 }
 
-/** The fields of a queue with its slots and the first message that waits for one, from `queues q`. */
-const STANDING_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
+/** The fields of a queue from `queues q`, with its taken permits and the first message that waits for one. */
+const QUEUE_STATE_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
   (select count(distinct m.queue_permit) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) as slots_taken,
+   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) as permits_taken,
   (select m.queue_position from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} and m.queue_permit is null
    order by m.queue_position limit 1) as first_position`;
 
-/** One queue within the transaction that adds messages to it. */
+/** A queue within the transaction that adds messages to it. */
 export class QueueLane {
   readonly id: number;
   readonly projectId: ProjectId;
@@ -49,15 +49,15 @@ export class QueueLane {
     return this.#row.next_position;
   }
 
-  /** Gives the next message its position, and a slot if it need not wait for one. */
-  enter(): { position: number; hasSlot: boolean } {
+  /** Assigns the next message its position, and a permit if one is free. */
+  enter(): { position: number; hasPermit: boolean } {
     const position = this.#row.next_position;
     this.#row.next_position += 1;
-    const { paused, slots_taken, parallelism } = this.#row;
-    const hasSlot = paused === 0 && !this.#hasWaiting && slots_taken < parallelism;
-    if (hasSlot) this.#row.slots_taken += 1;
+    const { paused, permits_taken, parallelism } = this.#row;
+    const hasPermit = paused === 0 && !this.#hasWaiting && permits_taken < parallelism;
+    if (hasPermit) this.#row.permits_taken += 1;
     else this.#hasWaiting = true;
-    return { position, hasSlot };
+    return { position, hasPermit };
   }
 }
 
@@ -74,7 +74,7 @@ export class QueueLanes {
   async load(refs: readonly { projectId: ProjectId; name: string }[]): Promise<void> {
     for (const [projectId, names] of byProject(refs, ({ name }) => name)) {
       const rows = await this.#tx.query<QueueStateRow>(
-        `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name in (??)
+        `select ${QUEUE_STATE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name in (??)
          order by q.name for update of q`,
         [projectId, names],
       );
@@ -86,7 +86,7 @@ export class QueueLanes {
     return this.#lanes.get(nameOf(projectId, name));
   }
 
-  /** A missing queue, made with parallelism 1; undefined when the project has `queuesMax` already (0: unlimited). */
+  /** Creates a queue with parallelism 1; undefined when the project already has `queuesMax` queues (0: unlimited). */
   async create(projectId: ProjectId, name: string, queuesMax: number, nowMs: number): Promise<QueueLane | undefined> {
     if (queuesMax > 0) {
       const count = this.#countByProject.get(projectId) ?? (await countQueues(this.#tx, projectId));
@@ -101,7 +101,7 @@ export class QueueLanes {
       parallelism: 1,
       paused: 0,
       next_position: 1,
-      slots_taken: 0,
+      permits_taken: 0,
       first_position: null,
     });
     this.#lanes.set(nameOf(projectId, name), lane);
@@ -146,7 +146,7 @@ export async function insertQueue(tx: Transaction, queue: NewQueue): Promise<num
   return id;
 }
 
-/** A message that a queue lets start now: it holds a slot and goes on to where it waits for its time. */
+/** A message that received a permit of its queue. It now waits for its due time or its flow-control key. */
 export interface QueueHead {
   key: number;
   project_id: number;
@@ -159,12 +159,12 @@ export interface QueueHead {
   is_claimable: number | boolean;
 }
 
-/** The queues among `refs`, with the number of their taken slots. */
+/** The queues of `refs` with their taken permits. */
 export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStateRow>> {
   const found = new Map<number, QueueStateRow>();
   for (const [projectId, ids] of byProject(refs, ({ queueId }) => queueId)) {
     const rows = await tx.query<QueueStateRow>(
-      `select ${STANDING_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
+      `select ${QUEUE_STATE_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
       [projectId, ids],
     );
     for (const row of rows) found.set(row.id, row);
@@ -172,11 +172,11 @@ export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Pr
   return found;
 }
 
-/** Gives free slots to the messages that have waited longest, and returns those. A paused queue gives none. */
+/** Gives the free permits to the messages that have waited longest, and returns them. A paused queue gives none. */
 export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
-  for (const { project_id, id, parallelism, paused, slots_taken, first_position } of queues) {
-    const free = parallelism - slots_taken;
+  for (const { project_id, id, parallelism, paused, permits_taken, first_position } of queues) {
+    const free = parallelism - permits_taken;
     if (paused === 1 || free <= 0 || first_position === null) continue;
     heads.push(
       ...(await tx.query<QueueHead>(

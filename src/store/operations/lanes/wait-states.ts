@@ -10,21 +10,21 @@ export const WAIT_STATE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } a
   number
 >;
 
-/** The lines of messages that their flow-control key has released and that hold one of its slots, as an SQL list. */
+/** The wait states of messages that their flow-control key has released, which have a permit of the key; an SQL list. */
 export const PAST_LANES = `${WAIT_STATE.origin}, ${WAIT_STATE.project}`;
 
-/** Where a message waits for its time once its queue lets it. With a key it waits in the key's list, ready or not. */
+/** The wait state of a message that has a permit of its queue. With a key it is in the key's wait list, due or not. */
 export function waitStateBehindQueue(flowKey: string | null): number {
   return flowKey === null ? WAIT_STATE.due : WAIT_STATE.flow;
 }
 
 /**
- * Of a run that is over no message is claimed, though more of it may be left than was cancelled with its end. What tells of
- * its failure has no position in its journal, and goes out.
+ * Never claim messages of ended runs; some may still await cancellation. The failure callback has no position in the
+ * journal, and is sent.
  */
 export const NOT_ENDING = notEnding('messages');
 
-/** The same of messages that a statement calls otherwise. */
+/** The same with another alias of `messages`. */
 export function notEnding(name: string): string {
   return `(${name}.journal_position is null
     or not exists lookup (select 1 from ending_runs e where e.key = ${name}.run_key))`;

@@ -19,7 +19,7 @@ import { ALL_HERE, PLACEMENT, type PlacementCheck } from './placement.ts';
 export type Suspects = Pick<LockedProjects, 'has'>;
 
 /** No project: all locks are waited for. */
-export const NOBODY: Suspects = { has: () => false };
+export const NO_SUSPECTS: Suspects = { has: () => false };
 
 /** What a batch has locked. */
 export interface Locked {
@@ -40,20 +40,23 @@ export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
   limits: StoreLimits,
-  suspects: Suspects = NOBODY,
+  suspects: Suspects = NO_SUSPECTS,
   fence: PlacementCheck = ALL_HERE,
 ): Promise<Locked> {
   const needs = commands.map((command) => needsOf(command, limits));
   await lookUp(tx, needs, limits);
-  if (fence !== ALL_HERE) fence.holdFor(fencedOf(commands, needs));
+  if (fence !== ALL_HERE) fence.requireFor(checkedProjects(commands, needs));
   for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
-  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects, fence);
+  if (suspects !== NO_SUSPECTS) return lockFreeProjects(tx, commands, needs, suspects, fence);
   const projects = new Set(needs.flatMap((each) => [...each.projects]));
   return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
 }
 
 /** The projects that each command writes to. Those of accounts are not asked: the directory has the accounts of all. */
-function* fencedOf(commands: readonly WriteCommand[], needs: readonly Needs[]): Generator<[WriteCommand, ProjectId[]]> {
+function* checkedProjects(
+  commands: readonly WriteCommand[],
+  needs: readonly Needs[],
+): Generator<[WriteCommand, ProjectId[]]> {
   for (const [index, command] of commands.entries()) {
     const { projects = [], writes = [] } = needs[index] ?? {};
     if (!traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
@@ -85,7 +88,7 @@ function mayTouch(
  * Locks the projects that are not suspected, as usual, and those suspects whose lock is free. A command that needs a
  * locked suspect is blocked. A claim is not: it leaves the messages of that project where they are.
  */
-async function lockWhatIsFree(
+async function lockFreeProjects(
   tx: Transaction,
   commands: readonly WriteCommand[],
   needs: readonly Needs[],

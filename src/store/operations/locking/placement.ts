@@ -52,13 +52,13 @@ export interface PlacementCheck {
   /** Projects whose rows are left alone by work that nobody asks for. */
   moving(): Promise<ReadonlySet<ProjectId>>;
   /** The batch writes to these projects, by a choice of its own. */
-  hold(projects: Iterable<ProjectId>): void;
+  require(projects: Iterable<ProjectId>): void;
   /** The same, because each command names some. */
-  holdFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
+  requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
 }
 
 /** For a store that is the only cell: all projects are here. */
-export const ALL_HERE: PlacementCheck = { moving: async () => NONE, hold: () => {}, holdFor: () => {} };
+export const ALL_HERE: PlacementCheck = { moving: async () => NONE, require: () => {}, requireFor: () => {} };
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
@@ -97,13 +97,13 @@ export class BatchPlacementCheck implements PlacementCheck {
     return this.#moving;
   }
 
-  hold(projects: Iterable<ProjectId>): void {
+  require(projects: Iterable<ProjectId>): void {
     const added = new Set([...projects].filter((id) => !this.#commands.has(id)));
     for (const id of added) this.#commands.set(id, []);
     if (added.size > 0) this.#ask([...added]);
   }
 
-  holdFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void {
+  requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void {
     const added = new Map<ProjectId, object[]>();
     for (const [command, projects] of commands) {
       for (const id of projects) {
@@ -112,7 +112,7 @@ export class BatchPlacementCheck implements PlacementCheck {
         else if (others.at(-1) !== command) others.push(command);
       }
     }
-    this.hold(added.keys());
+    this.require(added.keys());
     for (const [id, named] of added) this.#commands.set(id, named);
   }
 
@@ -165,7 +165,7 @@ export async function projectsHere(queries: Queries, projects: readonly ProjectI
 }
 
 /** A condition that leaves out rows of `projects`, as the first one or a further one; empty when there are none. */
-export function leavingOut(
+export function excluding(
   projects: Iterable<ProjectId>,
   column = 'project_id',
 ): { where: string; and: string; params: ProjectId[][] } {
@@ -176,8 +176,8 @@ export function leavingOut(
 }
 
 /** The same for the projects that are on the move now. */
-export async function exceptMoving(queries: Queries, column?: string): Promise<ReturnType<typeof leavingOut>> {
-  return leavingOut(await projectsMoving(queries), column);
+export async function excludingMoving(queries: Queries, column?: string): Promise<ReturnType<typeof excluding>> {
+  return excluding(await projectsMoving(queries), column);
 }
 
 /** How the project stands here; undefined: it has no row. */

@@ -2,13 +2,13 @@
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
-import { Entry, type EntryState } from '../lanes/entry.ts';
+import { type AdmittedState, MessageAdmission } from '../lanes/admission.ts';
 import { mapInPieces, TOGETHER } from '../lists/read-page.ts';
 import { byProject } from '../locking/by-project.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged, type Pause } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
-import type { Taken } from '../runs/taken-entry-keys.ts';
+import type { EarlierMessage } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { DayBudgets } from './message-counts.ts';
 import { encodeNewMessage, projectOf, projectsSharedBy, type StoredNewMessage, weightOf } from './rows.ts';
@@ -38,7 +38,7 @@ export const accept = merged(
   async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
     const reservations = await Reservations.read(context.tx, commands);
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
-    const entry = new Entry(context, nowMs);
+    const entry = new MessageAdmission(context, nowMs);
     await entry.loadQueues(commands.flatMap(({ messages }) => messages));
     const budgets = await DayBudgets.read(context, commands);
     const journals = await Journals.load(
@@ -49,34 +49,34 @@ export const accept = merged(
     const saved: StoredNewMessage[] = [];
     const places: (JournalPlace | undefined)[] = [];
     /** `undefined`: the message is saved, but where it stands is not known yet. */
-    const answers: (Accepted | undefined)[][] = [];
+    const results: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);
       if (refusal) {
-        answers.push(command.messages.map(() => refusal));
+        results.push(command.messages.map(() => refusal));
         continue;
       }
-      const answer: (Accepted | undefined)[] = [];
-      const room = budgets.take(command.messages);
+      const result: (Accepted | undefined)[] = [];
+      const budget = budgets.take(command.messages);
       for (const message of command.messages) {
         const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
-        if (room !== 'taken') {
-          answer.push(room);
+        if (budget !== 'taken') {
+          result.push(budget);
         } else if (duplicateOf !== null) {
           budgets.giveBack(message);
           journals?.linkToActive(message);
-          answer.push({ kind: 'duplicate', ...duplicateOf });
+          result.push({ kind: 'duplicate', ...duplicateOf });
         } else if (await entry.hasQueue(message)) {
           reservations.reserve(message);
           places.push(journals?.append(message));
           saved.push(message);
-          answer.push(undefined);
+          result.push(undefined);
         } else {
           budgets.giveBack(message);
-          answer.push({ kind: 'tooManyQueues' });
+          result.push({ kind: 'tooManyQueues' });
         }
       }
-      answers.push(answer);
+      results.push(result);
     }
     await reservations.write(context.tx);
     await journals?.save();
@@ -86,7 +86,7 @@ export const accept = merged(
       const at = next++;
       return savedAt(states[at] ?? 'due', places[at]);
     };
-    return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
+    return results.map((result) => result.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
   encodeAccept,
 );
@@ -109,7 +109,7 @@ export async function insertMessages(
   nowMs: number,
   loaded?: Journals,
 ): Promise<Saved[]> {
-  const entry = new Entry(context, nowMs);
+  const entry = new MessageAdmission(context, nowMs);
   const journals = loaded ?? (await Journals.load(context, messages, 0));
   const places = new Map<StoredNewMessage, JournalPlace | undefined>();
   const taken = new Map<StoredNewMessage, MessageId>();
@@ -139,7 +139,7 @@ function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
-export function savedAt(state: EntryState, journal: JournalPlace | undefined): Saved {
+export function savedAt(state: AdmittedState, journal: JournalPlace | undefined): Saved {
   return journal ? { state, journal } : { state };
 }
 
@@ -172,7 +172,7 @@ class Reservations {
   }
 
   /** The message that has the deduplication id of `message` at `nowMs`; null when none has. */
-  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): Taken | null {
+  holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): EarlierMessage | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
     // The window ends with its last millisecond; it is not extended by duplicates.

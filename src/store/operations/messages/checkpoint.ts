@@ -18,7 +18,7 @@ import {
   type StoredSettlement,
   weightOf,
 } from './rows.ts';
-import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
+import { findSaved, type Owned, releaseNextOf, type SettleArgs, withPermitOf, writeAll } from './settle.ts';
 
 export interface CheckpointArgs {
   /** Each ends with the attempt that owns it. */
@@ -51,7 +51,7 @@ export const checkpoint = merged(
   async (context: WriteContext, commands: readonly CheckpointArgs[]): Promise<Checkpointed[]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const owned = await findOwned(context, commands);
-    const answers = new Map<CheckpointArgs, Checkpointed>();
+    const results = new Map<CheckpointArgs, Checkpointed>();
     const all = owned.flatMap(({ follows }) => follows);
     const budgets = await DayBudgets.read(
       context,
@@ -60,12 +60,12 @@ export const checkpoint = merged(
     const journals = await Journals.load(context, all, context.limits.journalBytesMax);
     const accepted = owned.filter(({ args, follows }) => {
       const refusal = journals?.refusalOf(follows);
-      if (refusal?.kind === 'runChanged' || refusal?.kind === 'journalFull') answers.set(args, refusal);
-      else if (refusal) answers.set(args, { kind: 'runOver' });
+      if (refusal?.kind === 'runChanged' || refusal?.kind === 'journalFull') results.set(args, refusal);
+      else if (refusal) results.set(args, { kind: 'runOver' });
       if (refusal) return false;
-      const room = budgets.take(follows);
-      if (room !== 'taken') answers.set(args, room);
-      return room === 'taken';
+      const budget = budgets.take(follows);
+      if (budget !== 'taken') results.set(args, budget);
+      return budget === 'taken';
     });
     const settled = accepted.flatMap(({ done }) => done);
     if (settled.length > 0) await writeAll(context, settled);
@@ -74,10 +74,10 @@ export const checkpoint = merged(
     await releaseNextOf(context, settled, nowMs);
     let next = 0;
     for (const { args, follows } of accepted) {
-      answers.set(args, { kind: 'saved', follows: saved.slice(next, next + follows.length) });
+      results.set(args, { kind: 'saved', follows: saved.slice(next, next + follows.length) });
       next += follows.length;
     }
-    return commands.map((command) => answers.get(command) ?? { kind: 'stale' });
+    return commands.map((command) => results.get(command) ?? { kind: 'stale' });
   },
   ({ done, follows, nowMs }: Checkpoint & { nowMs: Millis }) => ({
     done: done.map(encodeSettlement),
@@ -100,6 +100,6 @@ async function findOwned(
     const done = wanted.flatMap((settlement) => saved.get(settlement) ?? []);
     const [first] = done;
     if (first === undefined || done.length < wanted.length) return [];
-    return [{ args, done, follows: args.follows.map((follow) => withSlotOf(first.owner, follow)) }];
+    return [{ args, done, follows: args.follows.map((follow) => withPermitOf(first.owner, follow)) }];
   });
 }

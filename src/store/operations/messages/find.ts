@@ -126,7 +126,7 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
       kind: 'queue',
       dueAtMs,
       isPaused: paused === 1,
-      hasSlot: message.queue_permit !== null,
+      hasPermit: message.queue_permit !== null,
       ...(ahead !== undefined && { ahead }),
       parallelism,
       ...decodeBlocker({ blocker_id, blocked_until_ms }),

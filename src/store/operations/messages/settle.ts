@@ -55,7 +55,7 @@ export const settle = merged(
   {
     weight: ({ settlement: { change } }) => {
       const { rows, bytes } = weightOf(newMessagesOf(change));
-      return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
+      return { rows: 1 + rows, bytes: bytes + responseBytes(change.events) };
     },
     touches: ({ settlement: { key, projectId, isAlone, change, changeIfCancelRequested } }, limits) => ({
       messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
@@ -104,7 +104,7 @@ function newMessagesOf(change: StoredChange | undefined): StoredNewMessage[] {
 }
 
 /** The endpoint's answer is the last value of an event's detail; a dead letter refers to the same bytes. */
-function answerBytes(events: readonly StoredEvent[]): number {
+function responseBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
@@ -161,10 +161,10 @@ async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: 
     change.ending ? [{ ending: change.ending, deadKey: change.deadLetter ? owner.key : null }] : [],
   );
   const isMoreLeft = await writeEndings(context, endings, nowMs);
-  const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
+  const failureStates = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
   );
-  await context.tx.updateMany('runs', 'key', ['failure_state'], told);
+  await context.tx.updateMany('runs', 'key', ['failure_state'], failureStates);
   return isMoreLeft;
 }
 
@@ -260,7 +260,7 @@ async function insertFollows(
 ): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
   const savedByCommand = new Map<SettleArgs, Saved[]>();
   const parents = saved.flatMap(({ args, owner, change }) =>
-    (change.follows ?? []).map((message) => ({ args, message: withSlotOf(owner, message) })),
+    (change.follows ?? []).map((message) => ({ args, message: withPermitOf(owner, message) })),
   );
   if (parents.length === 0) return savedByCommand;
   const entered = await insertMessages(
@@ -277,7 +277,7 @@ async function insertFollows(
 }
 
 /** Passes on only a slot of the message's own: a message that reports on a callback keeps no slot. */
-export function withSlotOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+export function withPermitOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_permit !== key) return follow;
   const message: NewMessageRow = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;

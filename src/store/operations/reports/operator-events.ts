@@ -122,12 +122,12 @@ export const noteTold = write(
 
 /** False: it has changed. */
 async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
-  const told = await tx.run(
+  const reported = await tx.run(
     `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, reported_example = example
      where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
     [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
   );
-  return told > 0;
+  return reported > 0;
 }
 
 /** A new one is locked by being saved. */

@@ -4,7 +4,7 @@ import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { ENTRY_KIND, RUN_FIELDS, RUN_STATE, type RunRow, type StoredEntry } from './run-rows.ts';
-import { type Taken, TakenEntryKeys } from './taken-entry-keys.ts';
+import { type EarlierMessage, TakenEntryKeys } from './taken-entry-keys.ts';
 
 /** The parts of a message that are needed before it is saved. */
 export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
@@ -21,7 +21,7 @@ export interface BatchRun extends RunRow {
 type FoundRow = Omit<BatchRun, 'isNew' | 'isChanged'>;
 
 /** A run that begins. */
-export type Beginning = Pick<BatchRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>;
+export type RunStart = Pick<BatchRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>;
 
 const FIELDS = `${RUN_FIELDS}, r.journal_bytes, c.id as message_id`;
 const FROM =
@@ -102,8 +102,8 @@ export class BatchRuns {
   }
 
   /** Adds a run whose first entry comes next. */
-  begin(run: Beginning): BatchRun {
-    const begun: BatchRun = {
+  start(run: RunStart): BatchRun {
+    const started: BatchRun = {
       ...run,
       state: RUN_STATE.RUN_STARTED,
       version: FIRST_VERSION,
@@ -112,9 +112,9 @@ export class BatchRuns {
       isNew: true,
       isChanged: true,
     };
-    this.#runs.set(begun.key, begun);
-    this.#activeByName.set(nameOf(begun.project_id, begun.id), begun);
-    return begun;
+    this.#runs.set(started.key, started);
+    this.#activeByName.set(nameOf(started.project_id, started.id), started);
+    return started;
   }
 
   async #loadLastStepConfigs(tx: Transaction, entries: readonly StoredEntry[]): Promise<void> {
@@ -183,7 +183,7 @@ export function nameOf(projectId: number, id: string): string {
 }
 
 /** The message that stands for one which would begin a run that is already active. */
-export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): Taken {
+export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): EarlierMessage {
   return { messageId, run: { id, createdAtMs } };
 }
 

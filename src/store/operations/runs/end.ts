@@ -3,7 +3,7 @@ import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { exceptMoving } from '../locking/placement.ts';
+import { excludingMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
@@ -25,7 +25,7 @@ const CANCELLED_TOGETHER = 200;
 /** Ending runs looked at in one piece. */
 const RUNS_TOGETHER = 20;
 /** How long a run that is being revived waits for its next piece: longer than a transaction can wait for anything. */
-export const PIECE_WAIT_MS = 30_000;
+export const CHUNK_WAIT_MS = 30_000;
 
 /**
  * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
@@ -125,12 +125,12 @@ export const cancelLeft = write(
     // One that ended only after the projects were locked comes with the next piece.
     const runs = found.filter(({ project_id }) => locked.has(project_id));
     if (runs.length === 0) return found.length > 0 ? 'more' : nextCancelAtMs(tx, nowMs);
-    await giveUp(
+    await cancelReviving(
       context,
       runs.map(({ run_key }) => run_key),
       nowMs,
     );
-    const isMoreLeft = await cancelPiece(context, runs, nowMs);
+    const isMoreLeft = await cancelChunk(context, runs, nowMs);
     if (isMoreLeft) return 'more';
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
     return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
@@ -146,7 +146,11 @@ async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {
 }
 
 /** Makes those of the runs that are being revived cancelled ones; `cancelLeft` does the rest. */
-export async function giveUp({ tx, logs }: WriteContext, runKeys: readonly number[], nowMs: number): Promise<void> {
+export async function cancelReviving(
+  { tx, logs }: WriteContext,
+  runKeys: readonly number[],
+  nowMs: number,
+): Promise<void> {
   if (runKeys.length === 0) return;
   const reviving = await tx.query<{ key: number }>(`select key from runs where key in (??) and state = ${REVIVING}`, [
     runKeys,
@@ -180,11 +184,11 @@ interface EndingRun {
 
 /** The first of them. A run with a time further ahead than the wait for a piece was given it by a clock that was set back. */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
-  const { and, params } = await exceptMoving(queries, 'e.project_id');
+  const { and, params } = await excludingMoving(queries, 'e.project_id');
   return queries.query<EndingRun>(
     `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
      where (e.cancel_at_ms <= ? or e.cancel_at_ms > ?)${and} order by e.key limit ?`,
-    [nowMs, nowMs + PIECE_WAIT_MS, ...params, RUNS_TOGETHER],
+    [nowMs, nowMs + CHUNK_WAIT_MS, ...params, RUNS_TOGETHER],
   );
 }
 
@@ -230,7 +234,7 @@ export async function writeEndings(
     }),
   );
   const runs = endings.map(({ ending: { runKey, state } }) => ({ run_key: runKey, state }));
-  const isMoreLeft = await cancelPiece(context, runs, nowMs);
+  const isMoreLeft = await cancelChunk(context, runs, nowMs);
   if (isMoreLeft) {
     await tx.insertMany(
       'ending_runs',
@@ -242,7 +246,7 @@ export async function writeEndings(
 }
 
 /** Cancels what waits of `runs`, and marks what is in flight, up to a number of messages; answers whether more are left. */
-async function cancelPiece(
+async function cancelChunk(
   context: WriteContext,
   runs: readonly Pick<EndingRun, 'run_key' | 'state'>[],
   nowMs: number,
@@ -254,11 +258,11 @@ async function cancelPiece(
        and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,
     [runs.map(({ run_key }) => run_key), max + 1],
   );
-  const piece = left.slice(0, max).sort((a, b) => a.key - b.key);
+  const chunk = left.slice(0, max).sort((a, b) => a.key - b.key);
   const isCancelled = (state: number | null) => state === RUN_STATE.RUN_CANCELED || state === REVIVING;
   const asked = new Set(runs.filter(({ state }) => isCancelled(state)).map(({ run_key }) => run_key));
   for (const isUnasked of [false, true]) {
-    const rows = piece.filter((row) => asked.has(row.run_key) !== isUnasked);
+    const rows = chunk.filter((row) => asked.has(row.run_key) !== isUnasked);
     await cancelOrMark(context, rows, { nowMs, isUnasked });
   }
   return left.length > max;

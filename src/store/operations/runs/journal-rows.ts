@@ -66,8 +66,8 @@ export class JournalRows {
 
   /** Writes all that was added, and those of `runs` that are new or have changed. */
   async write({ tx, logs }: WriteContext, runs: readonly BatchRun[]): Promise<void> {
-    const begun = runs.filter(({ isNew }) => isNew);
-    if (begun.length > 0) await tx.insertMany('runs', NEW_RUN_COLUMNS, begun.map(newRunRow));
+    const started = runs.filter(({ isNew }) => isNew);
+    if (started.length > 0) await tx.insertMany('runs', NEW_RUN_COLUMNS, started.map(newRunRow));
     const changed = runs.filter(({ isNew, isChanged }) => isChanged && !isNew);
     if (changed.length > 0) {
       await tx.updateMany(

@@ -11,15 +11,15 @@ import {
   awaitsLibrary,
   type BatchRun,
   BatchRuns,
-  type Beginning,
   beginningOf,
   type ForRun,
   nameOf,
+  type RunStart,
 } from './batch-runs.ts';
 import { type EventOfRun, type Invoker, JournalRows } from './journal-rows.ts';
 import { Refusals, type RunRefusal } from './refusals.ts';
 import { ENTRY_KIND, isDeliveredWithJournal, RUN_STATE, type StoredEntry, type StoredRecord } from './run-rows.ts';
-import type { Taken } from './taken-entry-keys.ts';
+import type { EarlierMessage } from './taken-entry-keys.ts';
 
 export class Journals {
   readonly #context: WriteContext;
@@ -68,7 +68,7 @@ export class Journals {
   }
 
   /** The saved message that `message` would repeat; `undefined`: none. */
-  takenBy({ message, entry, run }: ForRun): Taken | undefined {
+  takenBy({ message, entry, run }: ForRun): EarlierMessage | undefined {
     if (!entry) return undefined;
     if (!run) return this.#runs.entryKeys.holderOf(entry);
     if (run.isBySdk) {
@@ -146,8 +146,8 @@ export class Journals {
   }
 
   /** Begins a run whose first entry comes next. */
-  begin(run: Beginning): void {
-    this.#runs.begin(run);
+  start(run: RunStart): void {
+    this.#runs.start(run);
   }
 
   /** The invocation waits for the end of a run. */
@@ -183,7 +183,7 @@ export class Journals {
   #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
     if (!run) return;
     const projectId = message[MESSAGE_AT.project_id];
-    const begun = this.#runs.begin({
+    const started = this.#runs.start({
       key: runKey,
       project_id: projectId,
       id: run.id,
@@ -192,7 +192,7 @@ export class Journals {
       config: run.config,
       message_id: content[CONTENT_AT.id],
     });
-    if (run.invoker) this.#invoke(run.invoker, begun);
+    if (run.invoker) this.#invoke(run.invoker, started);
     this.logStart({ projectId, runKey, atMs: run.createdAtMs });
   }
 

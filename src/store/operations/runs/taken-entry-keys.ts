@@ -5,7 +5,7 @@ import type { Transaction } from '../../driver.ts';
 import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 
 /** The message that is already saved instead of a repeated one. */
-export interface Taken {
+export interface EarlierMessage {
   messageId: MessageId;
   /** The run that begins with that message, if the repeated message was to begin a run. */
   run?: { id: string; createdAtMs: number };
@@ -22,7 +22,7 @@ interface EntryRow {
 }
 
 export class TakenEntryKeys {
-  readonly #holders = new Map<string, Taken>();
+  readonly #holders = new Map<string, EarlierMessage>();
 
   /** Looks up the entry keys of `entries`. */
   async load(tx: Transaction, entries: readonly EntryPlace[]): Promise<void> {
@@ -50,11 +50,11 @@ export class TakenEntryKeys {
   }
 
   /** The message that has the entry key of `entry`. For an invocation it is the first message of the invoked run. */
-  holderOf(entry: EntryPlace): Taken | undefined {
+  holderOf(entry: EntryPlace): EarlierMessage | undefined {
     return this.#holders.get(nameOf(entry));
   }
 
-  take(entry: EntryPlace, holder: Taken): void {
+  take(entry: EntryPlace, holder: EarlierMessage): void {
     this.#holders.set(nameOf(entry), holder);
   }
 }

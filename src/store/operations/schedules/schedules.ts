@@ -4,7 +4,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
 import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { exceptMoving } from '../locking/placement.ts';
+import { excludingMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { bytesOf, codeOfLogState, weightOf } from '../messages/rows.ts';
@@ -190,7 +190,7 @@ export const dueSchedules = read(
     queries: Queries,
     { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
   ): Promise<DueRows> => {
-    const { and, params } = await exceptMoving(queries);
+    const { and, params } = await excludingMoving(queries);
     const candidates = await queries.query<{ key: number; bytes: number }>(
       `select key, bytes from schedules where paused = 0 and next_at_ms <= ?${and} order by next_at_ms, key limit ?`,
       [nowMs, ...params, limit],
@@ -221,7 +221,7 @@ export const strandedSchedules = read(
     queries: Queries,
     { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
   ): Promise<ScheduleRow[]> => {
-    const { and, params } = await exceptMoving(queries);
+    const { and, params } = await excludingMoving(queries);
     const candidates = await queries.query<{ key: number; bytes: number }>(
       `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?${and}
      order by next_at_ms, key limit ?`,
@@ -245,7 +245,7 @@ function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax:
 
 /** When the next schedule is due. */
 async function nextTime(queries: Queries): Promise<number | undefined> {
-  const { and, params } = await exceptMoving(queries);
+  const { and, params } = await excludingMoving(queries);
   const [row] = await queries.query<{ next_at_ms: number }>(
     `select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1`,
     params,

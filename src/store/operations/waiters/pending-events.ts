@@ -14,7 +14,7 @@ export interface PendingEventRow {
   body: Uint8Array | null;
 }
 
-interface PendingEventPlace {
+interface PendingEventTarget {
   runKey: RunKey;
   eventId: string;
 }
@@ -25,7 +25,7 @@ const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL
 
 /** The oldest of a run for an event. */
 export const nextPendingEvent = read(
-  async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | undefined> => {
+  async (queries: Queries, { runKey, eventId }: PendingEventTarget): Promise<PendingEventRow | undefined> => {
     const [row] = await queries.query<PendingEventRow>(
       `select key, body from pending_events where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
       [runKey, eventId],
@@ -38,7 +38,7 @@ export const nextPendingEvent = read(
 /** Its key only, without the body. */
 export async function nextPendingEventKey(
   tx: Transaction,
-  { runKey, eventId }: PendingEventPlace,
+  { runKey, eventId }: PendingEventTarget,
 ): Promise<number | null> {
   const [row] = await tx.query<{ key: number }>(
     `select key from pending_events where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
@@ -51,7 +51,7 @@ export async function deletePendingEvent(tx: Transaction, key: number): Promise<
   await tx.send('delete from pending_events where key = ?', [key]);
 }
 
-export interface SavePendingEventArgs extends PendingEventPlace {
+export interface SavePendingEventArgs extends PendingEventTarget {
   projectId: ProjectId;
   key: number;
   body: Uint8Array | null;

@@ -4,7 +4,7 @@ import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts
 import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { exceptMoving } from '../locking/placement.ts';
+import { excludingMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import {
@@ -77,7 +77,7 @@ export interface DueWaiterRows {
 /** Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest deadline. */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
-    const { and, params } = await exceptMoving(queries, 'w.project_id');
+    const { and, params } = await excludingMoving(queries, 'w.project_id');
     const candidates = await queries.query<Candidate>(
       `${CANDIDATES} where w.deadline_ms <= ?${and} order by w.deadline_ms, w.key limit ?`,
       [nowMs, ...params, limit],
@@ -93,7 +93,7 @@ export const dueWaiters = read(
 
 /** The earliest of all waiters. */
 async function nextDeadline(queries: Queries): Promise<number | undefined> {
-  const { where, params } = await exceptMoving(queries);
+  const { where, params } = await excludingMoving(queries);
   const [next] = await queries.query<{ deadline_ms: number }>(
     `select deadline_ms from waiters${where} order by deadline_ms, key limit 1`,
     params,

@@ -3,7 +3,7 @@ import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { CellPoll } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
-import { leavingOut, projectsMoving } from '../locking/placement.ts';
+import { excluding, projectsMoving } from '../locking/placement.ts';
 
 export interface DueWork {
   /** The earliest times at which the due index, a flow-control key, a schedule or a waiter has work. */
@@ -22,7 +22,7 @@ export interface DueWork {
 
 /** Each part takes one step in an index. It is asked where the rows are: every store has the first migration. */
 export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>): Promise<DueWork> {
-  const { and, where, params } = leavingOut(moving);
+  const { and, where, params } = excluding(moving);
   const [row] = await queries.query<DueWork>(
     `select
        (select due_at_ms from messages where claim_token is null and wait_state = ${WAIT_STATE.due} and ${NOT_ENDING}${and}

@@ -7,7 +7,7 @@ import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { earlier } from '../due-times.ts';
-import { ALL_HERE, exceptMoving, projectsHere } from '../locking/placement.ts';
+import { ALL_HERE, excludingMoving, projectsHere } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { insertFacts } from '../reports/operator-events.ts';
@@ -157,7 +157,7 @@ interface ClaimRow {
  * which is as small as what is in flight.
  */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
-  const { and, params } = await exceptMoving(queries);
+  const { and, params } = await excludingMoving(queries);
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
      where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)${and}

@@ -1,6 +1,6 @@
 /**
- * Where does a new message wait? It starts with the slot that the worker has reserved for it, or its queue, its flow-control key or
- * its project makes it wait. The transaction that saves it decides, because only there the holders of lane slots are known.
+ * Decides in the saving transaction whether a new message starts, with the slot that the worker has reserved for it, or waits for its
+ * queue, its flow-control key or its project. Only this transaction knows the holders of lane permits.
  */
 import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';
@@ -14,9 +14,9 @@ import { ProjectGate } from './project-gate.ts';
 import { QueueLanes } from './queue-lanes.ts';
 import { WAIT_STATE } from './wait-states.ts';
 
-export type EntryState = Exclude<AcceptedState, 'dropped'>;
+export type AdmittedState = Exclude<AcceptedState, 'dropped'>;
 
-export class Entry {
+export class MessageAdmission {
   readonly #context: WriteContext;
   readonly #nowMs: number;
   readonly #queues: QueueLanes;
@@ -39,7 +39,7 @@ export class Entry {
     if (refs.length > 0) await this.#queues.load(refs);
   }
 
-  /** Makes the queue of a message if it is missing; false when the project may have no more. */
+  /** Creates the queue of a message if it is missing; false when the project is at its limit of queues. */
   async hasQueue(
     { message, queueName }: StoredNewMessage,
     queuesMax = this.#context.limits.queuesMax,
@@ -50,16 +50,16 @@ export class Entry {
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
 
-  /** Loads the queues that `messages` name, and makes those that are missing, however many the project has. */
+  /** Loads the queues that `messages` name, and creates the missing ones without a limit. */
   async makeQueues(messages: readonly StoredNewMessage[]): Promise<void> {
     await this.loadQueues(messages);
     for (const message of messages) await this.hasQueue(message, 0);
   }
 
   /** Saves `messages` in a few statements and returns the state of each. Their queues must be loaded. */
-  async insert(given: readonly StoredNewMessage[]): Promise<EntryState[]> {
+  async insert(given: readonly StoredNewMessage[]): Promise<AdmittedState[]> {
     if (given.length === 0) return [];
-    const messages = given.map(withRowOfItsOwn);
+    const messages = given.map(withOwnRow);
     const { tx, limits, logs, due } = this.#context;
     await this.#loadLimits(messages);
     const states = messages.map((message) => this.#place(message));
@@ -78,7 +78,7 @@ export class Entry {
     await logs.append(tx, messages.map(eventsOf));
     for (const [index, { message }] of messages.entries()) {
       if (states[index] === 'due') due.noteForOthers(message[MESSAGE_AT.due_at_ms]);
-      else if (states[index] === 'origin') due.noteWaitingBacklog(originLineOf(message));
+      else if (states[index] === 'origin') due.noteWaitingBacklog(backlogKeyOfRow(message));
     }
     await this.#flows.save(due);
     return states;
@@ -92,8 +92,8 @@ export class Entry {
     await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
-  /** The gates in order: the queue, the key, the project. The message waits at the first one that is closed. */
-  #place({ message, queueName, flow }: StoredNewMessage): EntryState {
+  /** Checks the queue, the key and the project in this order. The message waits for the first one without capacity. */
+  #place({ message, queueName, flow }: StoredNewMessage): AdmittedState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
     const isProposed = message[MESSAGE_AT.claim_token] !== null;
@@ -101,22 +101,22 @@ export class Entry {
     if (flow) lane?.follow(flow, this.#nowMs);
     const queue = queueName === undefined ? undefined : this.#queues.find(projectId, queueName);
     if (queue) {
-      const { position, hasSlot } = queue.enter();
+      const { position, hasPermit } = queue.enter();
       message[MESSAGE_AT.queue_id] = queue.id;
       message[MESSAGE_AT.queue_position] = position;
-      if (!hasSlot) return hold(message, 'queue');
+      if (!hasPermit) return makeWait(message, 'queue');
       message[MESSAGE_AT.queue_permit] = message[MESSAGE_AT.key];
     }
     if (lane) {
-      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) {
+      if (!isProposed || lane.hasWaiting(this.#nowMs) || lane.releasesLeft(this.#nowMs) === 0) {
         if (isReady) lane.noteWaiting();
-        return hold(message, 'flow');
+        return makeWait(message, 'flow');
       }
     }
     if (!isProposed) return message[MESSAGE_AT.wait_state] === WAIT_STATE.origin ? 'origin' : 'due';
-    if (this.#gate.roomOf(projectId) === 0 || this.#gate.hasHeld(projectId)) {
+    if (this.#gate.capacityOf(projectId) === 0 || this.#gate.hasWaiting(projectId)) {
       lane?.noteReleased();
-      return hold(message, 'project');
+      return makeWait(message, 'project');
     }
     lane?.start(this.#nowMs);
     this.#gate.start(projectId);
@@ -124,12 +124,12 @@ export class Entry {
   }
 }
 
-/** The transaction may be rolled back and run again with the same command: it must not find there what was decided before. */
-function withRowOfItsOwn(given: StoredNewMessage): StoredNewMessage {
+/** A copy of the row: a rolled-back transaction runs again with the same command, which must be unchanged. */
+function withOwnRow(given: StoredNewMessage): StoredNewMessage {
   return { ...given, message: [...given.message] };
 }
 
-function hold(message: StoredNewMessage['message'], state: WaitState): WaitState {
+function makeWait(message: StoredNewMessage['message'], state: WaitState): WaitState {
   message[MESSAGE_AT.claim_token] = null;
   message[MESSAGE_AT.worker] = null;
   message[MESSAGE_AT.claimed_at_ms] = null;
@@ -137,7 +137,7 @@ function hold(message: StoredNewMessage['message'], state: WaitState): WaitState
   return state;
 }
 
-/** The events its sender gave, and ACTIVE if it goes out at once. */
+/** The events of the publish, and ACTIVE if the message starts at once. */
 function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
   const claimedAtMs = message[MESSAGE_AT.claimed_at_ms];
   return {
@@ -149,6 +149,6 @@ function eventsOf({ message, events }: StoredNewMessage): MessageEvents {
   };
 }
 
-function originLineOf(message: NewMessageRow): BacklogKey {
+function backlogKeyOfRow(message: NewMessageRow): BacklogKey {
   return backlogKey(message[MESSAGE_AT.project_id], message[MESSAGE_AT.origin]);
 }
