@@ -1,6 +1,6 @@
-/** Prints rows as a table, with columns as wide as their content. */
+/** Formats tables and times for a terminal. */
 
-/** One line for each row; the first row is the headings. */
+/** A table with columns as wide as their content. The first row has the headings. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows)
@@ -16,7 +16,7 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** `2026-01-31 13:05`, in the zone of whoever reads it. */
+/** `2026-01-31 13:05`, in the time zone of the machine. */
 export function minuteOf(ms: number): string {
   return timeOf(ms).slice(0, 16).replace('T', ' ');
 }
@@ -31,7 +31,7 @@ export function zone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** `2026-01-31T14:05:09.123+01:00` in the zone of whoever reads it; with `Z` for UTC. */
+/** `2026-01-31T14:05:09.123+01:00` in the time zone of the machine; with `Z` for UTC. */
 export function timeOf(ms: number): string {
   const offsetMinutes = -new Date(ms).getTimezoneOffset();
   if (offsetMinutes === 0) return isoOf(ms);
@@ -40,7 +40,7 @@ export function timeOf(ms: number): string {
   return `${local}${offsetMinutes < 0 ? '-' : '+'}${twoDigits(hours)}:${twoDigits(minutes)}`;
 }
 
-/** `2026-01-31T13:05:09.123Z`, for what programs read. */
+/** `2026-01-31T13:05:09.123Z`, for output that programs read. */
 export function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }

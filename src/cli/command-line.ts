@@ -1,17 +1,15 @@
-/** The command line: finds the command, runs it, and turns an error into one line and an exit code. */
+/** Finds the command of a command line, runs it, and turns errors into one line and an exit code. */
 import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { readVersion } from '../system/version.ts';
-import { CommandFailed, type Entry, EXIT, entryOf, nextStep, type Terminal } from './command.ts';
-import { COMMANDS, OF_A_SERVER, ON_A_SERVER } from './commands.ts';
+import { type CommandEntry, CommandFailed, EXIT, entryOf, type Terminal, usageHint } from './command.ts';
+import { COMMANDS, LOCAL_COMMANDS, REMOTE_COMMANDS } from './commands.ts';
 
 const HELP_WORDS = new Set(['--help', '-h', 'help']);
 
-/**
- * `args`: the arguments after the program's name. Always resolves to an exit code; errors are printed to `terminal`.
- */
+/** `args`: the arguments after the program's name. Always resolves to an exit code; errors are printed to `terminal`. */
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     return await run(args, terminal);
@@ -28,7 +26,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   }
   const entry = entryOf(COMMANDS, name === '--version' || name === '-v' ? 'version' : name);
   if (entry === undefined) {
-    const hint = nextStep(nearest(name, Object.keys(COMMANDS)), 'waypost --help');
+    const hint = usageHint(nearest(name, Object.keys(COMMANDS)), 'waypost --help');
     throw new CommandFailed(`there is no command "${name}"; ${hint}`, EXIT.usage);
   }
   const command = await entry[1]();
@@ -40,28 +38,26 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 function overview(): string {
-  const listed = (commands: Readonly<Record<string, Entry>>) =>
+  const listed = (commands: Readonly<Record<string, CommandEntry>>) =>
     Object.entries(commands).map(([name, [summary]]) => `  ${name.padEnd(13)} ${summary}`);
   const lines = [
     ...[`waypost ${readVersion()}`, '', 'Usage: waypost <command> [options]'],
-    ...['', 'The server and its data:', ...listed(OF_A_SERVER)],
+    ...['', 'The server and its data:', ...listed(LOCAL_COMMANDS)],
     ...[
       '',
-      'What a running server does, over HTTP (QSTASH_URL and QSTASH_TOKEN, or "waypost login"):',
-      ...listed(ON_A_SERVER),
+      'Requests to a running server over HTTP (QSTASH_URL and QSTASH_TOKEN, or "waypost login"):',
+      ...listed(REMOTE_COMMANDS),
     ],
     ...[
       '',
-      '"waypost <command> --help" says more about each. Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong,',
+      '"waypost <command> --help" describes a command. Exit codes: 0 success, 1 refused or failed, 2 invalid command line,',
     ],
-    '3 not found, 4 no server answers, 5 not allowed, 6 what was waited for is cancelled, 70 start the server again.',
+    '3 not found, 4 server unavailable, 5 not allowed, 6 cancelled while waiting, 70 fatal error: restart the server.',
   ];
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * Prints one line for each problem on standard error. An unexpected error is a defect of ours, and is shown in full.
- */
+/** Prints one line for each problem on standard error. An unexpected error is a bug, and is printed with its stack. */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof ConfigError) {
     for (const problem of error.problems) terminal.complain(`waypost: ${problem}\n`);
@@ -71,7 +67,7 @@ function explain(error: unknown, terminal: Terminal): number {
     terminal.complain(`waypost: ${error.message}\n`);
     return error.exitCode;
   }
-  // A full disk or an unreachable database: the operator can repair these too.
+  // Such as a full disk or an unreachable database, which the operator can fix.
   if (error instanceof CannotStart || error instanceof StoreUnavailable) {
     terminal.complain(`waypost: ${error.message}\n`);
     return EXIT.failed;

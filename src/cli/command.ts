@@ -1,4 +1,4 @@
-/** A command, and how it talks to the person who typed it. */
+/** The interface of a command, its terminal, exit codes and errors. */
 import { nearest } from '../config/nearest.ts';
 import type { Environment } from '../config/parse.ts';
 import type { Options } from './options.ts';
@@ -16,38 +16,38 @@ export interface Terminal {
   color: boolean;
   /** Standard input, to its end. */
   readInput(): Promise<Uint8Array>;
-  /** Asks on standard error and reads a line, unseen if it is a secret; absent where nobody sits at both ends. */
+  /** Prompts on standard error and reads a line, without echo if it is a secret; absent unless both ends are terminals. */
   ask?: (question: string, isSecret?: 'secret') => Promise<string>;
 }
 
 export interface Command {
-  /** The words that may come first, each with what it does; absent where there are none. */
+  /** The verbs that may be the first argument, with their meanings; absent if there are none. */
   verbs?: Readonly<Record<string, string>>;
-  /** The options behind the words `args`, as far as the help lists them. */
+  /** The options after the words `args` that the help lists. */
   options(args: readonly string[]): Options;
-  /** What `--help` prints behind the words `args`. */
+  /** The output of `--help` after the words `args`. */
   help(args: readonly string[]): string;
-  /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart` with what the user must know. */
+  /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart`, with messages for the user. */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
 
 /** One line for the list of commands, and the command. Loaded on demand, so that no help loads a server. */
-export type Entry = readonly [summary: string, load: () => Promise<Command>];
+export type CommandEntry = readonly [summary: string, load: () => Promise<Command>];
 
 export const EXIT = {
   ok: 0,
   failed: 1,
   /** The command line or the settings are wrong. */
   usage: 2,
-  /** What is named does not exist. */
+  /** The named thing does not exist. */
   notFound: 3,
-  /** No server answers, or it cannot take the request now. Trying again later may help. */
+  /** No server responds, or it cannot accept the request now. A retry may succeed. */
   unavailable: 4,
-  /** The token is not known, or may not do this. */
+  /** The token is unknown, or not allowed to do this. */
   denied: 5,
-  /** What was waited for was cancelled. */
+  /** The run that the command waited for was cancelled. */
   canceled: 6,
-  /** The server ended because it could not trust its store any more; start it again. */
+  /** The server exited because it could no longer trust its store; restart it. */
   fatal: 70,
 } as const;
 
@@ -63,7 +63,7 @@ export class CommandFailed extends Error {
 }
 
 /** The hint for a name that does not exist: the `meant` name, or the command `help`. */
-export function nextStep(meant: string | undefined, help: string): string {
+export function usageHint(meant: string | undefined, help: string): string {
   return meant === undefined ? `see ${help}` : `did you mean "${meant}"? See ${help}`;
 }
 
@@ -71,14 +71,14 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.print(`${plainJson(value, 2)}\n`);
 }
 
-/** The entry of `table` that was typed. Every object has a `constructor` and a `toString`, which nobody means. */
+/** The own entry of `table` for `word`: not `constructor` or `toString`, which every object inherits. */
 export function entryOf<T>(table: Readonly<Record<string, T>>, word: string): T | undefined {
   return Object.hasOwn(table, word) ? table[word] : undefined;
 }
 
 /** Throws `CommandFailed` for an action that is not among `actions`. */
 export function unknownAction(command: string, action: string, actions: readonly string[]): never {
-  const hint = nextStep(nearest(action, actions), `waypost ${command} --help`);
+  const hint = usageHint(nearest(action, actions), `waypost ${command} --help`);
   throw new CommandFailed(`${command}: there is no "${action}"; ${hint}`, EXIT.usage);
 }
 

@@ -1,20 +1,20 @@
-/** `waypost completion`: what makes a shell complete commands, verbs and options. From the same definitions as the help. */
-import { type Command, type Entry, EXIT } from './command.ts';
+/** `waypost completion`: prints completion scripts for shells, from the same definitions as the help. */
+import { type Command, type CommandEntry, EXIT } from './command.ts';
 import { bashScript } from './completion/bash.ts';
+import type { Candidate, CompletionContext } from './completion/contexts.ts';
 import { fishScript } from './completion/fish.ts';
-import type { Place, Word } from './completion/places.ts';
 import { zshScript } from './completion/zsh.ts';
 import { commandOf, type Verb } from './http/verb.ts';
 import { namesOf, type Options } from './options.ts';
 
-/** `commands`: the table that this command is in. */
-export function completionOf(commands: Readonly<Record<string, Entry>>): Command {
-  const verb = (shell: string, file: string, scriptOf: (places: readonly Place[]) => string): Verb => ({
-    meaning: `Prints a script for ${shell}, such as for ${file}. Completing a word starts no Waypost and asks no server. Print it anew after an update.`,
+/** `commands`: the table of all commands. */
+export function completionOf(commands: Readonly<Record<string, CommandEntry>>): Command {
+  const verb = (shell: string, file: string, scriptOf: (contexts: readonly CompletionContext[]) => string): Verb => ({
+    meaning: `Prints a script for ${shell}, such as for ${file}. The script runs without Waypost or a server. Print it again after an update.`,
     isLocal: true,
     example: `completion ${shell}`,
     async run({ terminal }) {
-      terminal.print(scriptOf(await placesIn(commands)));
+      terminal.print(scriptOf(await contextsOf(commands)));
       return EXIT.ok;
     },
   });
@@ -25,32 +25,32 @@ export function completionOf(commands: Readonly<Record<string, Entry>>): Command
   });
 }
 
-async function placesIn(commands: Readonly<Record<string, Entry>>): Promise<Place[]> {
-  const places: Place[] = [
+async function contextsOf(commands: Readonly<Record<string, CommandEntry>>): Promise<CompletionContext[]> {
+  const contexts: CompletionContext[] = [
     { patterns: [''], words: Object.entries(commands).map(([text, [meaning]]) => ({ text, meaning })) },
   ];
   for (const [name, [, load]] of Object.entries(commands)) {
     const command = await load();
     const verbs = Object.entries(command.verbs ?? {});
     if (verbs.length === 0) {
-      places.push({ patterns: [name, `${name} *`], words: wordsOf(command.options([])) });
+      contexts.push({ patterns: [name, `${name} *`], words: wordsOf(command.options([])) });
       continue;
     }
-    // As when it is run: without a word a command is its list, or its first verb.
+    // Without a verb, a command runs `list`, or else its first verb.
     const own = verbs.some(([word]) => word === 'list') ? 'list' : verbs[0]?.[0];
     const optionsOf = (word: string) => wordsOf(command.options([word]));
     const words = verbs.map(([text, meaning]) => ({ text, meaning }));
-    places.push({ patterns: [name], words: [...words, ...optionsOf(own ?? '')] });
+    contexts.push({ patterns: [name], words: [...words, ...optionsOf(own ?? '')] });
     for (const [word] of verbs)
-      places.push({ patterns: [`${name} ${word}`, ...(word === own ? [`${name} -*`] : [])], words: optionsOf(word) });
+      contexts.push({ patterns: [`${name} ${word}`, ...(word === own ? [`${name} -*`] : [])], words: optionsOf(word) });
   }
-  return places;
+  return contexts;
 }
 
 /** Each name of each option. */
-function wordsOf(options: Options): Word[] {
+function wordsOf(options: Options): Candidate[] {
   const named = namesOf(options).map(
-    ({ name, ...about }): Word => ({ text: name.length === 1 ? `-${name}` : `--${name}`, ...about }),
+    ({ name, ...about }): Candidate => ({ text: name.length === 1 ? `-${name}` : `--${name}`, ...about }),
   );
-  return [...named, { text: '--help', meaning: 'Say more.' }];
+  return [...named, { text: '--help', meaning: 'Print the help.' }];
 }

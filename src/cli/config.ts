@@ -1,4 +1,4 @@
-/** `waypost config`: prints the current configuration, or says what is wrong in it. */
+/** `waypost config`: prints the current configuration, or its errors. */
 import { describeConfig } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { EXIT } from './command.ts';
@@ -9,16 +9,16 @@ export const config = configured(
   {
     about: `Usage: waypost config [--dev] [options]
 
-Prints every setting as "waypost serve" would see it, or with --dev as "waypost dev" would.
-Ends with ${EXIT.usage} and says what is wrong when a setting is.`,
+Prints every setting as "waypost serve" reads it, or with --dev as "waypost dev" does.
+If a setting is invalid, prints the error and exits with ${EXIT.usage}.`,
     options: {
-      '--dev': 'As "waypost dev" would.',
+      '--dev': 'Use the defaults of "waypost dev".',
     },
     settings: 'serve',
     example: 'config --dev --port 9000',
   },
-  async (given, terminal) => {
-    terminal.print(describeConfig(parseConfig(terminal.env, given.settings, { dev: given.has('dev') })));
+  async (parsed, terminal) => {
+    terminal.print(describeConfig(parseConfig(terminal.env, parsed.settings, { dev: parsed.has('dev') })));
     return EXIT.ok;
   },
 );

@@ -1,23 +1,23 @@
-/** Commands that are a server or work on its store: they take its settings as options besides their own. */
+/** Commands that run a server or work on its store. They accept its settings as options besides their own. */
 import { readArguments } from '../config/arguments.ts';
 import { settingOptions, settingsHelp, storeSettingsHelp } from '../config/page.ts';
 import { ConfigError, knownSettings } from '../config/parse.ts';
 import { type Command, entryOf, required, type Terminal, unknownAction } from './command.ts';
-import { knownOf, type Options, optionsHelp } from './options.ts';
+import { type Options, optionRulesOf, optionsHelp } from './options.ts';
 
 interface Definition {
   /** The part of the help above the options. */
   about: string;
   options?: Options;
-  /** The settings that the help lists: those of a store, or all with their defaults. Absent: it takes none. */
+  /** The settings that the help lists: those of a store, or all with their defaults. Absent: no settings. */
   settings?: 'store' | 'serve' | 'dev' | 'unlisted';
   /** A command line that works, without the program's name. */
   example: string;
 }
 
 /** The arguments of a command. */
-export interface Given {
-  /** The word that an action requires; `''` where it requires none. */
+export interface ParsedCommand {
+  /** The argument that an action requires; `''` if it requires none. */
   word: string;
   has(option: string): boolean;
   value(option: string): string | undefined;
@@ -25,12 +25,12 @@ export interface Given {
   settings: string[];
 }
 
-type Run = (given: Given, terminal: Terminal) => Promise<number>;
+type Run = (parsed: ParsedCommand, terminal: Terminal) => Promise<number>;
 
-/** `word` describes the word that must follow the name of the action. */
+/** `word` describes the argument that must follow the name of the action. */
 export type Action = readonly [meaning: string, run: Run, word?: string];
 
-/** The command `name`. With several actions its first word names one, `list` if it is missing. */
+/** The command `name`. If it has several actions, the first argument selects one; the default is `list`. */
 export function configured(name: string, definition: Definition, run: Run | Readonly<Record<string, Action>>): Command {
   return {
     ...(typeof run === 'object' && {
@@ -51,7 +51,7 @@ export function configured(name: string, definition: Definition, run: Run | Read
 
 /** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
 function read(args: readonly string[], { options = {}, settings }: Definition) {
-  const own = knownOf(options);
+  const own = optionRulesOf(options);
   const found = readArguments(args, settings ? new Map([...knownSettings(), ...own]) : own);
   const values = new Map<string, string | undefined>();
   const rest: string[] = [];
@@ -67,8 +67,8 @@ function read(args: readonly string[], { options = {}, settings }: Definition) {
   return { words, given: { has, value: (option: string) => values.get(option), settings: rest } };
 }
 
-function withWord(word: string, others: readonly string[], given: Omit<Given, 'word'>): Given {
-  return { ...given, word, settings: [...others, ...given.settings] };
+function withWord(word: string, others: readonly string[], parsed: Omit<ParsedCommand, 'word'>): ParsedCommand {
+  return { ...parsed, word, settings: [...others, ...parsed.settings] };
 }
 
 function listedSettings(settings: Definition['settings']): Options {

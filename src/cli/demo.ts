@@ -1,6 +1,6 @@
 /**
- * `waypost demo`: starts a server and an endpoint, publishes a few messages, triggers a few workflow runs, and shows
- * what happens to them. It uses the official clients. With `--keep` the server goes on, for its console.
+ * `waypost demo`: starts a server and an endpoint, publishes messages and triggers workflow runs with the official clients, and
+ * prints their states. With `--keep` the server continues to run, for its console.
  */
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { parseConfig } from '../config/parse.ts';
@@ -10,7 +10,7 @@ import { configured } from './configured.ts';
 import { nextSignal } from './signal.ts';
 
 const MINUTE_MS = 60_000;
-/** About as long as the scenes before the schedule take. */
+/** About the duration of the scenes before the schedule. */
 const UNTIL_MINUTE_MS = 8_000;
 
 export const demo = configured(
@@ -18,22 +18,21 @@ export const demo = configured(
   {
     about: `Usage: waypost demo [--keep] [options]
 
-Starts a server in memory and small endpoints, all on free ports of this machine, publishes messages and triggers
-workflows with the official clients, and prints each state and step they go through. The exit code is 0 when all ended as
-they should.
+Starts a server in memory and small endpoints on free ports of this machine, publishes messages and triggers workflows
+with the official clients, and prints each of their states and steps. The exit code is 0 when all of them ended as expected.
 
-The settings of "waypost dev" are taken too; "waypost dev --help" lists them.`,
+Accepts the settings of "waypost dev"; "waypost dev --help" lists them.`,
     options: {
-      '--keep': `Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
-        console, until Ctrl-C.`,
+      '--keep': `Continue to publish until Ctrl-C, keep some messages and runs waiting, dead or failed, and print the address of the
+        console.`,
     },
     settings: 'unlisted',
     example: 'demo --keep',
   },
-  async (given, terminal) => {
-    const keeps = given.has('keep');
+  async (parsed, terminal) => {
+    const keeps = parsed.has('keep');
     const { Client, WorkflowClient } = await loadClients();
-    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...given.settings, '--memory'], { dev: true });
+    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...parsed.settings, '--memory'], { dev: true });
     const { startServer } = await import('../server/server.ts');
     const { systemClock } = await import('../system/system.ts');
     const { createEventLog } = await import('../telemetry/event-log.ts');
@@ -41,10 +40,10 @@ The settings of "waypost dev" are taken too; "waypost dev --help" lists them.`,
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
-    const { begin, goOn } = await import('./demo/life.ts');
+    const { startKept, keepPublishing } = await import('./demo/life.ts');
     const { startWorkflowApp } = await import('./demo/workflow-app.ts');
 
-    // A person who looks at the console knows what time it is.
+    // The console shows the real time. Otherwise the clock is ahead, so that the schedule triggers soon.
     const clock = keeps ? systemClock : shortlyBeforeMinute(systemClock);
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();
@@ -59,18 +58,18 @@ The settings of "waypost dev" are taken too; "waypost dev --help" lists them.`,
       const narrator = new Narrator(client, write, color);
       const stage = { client, receiver, narrator, write, workflows: { client: workflows, app, color } };
       if (keeps) {
-        await begin(stage);
+        await startKept(stage);
         write(
-          `\nThe server goes on, and something is always happening. Ctrl-C ends it.\n\nConsole: ${server.url}/console`,
+          `\nThe server continues to run, and the demo publishes more messages. Press Ctrl-C to stop.\n\nConsole: ${server.url}/console`,
         );
-        await goOn(stage, nextSignal());
+        await keepPublishing(stage, nextSignal());
       } else {
         await play(stage);
-        write('\nEvery message and every run ended as it should.');
+        write('\nEvery message and every run ended as expected.');
       }
       return EXIT.ok;
     } catch (error) {
-      return tellFailure(error, terminal);
+      return reportFailure(error, terminal);
     } finally {
       await server.stop(config.drainLimitMs);
       await receiver.close();
@@ -84,7 +83,7 @@ interface Clients {
   WorkflowClient: typeof import('@upstash/workflow').Client;
 }
 
-/** Only the demo depends on the clients: an installation may leave them out. */
+/** Only the demo needs the clients, so an installation may omit them. */
 async function loadClients(): Promise<Clients> {
   try {
     const { Client } = await import('@upstash/qstash');
@@ -92,7 +91,7 @@ async function loadClients(): Promise<Clients> {
     return { Client, WorkflowClient };
   } catch {
     throw new CommandFailed(
-      'the demo uses the official clients and their zod: npm install @upstash/qstash @upstash/workflow zod',
+      'the demo needs the official clients and zod: npm install @upstash/qstash @upstash/workflow zod',
     );
   }
 }
@@ -113,7 +112,7 @@ function fail(error: Error): never {
   throw error;
 }
 
-function tellFailure(error: unknown, terminal: Terminal): number {
+function reportFailure(error: unknown, terminal: Terminal): number {
   terminal.complain(`waypost: the demo failed: ${error instanceof Error ? error.message : String(error)}\n`);
   return EXIT.failed;
 }

@@ -1,9 +1,9 @@
-/** Checks that the running version of Node is safe. */
+/** Warns about versions of Node with known vulnerabilities. */
 
 /**
- * The first version without a fault that an endpoint or a client could use. 24.22.1 repairs three more: in decoding
- * Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of them can be reached from
- * outside: Brotli is decoded from that version on only, and hosts are written as the URL standard says
+ * The first version without a vulnerability that an endpoint or a client could exploit. 24.22.1 fixes three more: in decoding
+ * Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of them is reachable from
+ * outside: Waypost decodes Brotli only from that version on, and normalises hosts by the URL standard
  * (`test/delivery/node-faults.test.ts`).
  */
 const SAFE_VERSION = '24.21.0';

@@ -1,7 +1,7 @@
-/** The options of a command: one definition, from which parsing, help and completion come. */
-import type { Known } from '../config/arguments.ts';
+/** The options of a command: one definition for parsing, help and completion. */
+import type { OptionRules } from '../config/arguments.ts';
 
-/** Meanings by usage: `--all`, `--body <text>`, or `-f, --file <path>` with two names. */
+/** Descriptions by usage: `--all`, `--body <text>`, or `-f, --file <path>` with two names. */
 export type Options = Readonly<Record<string, string>>;
 
 export interface OptionName {
@@ -22,16 +22,16 @@ export function namesOf(options: Options): OptionName[] {
   );
 }
 
-export function knownOf(options: Options): Known {
+export function optionRulesOf(options: Options): OptionRules {
   return new Map(namesOf(options).map(({ name, hasValue }) => [name, hasValue ? 'needed' : 'none']));
 }
 
-/** The lines of the help. */
+/** The lines of the help that describe `options`. */
 export function optionsHelp(options: Options): string[] {
   return Object.entries(options).flatMap(([usage, meaning]) => [`  ${usage}`, ...wrapped(meaning)]);
 }
 
-/** Lines of at most 120 characters. */
+/** `text` in indented lines of at most 120 characters. */
 export function wrapped(text: string, indent = '      '): string[] {
   const found: string[] = [];
   for (const word of text.split(/\s+/)) {

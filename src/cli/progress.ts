@@ -1,20 +1,20 @@
-/** Shows how far long work is. On standard error, since standard output is for the result. */
+/** Shows the progress of long operations on standard error, since standard output is for the result. */
 import type { Terminal } from './command.ts';
 
 const BAR_LENGTH = 24;
 
 export interface Progress {
-  /** `total`: how many there will be, if that is known. */
-  tell(done: number, total?: number, noun?: string): void;
-  /** For the end of the work. */
+  /** `total`: the final number, if it is known. */
+  report(done: number, total?: number, noun?: string): void;
+  /** Call it when the operation ends. */
   end(): void;
 }
 
-/** One line that is written over and over, where somebody looks on; nothing elsewhere. */
+/** One line that is overwritten in an interactive terminal; nothing otherwise. */
 export function progressOf({ ask, complain }: Terminal): Progress {
   let last = '';
   return {
-    tell(done, total, noun = '') {
+    report(done, total, noun = '') {
       if (ask === undefined) return;
       const share = total === undefined || total === 0 ? undefined : Math.min(1, done / total);
       const bar = share === undefined ? '' : `[${'#'.repeat(Math.floor(share * BAR_LENGTH)).padEnd(BAR_LENGTH)}] `;
@@ -33,21 +33,21 @@ export interface CopyReport {
   onProgress: (progress: { table: string; rows: number }) => void;
 }
 
-/** Rows for each line of output where nobody looks on: only large tables get lines, and few enough to keep a log readable. */
+/** Rows per line of output without an interactive terminal: lines only for large tables, and few enough for a readable log. */
 const ROWS_PER_LINE = 100_000;
 
 export function reportCopy(terminal: Terminal): CopyReport & Progress {
   const progress = progressOf(terminal);
-  let told = 0;
+  let reported = 0;
   let last = '';
   return {
     ...progress,
     onProgress: ({ table, rows }) => {
-      if (table !== last) told = 0;
+      if (table !== last) reported = 0;
       last = table;
-      progress.tell(rows, undefined, `rows of ${table}`);
-      if (terminal.ask !== undefined || rows < told + ROWS_PER_LINE) return;
-      told = rows - (rows % ROWS_PER_LINE);
+      progress.report(rows, undefined, `rows of ${table}`);
+      if (terminal.ask !== undefined || rows < reported + ROWS_PER_LINE) return;
+      reported = rows - (rows % ROWS_PER_LINE);
       terminal.complain(`${table}: ${rows} rows\n`);
     },
   };

@@ -1,18 +1,18 @@
-/** How is a command that runs on and on told to end? By Ctrl-C, or by whoever supervises it. */
+/** Waits for the signals that stop a long-running command: Ctrl-C, or SIGTERM from a supervisor. */
 
 export type Signal = 'SIGTERM' | 'SIGINT';
 
 const NUMBER_BY_SIGNAL: Readonly<Record<Signal, number>> = { SIGTERM: 15, SIGINT: 2 };
 const SIGNALS: readonly Signal[] = ['SIGTERM', 'SIGINT'];
 
-/** How a shell says that a signal has ended a process. */
+/** The exit code of shells for a process that a signal has terminated. */
 export function exitCodeOf(signal: Signal): number {
   return 128 + NUMBER_BY_SIGNAL[signal];
 }
 
 /**
- * Resolves at the next signal to end. Until then, and only until then, signals do not end the process. Where it is the first
- * of its container (PID 1), they do not end it without this either.
+ * Resolves at the next SIGTERM or SIGINT. Until then these signals do not terminate the process. As the first process of a
+ * container (PID 1), it needs this to receive them at all.
  */
 export function nextSignal(): Promise<Signal> {
   return new Promise((resolve) => {

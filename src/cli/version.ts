@@ -1,4 +1,4 @@
-/** `waypost version`: prints the release. */
+/** `waypost version`: prints the version. */
 import { readVersion } from '../system/version.ts';
 import { EXIT } from './command.ts';
 import { configured } from './configured.ts';
@@ -6,7 +6,7 @@ import { configured } from './configured.ts';
 export const version = configured(
   'version',
   { about: 'Usage: waypost version', example: 'version' },
-  async (_given, terminal) => {
+  async (_parsed, terminal) => {
     terminal.print(`${readVersion()}\n`);
     return EXIT.ok;
   },

@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
 
 /** Whether an option needs a value, takes none, or takes one only behind `=`; by its name without dashes. */
-export type Known = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
+export type OptionRules = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
 
-interface Given {
+interface OptionValue {
   name: string;
   /** As it was typed, with its dashes. */
   flag: string;
@@ -14,13 +14,13 @@ interface Given {
 
 export interface Arguments {
   words: string[];
-  options: Given[];
+  options: OptionValue[];
   /** One line for each mistake. */
   problems: string[];
 }
 
 /** `--queueName`, as the interface has the name, is understood as `--queue-name`. */
-export function readArguments(args: readonly string[], known: Known): Arguments {
+export function readArguments(args: readonly string[], known: OptionRules): Arguments {
   const types = [...known].flatMap(([name, value]) => {
     const type: 'string' | 'boolean' = value === 'needed' ? 'string' : 'boolean';
     const option = name.length === 1 ? { type, short: name } : { type };
@@ -30,7 +30,7 @@ export function readArguments(args: readonly string[], known: Known): Arguments 
   const config = { options: Object.fromEntries(types), strict: false, allowPositionals: true, tokens: true } as const;
   const { tokens } = parseArgs({ args: [...args], ...config });
   const words: string[] = [];
-  const options: Given[] = [];
+  const options: OptionValue[] = [];
   const problems = new Set<string>();
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value);
@@ -48,7 +48,7 @@ export function readArguments(args: readonly string[], known: Known): Arguments 
   return { words, options, problems: [...problems] };
 }
 
-function unknown(arg: string, known: Known): string {
+function unknown(arg: string, known: OptionRules): string {
   const [flag = ''] = arg.split('=', 1);
   const meant = nearest(inKebabCase(flag.replace(/^--?/, '')), known.keys());
   return `${flag}: there is no such option${meant === undefined ? '' : `; did you mean --${meant}?`}`;

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '../protocol/times/durations.ts';
-import { type Known, readArguments } from './arguments.ts';
+import { type OptionRules, readArguments } from './arguments.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration, parseBytes } from './units.ts';
@@ -49,7 +49,7 @@ interface Given {
 }
 
 /** The settings as options. */
-export function knownSettings(): Known {
+export function knownSettings(): OptionRules {
   const known = new Map<string, 'needed' | 'attached'>();
   for (const { name, setting } of listSettings()) {
     const option = flagOf(name).slice(2);

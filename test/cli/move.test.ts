@@ -211,7 +211,7 @@ describe('waypost restore', () => {
     }
     expect(said).toEqual([
       expect.stringContaining('there is no encryption key yet'),
-      expect.stringContaining('the encryption key is not the one'),
+      expect.stringContaining('are encrypted with another encryption key'),
       '',
     ]);
   });

@@ -56,7 +56,7 @@ describe.each(['a stopped', 'a running'])('on %s server', (state) => {
 
   it('a project is made once, with signing keys of its own', async () => {
     const created = await operate('projects', 'create', 'shop');
-    expect(created).toMatchObject({ code: 0, stderr: expect.stringContaining('The project "shop" is made') });
+    expect(created).toMatchObject({ code: 0, stderr: expect.stringContaining('Created the project "shop"') });
     expect(created.stdout).toMatch(/^QSTASH_CURRENT_SIGNING_KEY=sig_\w{28}\nQSTASH_NEXT_SIGNING_KEY=sig_\w{28}\n$/);
     expect(await operate('projects', 'create', 'shop')).toMatchObject({
       code: 1,

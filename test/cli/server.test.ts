@@ -53,10 +53,10 @@ describe('a server process', () => {
     expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
   });
 
-  it('says to people where it keeps what it accepts, and where the documentation is', async () => {
+  it('prints the data folder and the address of the documentation', async () => {
     const docsUrl = 'https://docs.example.com';
     const server = servers.run(['dev', '--port', '0', '--data-dir', dataDir, '--docs-url', docsUrl]);
-    const lines = `\nDocumentation: ${docsUrl}\nKept in: ${dataDir}\n`;
+    const lines = `\nDocumentation: ${docsUrl}\nData: ${dataDir}\n`;
     await eventually('the lines', () => server.stdout.includes(lines));
   });
 
@@ -206,7 +206,7 @@ describe('a server process', () => {
     expect(JSON.stringify(server.events)).not.toContain(token);
   });
 
-  it('refuses to serve when the encryption key is not the one of the database', async () => {
+  it('refuses to serve when are encrypted with another encryption key of the database', async () => {
     await giveCommand(['init', '--data-dir', dataDir]);
     const other = Buffer.alloc(32, 1).toString('base64');
     const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();

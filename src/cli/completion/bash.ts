@@ -1,8 +1,8 @@
-/** Completion for bash: words only, since bash shows no meanings. Where nothing fits, it completes names of files. */
-import { kindsOf, type Place, type Word } from './places.ts';
+/** Makes the completion script for bash: words only, since bash shows no meanings. It falls back to file names. */
+import { type Candidate, type CompletionContext, kindsOf } from './contexts.ts';
 
-export function bashScript(places: readonly Place[]): string {
-  const cases = places.map(({ patterns, words: all }) => {
+export function bashScript(contexts: readonly CompletionContext[]): string {
+  const cases = contexts.map(({ patterns, words: all }) => {
     const { words, options, valued } = kindsOf(all);
     const lists = `words='${textsOf(words)}' options='${textsOf(options)}' valued='${textsOf(valued)}'`;
     return `    ${patterns.map(patternOf).join(' | ')}) ${lists} ;;`;
@@ -24,11 +24,11 @@ complete -o bashdefault -o default -F _waypost waypost
 `;
 }
 
-export function textsOf(words: readonly Word[]): string {
+export function textsOf(words: readonly Candidate[]): string {
   return words.map(({ text }) => text).join(' ');
 }
 
-/** Quoted, except for the star that stands for any text. */
+/** Quoted, except for a trailing `*`, which matches any text. */
 export function patternOf(pattern: string): string {
   return pattern.endsWith('*') ? `'${pattern.slice(0, -1)}'*` : `'${pattern}'`;
 }

@@ -1,10 +1,10 @@
-/** Completion for fish, with meanings. Values are completed as names of files. */
-import { type Place, quoted, shortly, type Word } from './places.ts';
+/** Makes the completion script for fish, with meanings. Values are completed as file names. */
+import { type Candidate, type CompletionContext, quoted, summaryOf } from './contexts.ts';
 
-export function fishScript(places: readonly Place[]): string {
-  const lines = places.flatMap(({ patterns, words }) => {
+export function fishScript(contexts: readonly CompletionContext[]): string {
+  const lines = contexts.flatMap(({ patterns, words }) => {
     const when = quoted(`__waypost_at ${patterns.map((pattern) => `"${pattern}"`).join(' ')}`);
-    return words.map((word) => `complete -c waypost -n ${when} ${kindOf(word)} -d ${quoted(shortly(word.meaning))}`);
+    return words.map((word) => `complete -c waypost -n ${when} ${kindOf(word)} -d ${quoted(summaryOf(word.meaning))}`);
   });
   return `# fish completion for waypost, made by "waypost completion fish"
 function __waypost_at
@@ -18,7 +18,7 @@ ${lines.join('\n')}
 `;
 }
 
-function kindOf({ text, hasValue }: Word): string {
+function kindOf({ text, hasValue }: Candidate): string {
   const value = hasValue ? ' -r' : '';
   if (text.startsWith('--')) return `-l ${text.slice(2)}${value}`;
   return text.startsWith('-') ? `-s ${text.slice(1)}${value}` : `-f -a ${text}`;

@@ -1,9 +1,9 @@
-/** Completion for zsh, with meanings. Where nothing fits, it completes names of files. */
+/** Makes the completion script for zsh, with meanings. It falls back to file names. */
 import { patternOf, textsOf } from './bash.ts';
-import { kindsOf, type Place, quoted, shortly, type Word } from './places.ts';
+import { type Candidate, type CompletionContext, kindsOf, quoted, summaryOf } from './contexts.ts';
 
-export function zshScript(places: readonly Place[]): string {
-  const cases = places.map(({ patterns, words: all }) => {
+export function zshScript(contexts: readonly CompletionContext[]): string {
+  const cases = contexts.map(({ patterns, words: all }) => {
     const { words, options, valued } = kindsOf(all);
     const lists = `found=(${described(words)}) flags=(${described(options)}) valued=(${textsOf(valued)})`;
     return `    (${patterns.map(patternOf).join('|')}) ${lists} ;;`;
@@ -29,6 +29,6 @@ if [[ $funcstack[1] == _waypost ]]; then _waypost; else compdef _waypost waypost
 `;
 }
 
-function described(words: readonly Word[]): string {
-  return words.map(({ text, meaning }) => quoted(`${text}:${shortly(meaning)}`)).join(' ');
+function described(words: readonly Candidate[]): string {
+  return words.map(({ text, meaning }) => quoted(`${text}:${summaryOf(meaning)}`)).join(' ');
 }

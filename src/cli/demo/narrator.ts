@@ -1,4 +1,4 @@
-/** Prints each message's states from the server's own logs, as they happen. */
+/** Prints the states of messages from the server's log, as they change. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 
@@ -21,7 +21,7 @@ export class Narrator {
     this.#colour = colour;
   }
 
-  /** Follows the message from here on under `title`. */
+  /** Follows the message under `title`. */
   follow(title: string, messageId: string): void {
     this.#titleById.set(messageId, title);
     this.#statesById.set(messageId, []);
@@ -38,7 +38,7 @@ export class Narrator {
       if (waiting.size === 0) return;
       await delay(POLL_MS);
     }
-    const missing = [...waiting].map((id) => `"${this.#titleById.get(id)}" did not become ${stateById[id]}`);
+    const missing = [...waiting].map((id) => `"${this.#titleById.get(id)}" did not reach ${stateById[id]}`);
     throw new Error(`after ${limitMs} ms ${missing.join(', ')}`);
   }
 
@@ -72,7 +72,7 @@ export class Narrator {
 
 function explain(event: LogEvent): string {
   if (event.state === 'ERROR') return `  ${event.error ?? ''}`;
-  if (event.state === 'FAILED') return '  into the dead letter queue';
+  if (event.state === 'FAILED') return '  moved to the dead letter queue';
   if (event.nextDeliveryTime) return `  next attempt in ${event.nextDeliveryTime - event.time} ms`;
   return '';
 }

@@ -1,4 +1,4 @@
-/** The demo's own endpoint: a small HTTP server with a path for each behaviour the demo shows. */
+/** The endpoint of the demo: a small HTTP server with a path for each behaviour that the demo shows. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

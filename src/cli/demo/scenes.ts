@@ -1,7 +1,4 @@
-/**
- * The scenes of the demo, in order. Each publishes with the official client, and waits for the state that its messages
- * must reach.
- */
+/** The scenes of the demo, in order. Each publishes with the official client, and waits for the expected states. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
@@ -19,38 +16,40 @@ export interface Stage {
   workflows: Pick<WorkflowStage, 'client' | 'app' | 'color'>;
 }
 
-/** Plays all scenes; rejects when a message or a run does not end as it should. */
+/** Plays all scenes; rejects if a message or a run does not end as expected. */
 export async function play(stage: Stage): Promise<void> {
   const scheduleId = await scheduleEachMinute(stage);
   await playBriefScenes(stage);
-  await seeSchedule(stage, scheduleId);
+  await showSchedule(stage, scheduleId);
 }
 
-/** All scenes but the one that waits for a minute to begin. */
+/** Plays all scenes except the schedule, which waits for the next minute. */
 export async function playBriefScenes(stage: Stage): Promise<void> {
   const doomed = await publishAll(stage);
   await retryFromDlq(stage, doomed);
-  await tellOfAnswer(stage);
+  await showCallback(stage);
   await publishToGroup(stage);
   await waitInQueue(stage);
   await limitRate(stage);
   await playWorkflows({ ...stage.workflows, write: stage.write });
 }
 
-/** Returns the id of the schedule. */
+/** Creates a schedule and returns its id. */
 export async function scheduleEachMinute({ client, receiver, write }: Stage): Promise<string> {
   const { scheduleId } = await client.schedules.create({ destination: `${receiver.url}/report`, cron: '* * * * *' });
   const { nextScheduleTime } = await client.schedules.get(scheduleId);
   const next = new Date(nextScheduleTime ?? 0).toISOString().slice(11, 16);
-  write(`\nA schedule for every minute is made; the next one begins at ${next}, by the clock of this server.`);
+  write(`\nCreated a schedule for every minute; the next trigger is at ${next} by the clock of this server.`);
   return scheduleId;
 }
 
-/** Returns the id of the message that must end in the DLQ. */
+/** Publishes messages with different outcomes; returns the id of the one that ends in the DLQ. */
 async function publishAll({ client, receiver, narrator, write }: Stage): Promise<string> {
-  write('\nPublishing: one at once, one delayed, a batch of three, one that fails twice, one that never succeeds.\n');
+  write(
+    '\nPublishing: one immediate message, one delayed, a batch of three, one that fails twice, one that never succeeds.\n',
+  );
   const now = await client.publishJSON({ url: `${receiver.url}/hello`, body: { hello: 'world' } });
-  narrator.follow('at once', now.messageId);
+  narrator.follow('immediate', now.messageId);
   const delayed = await client.publishJSON({ url: `${receiver.url}/later`, body: { hello: 'later' }, delay: '2s' });
   narrator.follow('delayed by 2 s', delayed.messageId);
   const batch = await client.batchJSON(
@@ -74,36 +73,36 @@ async function publishAll({ client, receiver, narrator, write }: Stage): Promise
 async function retryFromDlq({ client, receiver, narrator, write }: Stage, doomed: string): Promise<void> {
   const { messages } = await client.dlq.listMessages({ filter: { messageId: doomed } });
   const dead = messages[0];
-  if (!dead) throw new Error('the message that failed is not in the dead letter queue');
-  write(`\nThe endpoint is repaired; retrying ${dead.dlqId} from the dead letter queue.\n`);
+  if (!dead) throw new Error('the dead message is not in the dead letter queue');
+  write(`\nThe endpoint is fixed; retrying ${dead.dlqId} from the dead letter queue.\n`);
   receiver.repair();
   const { responses } = await client.dlq.retry(dead.dlqId);
   const retried = responses[0];
-  if (!retried) throw new Error('the dead letter queue gave nothing back');
+  if (!retried) throw new Error('the dead letter queue returned no message');
   narrator.follow('retried from the DLQ', retried.messageId);
   await narrator.until({ [retried.messageId]: 'DELIVERED' }, LIMIT_MS);
 }
 
-async function tellOfAnswer({ client, receiver, narrator, write }: Stage): Promise<void> {
-  write('\nPublishing one whose answer is brought to another endpoint: a callback.\n');
+async function showCallback({ client, receiver, narrator, write }: Stage): Promise<void> {
+  write('\nPublishing one with a callback, which reports the response to another endpoint.\n');
   const callback = `${receiver.url}/answers`;
   const { messageId } = await client.publish({ url: `${receiver.url}/work`, body: 'order 42', callback });
   narrator.follow('has a callback', messageId);
   await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
-  // The callback was saved together with the delivery, so it exists now.
+  // The callback is saved in the same transaction as the delivery, so it exists now.
   const { logs } = await client.logs({ filter: { url: callback } });
-  const told = logs[0];
-  if (!told?.body) throw new Error('the callback was not sent');
-  narrator.follow('the callback', told.messageId);
-  await narrator.until({ [told.messageId]: 'DELIVERED' }, LIMIT_MS);
-  const { status, body } = JSON.parse(atob(told.body)) as { status: number; body: string };
-  write(`\nThe callback said: status ${status}, answer "${atob(body).trim()}".`);
+  const sent = logs[0];
+  if (!sent?.body) throw new Error('the callback was not sent');
+  narrator.follow('the callback', sent.messageId);
+  await narrator.until({ [sent.messageId]: 'DELIVERED' }, LIMIT_MS);
+  const { status, body } = JSON.parse(atob(sent.body)) as { status: number; body: string };
+  write(`\nThe callback reported: status ${status}, response "${atob(body).trim()}".`);
 }
 
-async function seeSchedule({ client, narrator, write }: Stage, scheduleId: string): Promise<void> {
-  write('\nThe schedule made a message when the minute began.\n');
+async function showSchedule({ client, narrator, write }: Stage, scheduleId: string): Promise<void> {
+  write('\nThe schedule published a message at the start of the minute.\n');
   const messageId = await firstMessageOf(client, scheduleId);
-  narrator.follow('by the schedule', messageId);
+  narrator.follow('from the schedule', messageId);
   await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
   await client.schedules.delete(scheduleId);
 }
@@ -115,7 +114,7 @@ async function firstMessageOf(client: Client, scheduleId: string): Promise<strin
     if (first) return first.messageId;
     await delay(POLL_MS);
   }
-  throw new Error('the schedule made no message');
+  throw new Error('the schedule published no message');
 }
 
 async function publishToGroup({ client, receiver, narrator, write }: Stage): Promise<void> {
@@ -136,7 +135,7 @@ async function publishToGroup({ client, receiver, narrator, write }: Stage): Pro
 }
 
 async function waitInQueue({ client, receiver, narrator, write }: Stage): Promise<void> {
-  write('\nEnqueueing three: each goes out when the one before it has ended.\n');
+  write('\nEnqueueing three: each is delivered after the previous one has finished.\n');
   const queue = client.queue({ queueName: 'orders' });
   const ids: string[] = [];
   for (const number of [1, 2, 3]) {
@@ -148,12 +147,12 @@ async function waitInQueue({ client, receiver, narrator, write }: Stage): Promis
 }
 
 async function limitRate({ client, receiver, narrator, write }: Stage): Promise<void> {
-  write('\nPublishing four under a flow-control key: two may start in each second.\n');
+  write('\nPublishing four with a flow-control key that allows two per second.\n');
   const flowControl = { key: 'mail-provider', rate: 2, period: '1s' } as const;
   const ids: string[] = [];
   for (const number of [1, 2, 3, 4]) {
     const { messageId } = await client.publishJSON({ url: `${receiver.url}/mail`, body: { number }, flowControl });
-    narrator.follow(`two a second, ${number} of 4`, messageId);
+    narrator.follow(`two per second, ${number} of 4`, messageId);
     ids.push(messageId);
   }
   await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);

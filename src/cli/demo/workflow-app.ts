@@ -1,4 +1,4 @@
-/** The server of the demo's workflows. In an app, Express, Hono or Next.js do its work. */
+/** The HTTP server of the demo's workflows. An app would use Express, Hono or Next.js instead. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -6,13 +6,13 @@ import { type ServerOfWorkflows, type Shop, workflowsOf } from './workflows.ts';
 
 export interface WorkflowApp {
   url: string;
-  /** Lets the workflow pay money out from now on, as it does not at the beginning. */
+  /** Lets refunds succeed from now on. The bank is closed at first. */
   openBank(): void;
   closeBank(): void;
   close(): Promise<void>;
 }
 
-/** Long enough to see that the run waits. */
+/** Long enough for the run to wait visibly. */
 const COURIER_TAKES_MS = 300;
 
 /** Listens on a free port of 127.0.0.1. `shop` gives the URL for prices, and the time. */
@@ -23,7 +23,7 @@ export async function startWorkflowApp(
   let open = false;
   const handle = workflowsOf({ ...shop, callCourier, bankIsOpen: () => open }, server);
   const app = createServer((request, response) => {
-    answer(handle, request, response).catch((error: unknown) => {
+    handleRequest(handle, request, response).catch((error: unknown) => {
       response.writeHead(500).end(String(error));
     });
   });
@@ -46,7 +46,7 @@ export async function startWorkflowApp(
   };
 }
 
-async function answer(
+async function handleRequest(
   handle: (request: Request) => Promise<Response>,
   from: IncomingMessage,
   to: ServerResponse,

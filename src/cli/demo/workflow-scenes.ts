@@ -1,4 +1,4 @@
-/** The scenes of the demo's workflows, with the official client, and the state that each run must reach. */
+/** The workflow scenes of the demo, with the official client. Each waits for the expected state of its run. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/workflow';
 import { timelineOf } from '../runs/timeline.ts';
@@ -19,60 +19,62 @@ export interface WorkflowStage {
 
 const ORDER: Order = { number: 42, item: 'a kettle' };
 
-/** Plays all scenes; rejects when a run does not end as it should. */
+/** Plays all scenes; rejects if a run does not end as expected. */
 export async function playWorkflows(stage: WorkflowStage): Promise<void> {
-  await takeEveryStep(stage);
+  await showEveryStep(stage);
   await resumeFailedRun(stage);
 }
 
-async function takeEveryStep({ client, app, write, color }: WorkflowStage): Promise<void> {
-  write('\nTriggering two workflows: one sends an order, with every kind of step; one writes when it has arrived.');
+async function showEveryStep({ client, app, write, color }: WorkflowStage): Promise<void> {
+  write(
+    '\nTriggering two workflows: an order with every kind of step, and a letter that waits for the order to arrive.',
+  );
   const letter = await client.trigger({ url: `${app.url}/letter`, body: ORDER });
   const order = await client.trigger({ url: `${app.url}/order`, body: ORDER });
   const eventId = `paid-${ORDER.number}`;
-  await until(`nobody waits for "${eventId}"`, async () => (await client.getWaiters({ eventId }))[0]);
+  await until(`no run waits for "${eventId}"`, async () => (await client.getWaiters({ eventId }))[0]);
   const notified = await client.notify({ eventId, eventData: { by: 'Ann' } });
-  write(`The order waits for its payment, the event "${eventId}"; notified ${notified.length} run of it.\n`);
+  write(`The order waits for its payment, the event "${eventId}"; notified ${notified.length} waiting run.\n`);
 
   const ended = await runOnceIn('RUN_SUCCESS', client, order.workflowRunId);
   write(timeline(ended, color));
   write(`\nIt returned: ${String(ended.workflowRunResponse)}`);
-  write('\nThe one that waited for its arrival:\n');
+  write('\nThe letter, which waited for the arrival:\n');
   write(timeline(await runOnceIn('RUN_SUCCESS', client, letter.workflowRunId), color));
 }
 
 async function resumeFailedRun(stage: WorkflowStage): Promise<void> {
   const { client, write, color } = stage;
   const dlqId = await playFailedRun(stage);
-  write(`\nWhat was wrong is repaired; resuming ${dlqId}. The first step keeps its result.\n`);
+  write(`\nThe cause is fixed; resuming ${dlqId}. The first step keeps its result.\n`);
   const resumed = await client.dlq.resume({ dlqId });
   write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
 }
 
-/** A run that is in the DLQ when it resolves, to the id there, and would succeed when it is resumed. */
+/** Triggers a run that fails. Resolves to its DLQ id once a resume would succeed. */
 export async function playFailedRun({ client, app, write, color }: WorkflowStage): Promise<string> {
-  write('\nTriggering one whose second step fails for good.\n');
+  write('\nTriggering a run whose second step fails permanently.\n');
   app.closeBank();
   const { workflowRunId } = await client.trigger({ url: `${app.url}/refund`, body: ORDER });
   const failed = await runOnceIn('RUN_FAILED', client, workflowRunId);
   write(timeline(failed, color));
-  if (failed.dlqId === undefined) throw new Error('the run that failed is not in the dead letter queue');
+  if (failed.dlqId === undefined) throw new Error('the failed run is not in the dead letter queue');
   app.openBank();
   return failed.dlqId;
 }
 
 function runOnceIn(state: Run['workflowState'], client: Client, workflowRunId: string): Promise<Run> {
-  return until(`the run ${workflowRunId} did not become ${state}`, async () => {
+  return until(`the run ${workflowRunId} did not reach ${state}`, async () => {
     const { runs } = await client.logs({ filter: { workflowRunId } });
     return runs.find(({ workflowState }) => workflowState === state);
   });
 }
 
-/** Calls `ask` until it gives an answer; rejects with `otherwise` after the limit. */
+/** Polls until `ask` returns a value; rejects with `otherwise` after the limit. */
 async function until<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
+    const found = await ask();
+    if (found !== undefined) return found;
     await delay(POLL_MS);
   }
   throw new Error(`after ${LIMIT_MS} ms ${otherwise}`);

@@ -1,14 +1,14 @@
-/** The demo's workflows, as a user would write them: an order with every kind of step, and the workflows around it. */
+/** The demo's workflows, as a user would write them: an order with every kind of step, and related workflows. */
 import { WorkflowNonRetryableError } from '@upstash/workflow';
 import { createWorkflow, serveMany } from '@upstash/workflow/cloudflare';
 
-/** What the workflows use from outside. */
+/** The services that the workflows use. */
 export interface Shop {
-  /** URL of the endpoint that gives prices. */
+  /** URL of the endpoint that returns prices. */
   url: string;
   /** The server's time, Unix milliseconds. */
   nowMs(): number;
-  /** Gives a courier the URL to call when the parcel was handed over; the courier calls it a little later. */
+  /** Passes a courier the URL to call after the parcel was handed over; the courier calls it soon afterwards. */
   callCourier(webhookUrl: string): void;
   /** Whether money can be paid out. */
   bankIsOpen(): boolean;
@@ -65,6 +65,6 @@ export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (req
   });
 
   const { fetch } = serveMany({ order, parcel, letter, refund });
-  // Without signing keys: the demo's clock is ahead, and a signature from the future is invalid.
+  // Without signing keys, since the demo's clock may be ahead, and signatures from the future are invalid.
   return (request) => fetch(request, { QSTASH_URL: url, QSTASH_TOKEN: token });
 }

@@ -1,50 +1,50 @@
-/** Verbs that destroy, or act on many at once: they say how many and where, and ask first. */
+/** Confirms destructive verbs and those that act on many items, with their number and the server. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { type Progress, progressOf } from '../progress.ts';
 import type { Count } from './pages.ts';
 import type { Call } from './verb.ts';
 
-export const YES = { '--yes': 'Do not ask first. Needed where nobody can be asked.' } as const;
+export const YES_OPTION = { '--yes': 'Skip the confirmation. Required without an interactive terminal.' } as const;
 
-export const BULK = {
-  '--all': 'Everything, without a filter.',
-  '--dry-run': 'Only say how many there are.',
-  ...YES,
+export const BULK_OPTIONS = {
+  '--all': 'All of them, without a filter.',
+  '--dry-run': 'Only print how many match.',
+  ...YES_OPTION,
 } as const;
 
-/** Throws `CommandFailed` unless who typed the command, or `--yes`, agrees to `what`. */
-export async function agreeOn({ terminal, server, values }: Call, what: string): Promise<void> {
+/** Throws `CommandFailed` unless the user or `--yes` confirms the action `what`. */
+export async function confirm({ terminal, server, values }: Call, what: string): Promise<void> {
   if (values('yes').length > 0) return;
   if (terminal.ask === undefined) {
     throw new CommandFailed(
-      `this would ${what} at ${server.title}: nobody can be asked here, so --yes is needed`,
+      `this would ${what} at ${server.title}: without an interactive terminal, --yes is required`,
       EXIT.usage,
     );
   }
   const answer = await terminal.ask(`${what.charAt(0).toUpperCase()}${what.slice(1)} at ${server.title}? [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('nothing is done');
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('nothing was done');
 }
 
-/** Parameters that choose nothing by themselves. */
+/** Parameters that select nothing by themselves. */
 const NO_FILTERS: ReadonlySet<string> = new Set(['count', 'cursor', 'workflowUrlExactMatch']);
 
 interface Bulk {
-  /** The filter that ids are given as; words are ids. */
+  /** The query parameter for ids. */
   ids: string;
   verb: string;
-  /** One of them, and several. */
+  /** Singular and plural. */
   noun: readonly [string, string];
-  /** How many match what is asked. */
+  /** Counts the items that match. */
   count: Count;
-  /** Does it; resolves to how many there were. */
+  /** Performs the action; resolves to the number of items. */
   act: Count;
 }
 
-/** Counts, asks, acts. `done` says it in the past. */
+/** Counts the items, asks for confirmation, and acts. `done`: the past tense of the verb. */
 export async function actOnMany(call: Call, bulk: Bulk, done: string): Promise<number> {
   const { terminal, server, values, isJson } = call;
   const { verb, noun, act } = bulk;
-  choose(call, bulk);
+  select(call, bulk);
   const counted = (count: number) => `${count} ${noun[count === 1 ? 0 : 1]}`;
   const report = (count: number, isDryRun: boolean, text: string): number => {
     terminal.print(isJson ? `${JSON.stringify({ count, isDryRun })}\n` : `${text}\n`);
@@ -57,36 +57,34 @@ export async function actOnMany(call: Call, bulk: Bulk, done: string): Promise<n
     expected = await countAll(call, bulk, progress);
     if (isDryRun) return report(expected, true, `Would ${verb} ${counted(expected)} at ${server.title}.`);
     refuseNone(expected, noun);
-    await agreeOn(call, `${verb} ${counted(expected)}`);
+    await confirm(call, `${verb} ${counted(expected)}`);
   }
-  const count = await act(call, (acted) => progress.tell(acted, expected)).finally(() => progress.end());
+  const count = await act(call, (acted) => progress.report(acted, expected)).finally(() => progress.end());
   refuseNone(count, noun);
   return report(count, false, `${done} ${counted(count)}.`);
 }
 
 /** Adds the ids to the query. Throws `CommandFailed` unless the call names ids, filters or `--all`, and only one of these. */
-function choose({ words, query, values }: Call, { ids, noun: [, many] }: Bulk): void {
+function select({ words, query, values }: Call, { ids, noun: [, many] }: Bulk): void {
   const isAll = values('all').length > 0;
   const isFiltered = [...query.keys()].some((name) => !NO_FILTERS.has(name));
-  const isChosen = words.length > 0 || isFiltered;
-  if (words.length > 0 && query.size > 0)
-    throw new CommandFailed('ids and filters do not go together: ids alone would count', EXIT.usage);
-  if (!isChosen && !isAll)
-    throw new CommandFailed(`which ${many}? Name their ids, filters, or --all for every one`, EXIT.usage);
-  if (isChosen && isAll) throw new CommandFailed('--all: goes with no ids and no filters', EXIT.usage);
+  const isSelected = words.length > 0 || isFiltered;
+  if (words.length > 0 && query.size > 0) throw new CommandFailed('ids and filters cannot be combined', EXIT.usage);
+  if (!isSelected && !isAll) throw new CommandFailed(`which ${many}? Give ids, filters, or --all`, EXIT.usage);
+  if (isSelected && isAll) throw new CommandFailed('--all: cannot be combined with ids or filters', EXIT.usage);
   for (const word of words) query.append(ids, word);
 }
 
 /** Shows progress from the second page on. */
 function countAll(call: Call, { count, noun: [, many] }: Bulk, progress: Progress): Promise<number> {
   let isLong = false;
-  const tell = (counted: number): void => {
-    if (isLong) progress.tell(counted, undefined, `${many} counted`);
+  const onCount = (counted: number): void => {
+    if (isLong) progress.report(counted, undefined, `${many} counted`);
     isLong = true;
   };
-  return count(call, tell).finally(() => progress.end());
+  return count(call, onCount).finally(() => progress.end());
 }
 
 function refuseNone(count: number, [, many]: Bulk['noun']): void {
-  if (count === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
+  if (count === 0) throw new CommandFailed(`no ${many} match`, EXIT.notFound);
 }

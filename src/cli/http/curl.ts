@@ -1,4 +1,4 @@
-/** What would this line of curl send? Browsers and proxies show a request as one, so that it can be made again. */
+/** Parses a curl command, as browsers and proxies copy a request, into the request that it would send. */
 import { CommandFailed, EXIT } from '../command.ts';
 
 export interface CurlRequest {
@@ -8,13 +8,13 @@ export interface CurlRequest {
 }
 
 const DATA: ReadonlySet<string> = new Set(['-d', '--data', '--data-raw', '--data-binary', '--data-ascii', '--json']);
-/** Others that a value follows, which could be taken for the address. */
+/** Other options with a value, which could be mistaken for the address. */
 const VALUED: ReadonlySet<string> = new Set([
   ...['-X', '--request', '-A', '--user-agent', '-b', '--cookie', '-e', '--referer', '-o', '--output', '-u', '--user'],
   ...['-x', '--proxy', '-m', '--max-time', '--connect-timeout'],
 ]);
 
-/** Throws `CommandFailed` for a body in a file: its bytes are not known here. */
+/** Throws `CommandFailed` for a body in a file, which is not read. */
 export function readCurl(line: string): CurlRequest {
   const [, ...words] = wordsOf(line).flatMap(separate);
   const request: CurlRequest = { headers: [], body: '' };
@@ -47,7 +47,7 @@ function separate(word: string): string[] {
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', a: '\x07', b: '\b', f: '\f', v: '\v' };
 
-/** As a POSIX shell reads words, with the `$'…'` of bash, which browsers write. */
+/** Splits words like a POSIX shell, with the `$'…'` of bash, which browsers write. */
 function wordsOf(line: string): string[] {
   const part = /\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(\r?\n)|\\(.)|(\s+)|([^\s'"\\]+)/gs;
   const words: string[] = [];

@@ -1,22 +1,22 @@
-/** Which operations, and which options of each, does the command line take from the route table? */
+/** Derives the operations of the command line, and their options, from the route table. */
 
 import { pathOf } from '../../api/openapi.ts';
 import { describedRoutes } from '../../api/routes.ts';
 
 export interface Operation {
   method: string;
-  /** With `{names}` for the values that belong there. */
+  /** With `{names}` as placeholders for values. */
   path: string;
-  /** What each parameter of the query means, by its name. */
+  /** The meanings of the query parameters, by name. */
   query?: Readonly<Record<string, string>>;
-  /** What each option of a message means, by the name of its header. */
+  /** The meanings of the message options, by header name. */
   headers?: Readonly<Record<string, string>>;
 }
 
-/** By their ids. */
+/** By operation id. */
 export type Operations = Readonly<Record<string, Operation>>;
 
-/** Describes a callback or a request of a library: nobody types these as options. */
+/** Headers for callbacks, or set by libraries, which are not options of the command line. */
 const UNTYPED = /^Upstash-((Failure-)?Callback-.*|Feature-Set|Workflow-(?!RunId).*)$/;
 
 export function deriveOperations(): Operations {

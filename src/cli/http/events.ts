@@ -1,4 +1,4 @@
-/** Reads server-sent events, as the live log sends them: each has a name and one line of JSON. */
+/** Parses the server-sent events of the live log: each has a name and one line of JSON. */
 import { CommandFailed, EXIT } from '../command.ts';
 
 export interface ServerEvent {
@@ -7,7 +7,7 @@ export interface ServerEvent {
   data: unknown;
 }
 
-/** The events of each piece that comes in; half an event waits for the next piece. Throws `CommandFailed` when it breaks off. */
+/** Yields the events of each received chunk; a partial event waits for the next chunk. Throws `CommandFailed` when the connection breaks. */
 export async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent[]> {
   let rest = '';
   try {

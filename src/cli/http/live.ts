@@ -1,54 +1,54 @@
-/** Follows the log of a project over connections that may break: nothing of it is lost, and nothing comes twice. */
+/** Follows the log of a project across reconnects, without losing or repeating entries. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { plain } from '../plain.ts';
 import { readEvents } from './events.ts';
 import type { Call } from './verb.ts';
 
-/** What every entry has; `id` is its place in the log. */
+/** The members that every entry has. `id`: its position in the log. */
 export interface LiveEntry {
   id: string;
   messageId: string;
   workflowRunId?: string;
 }
 
-/** The server says something each 15 s; after three times as long it is gone. */
+/** The server sends something every 15 s; after three times as long, the connection counts as broken. */
 const SILENCE_MS = 45_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
-/** What the server lists at a time. */
+/** The server's limit for one page. */
 const PAGE_MAX = 1_000;
-/** An entry may be written after others that are later in the log. The server looks back so far too. */
+/** An entry may be written after others with later positions. Reading again starts this many entries back, as the server does. */
 const LOOK_BACK = 2_000;
-/** More than the buffers of a connection hold of entries that a list has told already. */
+/** More than the entries in a connection's buffers that a list may already have returned. */
 const REMEMBERED_MAX = 50_000;
 
 /**
- * The entries that are written from now on, as they come together; nothing together means that all from here on are told. Tries
- * again for as long as the server is away, unless it was never there. Throws `CommandFailed` when it refuses.
+ * Yields new entries in the chunks in which they arrive. An empty chunk: the connection is open, and all entries from here on will
+ * follow. Reconnects while the server is unavailable, unless the first connection failed. Throws `CommandFailed` if it refuses.
  */
 export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGenerator<Entry[]> {
   const { server, terminal } = call;
   const seen = new SeenEntries();
   for (let failures = 0; ; failures += 1) {
     try {
-      for await (const events of readPieces(call)) {
+      for await (const events of readConnection(call)) {
         const entries = events.filter(({ name }) => name === 'entry').map(({ data }) => data as Entry);
         const opened = events.find(({ name }) => name === 'open');
         if (opened) {
-          terminal.complain(`Following the log at ${server.title}${seen.hasBegun ? ' again' : ''}.\n`);
+          terminal.complain(`Following the log at ${server.title}${seen.hasStarted ? ' again' : ''}.\n`);
           failures = 0;
         }
-        const isBehind = (opened && seen.hasBegun) || events.some(({ name }) => name === 'lost');
-        if (opened) seen.begin(opened.id);
-        if (isBehind) yield* missed<Entry>(call, seen);
-        if (opened || entries.length > 0) yield seen.take(entries);
+        const isBehind = (opened && seen.hasStarted) || events.some(({ name }) => name === 'lost');
+        if (opened) seen.start(opened.id);
+        if (isBehind) yield* readMissed<Entry>(call, seen);
+        if (opened || entries.length > 0) yield seen.filterNew(entries);
         const ended = events.find(({ name }) => name === 'end');
         if (ended) throw endOf((ended.data as { reason: string }).reason);
       }
       throw new CommandFailed(`the connection to ${server.title} ended`, EXIT.unavailable);
     } catch (error) {
-      const isPassing = error instanceof CommandFailed && error.exitCode === EXIT.unavailable;
-      if (!isPassing || !seen.hasBegun) throw error;
+      const isTransient = error instanceof CommandFailed && error.exitCode === EXIT.unavailable;
+      if (!isTransient || !seen.hasStarted) throw error;
       const backOffMs = BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0;
       terminal.complain(`waypost: ${error.message}; trying again in ${backOffMs / 1000} s\n`);
       await new Promise((resolve) => setTimeout(resolve, backOffMs));
@@ -56,8 +56,8 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
   }
 }
 
-/** One connection, which is given up when nothing comes for long. */
-async function* readPieces({ server }: Call): ReturnType<typeof readEvents> {
+/** Reads one connection, and closes it after `SILENCE_MS` without data. */
+async function* readConnection({ server }: Call): ReturnType<typeof readEvents> {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
@@ -67,15 +67,15 @@ async function* readPieces({ server }: Call): ReturnType<typeof readEvents> {
     }
   } finally {
     clearTimeout(timer);
-    silence.abort(); // who stops reading closes the connection
+    silence.abort(); // closes the connection when the caller stops reading
   }
 }
 
-async function* missed<Entry extends LiveEntry>({ server }: Call, seen: SeenEntries): AsyncGenerator<Entry[]> {
-  for (let cursor = seen.place; ; ) {
+async function* readMissed<Entry extends LiveEntry>({ server }: Call, seen: SeenEntries): AsyncGenerator<Entry[]> {
+  for (let cursor = seen.cursor; ; ) {
     const query = new URLSearchParams({ cursor, count: String(PAGE_MAX) });
     const { entries } = await server.ask<{ entries: Entry[] }>('listLiveEntries', { query });
-    const fresh = seen.take(entries);
+    const fresh = seen.filterNew(entries);
     if (fresh.length > 0) yield fresh;
     const last = entries.at(-1);
     if (last === undefined || entries.length < PAGE_MAX) return;
@@ -91,26 +91,26 @@ function endOf(reason: string): CommandFailed {
 }
 
 class SeenEntries {
-  #begin: string | undefined;
+  #start: string | undefined;
   readonly #ids = new Set<string>();
 
-  get hasBegun(): boolean {
-    return this.#begin !== undefined;
+  get hasStarted(): boolean {
+    return this.#start !== undefined;
   }
 
-  /** `id`: the last entry of those before; `undefined` in an empty log. */
-  begin(id = '0-0'): void {
-    this.#begin ??= id;
+  /** `id`: the last entry before the new ones; `undefined` in an empty log. */
+  start(id = '0-0'): void {
+    this.#start ??= id;
   }
 
-  /** A place in the log: all that is new comes after it, and all that is after it was seen here or is new. */
-  get place(): string {
-    if (this.#ids.size <= LOOK_BACK) return this.#begin ?? '';
+  /** A position in the log: every new entry is after it, and every entry after it is new or was seen. */
+  get cursor(): string {
+    if (this.#ids.size <= LOOK_BACK) return this.#start ?? '';
     return [...this.#ids].slice(-LOOK_BACK).reduce((first, id) => (isBefore(id, first) ? id : first));
   }
 
-  /** Those that were not seen before. */
-  take<Entry extends LiveEntry>(entries: readonly Entry[]): Entry[] {
+  /** Returns the entries that were not seen before, and marks them as seen. */
+  filterNew<Entry extends LiveEntry>(entries: readonly Entry[]): Entry[] {
     const fresh = entries.filter(({ id }) => {
       const isNew = !this.#ids.has(id);
       this.#ids.add(id);

@@ -1,8 +1,8 @@
-/** The operations of the interface, as the route table declares them. */
+/** Looks up the operations of the API by id. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Operation, Operations } from './derived-operations.ts';
 
-/** Only the package has this file: reading it takes a millisecond, loading the routes a tenth of a second. */
+/** In the published package only: reading this file takes 1 ms, loading the routes 100 ms. */
 const BUILT = new URL('./operations.json', import.meta.url);
 const OPERATIONS: Operations = existsSync(BUILT)
   ? JSON.parse(readFileSync(BUILT, 'utf8'))
@@ -22,7 +22,7 @@ export function flagOf(name: string): string {
     .toLowerCase();
 }
 
-/** The path with `words` in the place of its names. A destination stands there unescaped, as the interface wants it. */
+/** The path with its placeholders replaced by `words`. A destination URL is not escaped, as the API requires. */
 export function pathOf({ path }: Operation, words: readonly string[]): string {
   const left = [...words];
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {

@@ -1,42 +1,42 @@
-/** Reads lists that come in pages. */
+/** Reads paginated lists, and repeats bulk operations that the server limits. */
 import { CommandFailed, EXIT } from '../command.ts';
 import type { Call } from './verb.ts';
 
 const COUNT_DEFAULT = 20;
 
-/** How many items `--count` asks for. */
+/** The value of `--count`. */
 export function countOf({ query }: Call, countDefault = COUNT_DEFAULT): number {
   const count = query.has('count') ? Number(query.get('count')) : countDefault;
   if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && count >= 1)) return count;
-  throw new CommandFailed('--count: a whole number of at least 1 is needed', EXIT.usage);
+  throw new CommandFailed('--count: must be a whole number of at least 1', EXIT.usage);
 }
 
 interface Paging<Page> {
-  /** How many items a page has, or tells of. */
+  /** The number of items in a page, or that a page reports. */
   amountOf: (page: Page) => number;
-  /** What the server gives, or does, at a time. */
+  /** The server's limit for one request. */
   pageMax: number;
 }
 
-/** Asks for pages of a list, or of what is done to one, until there were `countMax` items. */
+/** Requests pages of a list or of a bulk operation, until there were `countMax` items. */
 async function eachPage<Page extends object>(
   { server, query }: Call,
   operationId: string,
   { amountOf, pageMax, countMax }: Paging<Page> & { countMax: number },
   onPage: (page: Page) => void,
 ): Promise<void> {
-  const asked = new URLSearchParams(query);
+  const parameters = new URLSearchParams(query);
   for (let left = countMax; left > 0; ) {
-    asked.set('count', String(Math.min(pageMax, left)));
-    const page = await server.ask<Page & { cursor?: string }>(operationId, { query: asked });
+    parameters.set('count', String(Math.min(pageMax, left)));
+    const page = await server.ask<Page & { cursor?: string }>(operationId, { query: parameters });
     onPage(page);
     left -= amountOf(page);
     if (!page.cursor) return;
-    asked.set('cursor', page.cursor);
+    parameters.set('cursor', page.cursor);
   }
 }
 
-/** At most `countMax` items: what the pages have as `member`. */
+/** Reads at most `countMax` items from the `member` of the pages. */
 export async function readItems<Item>(
   call: Call,
   operationId: string,
@@ -49,7 +49,7 @@ export async function readItems<Item>(
   return found;
 }
 
-/** The first items of a list, as many as `--count` asks for, and a word on standard error when there are more. */
+/** Reads the first items of a list, up to `--count`, and prints a note on standard error if there are more. */
 export async function readList<Item>(
   call: Call,
   operationId: string,
@@ -57,18 +57,17 @@ export async function readList<Item>(
   pageMax: number,
 ): Promise<Item[]> {
   const countMax = countOf(call);
-  // One more tells whether there are more.
-  const isPlain = !call.query.has('count');
-  const found = await readItems<Item>(call, operationId, { member, pageMax, countMax: countMax + (isPlain ? 1 : 0) });
-  if (found.length > countMax)
-    call.terminal.complain(`These are the first ${countMax}: there are more, see --count.\n`);
+  // One extra item shows whether there are more.
+  const isDefault = !call.query.has('count');
+  const found = await readItems<Item>(call, operationId, { member, pageMax, countMax: countMax + (isDefault ? 1 : 0) });
+  if (found.length > countMax) call.terminal.complain(`Showing the first ${countMax}; use --count for more.\n`);
   return found.slice(0, countMax);
 }
 
-/** Counts, or acts on, all that a call names; resolves to how many there were. */
+/** Counts the items that a call selects, or acts on them; resolves to their number. */
 export type Count = (call: Call, onProgress: (done: number) => void) => Promise<number>;
 
-/** Goes through a whole list, or does something to all of it, as far as `--count` asks. */
+/** Reads or processes all pages, up to `--count` items. */
 export function sumPages<Page extends object>(operationId: string, paging: Paging<Page>): Count {
   return async (call, onProgress) => {
     let sum = 0;
@@ -81,18 +80,18 @@ export function sumPages<Page extends object>(operationId: string, paging: Pagin
   };
 }
 
-/** For what has no pages, since it is not found again once it is done: asks until less is done than could be. Words are ids. */
-export function sumPieces<Answer extends object>(operationId: string, { amountOf, pageMax }: Paging<Answer>): Count {
+/** For operations without a cursor, since processed items no longer match: repeats until the server processes less than a full batch. */
+export function sumBatches<Result extends object>(operationId: string, { amountOf, pageMax }: Paging<Result>): Count {
   return async ({ server, query, words }, onProgress) => {
-    // Ids are answered all at once.
-    if (words.length > 0) return amountOf(await server.ask<Answer>(operationId, { query }));
+    // All ids are processed in one request.
+    if (words.length > 0) return amountOf(await server.ask<Result>(operationId, { query }));
     const countMax = query.has('count') ? Number(query.get('count')) : Number.POSITIVE_INFINITY;
-    const asked = new URLSearchParams(query);
+    const parameters = new URLSearchParams(query);
     let sum = 0;
     for (let count = 0, done = 0; done === count && sum < countMax; ) {
       count = Math.min(pageMax, countMax - sum);
-      asked.set('count', String(count));
-      done = amountOf(await server.ask<Answer>(operationId, { query: asked }));
+      parameters.set('count', String(count));
+      done = amountOf(await server.ask<Result>(operationId, { query: parameters }));
       sum += done;
       onProgress(sum);
     }

@@ -1,4 +1,4 @@
-/** Which servers has "waypost login" been told of? They and their tokens are kept in one file that only its owner can read. */
+/** Reads and writes the profiles of "waypost login": servers and their tokens, in one file that only its owner can read. */
 import { chmodSync, closeSync, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../config/parse.ts';
@@ -10,17 +10,17 @@ export interface Profile {
   token: string;
 }
 
-/** The one that is meant where no profile is named. */
+/** The profile that is used if none is named. */
 export const DEFAULT_PROFILE = 'default';
 
-/** Where profiles are kept; `undefined` where the environment names no home. */
+/** The file of the profiles; `undefined` if the environment has no home folder. */
 export function profilesFileOf(env: Environment): string | undefined {
   const home = env['HOME'] || env['USERPROFILE'];
   const folder = env['XDG_CONFIG_HOME'] || (home && join(home, '.config'));
   return folder ? join(folder, 'waypost', 'profiles.json') : undefined;
 }
 
-/** By name; empty when there are none. Throws `CommandFailed` when others can read the file, or it cannot be understood. */
+/** By name; empty when there are none. Throws `CommandFailed` if others can read the file, or it is invalid. */
 export function readProfiles(env: Environment): Map<string, Profile> {
   const file = profilesFileOf(env);
   const text = file === undefined ? undefined : readOwn(file);
@@ -28,20 +28,20 @@ export function readProfiles(env: Environment): Map<string, Profile> {
   try {
     return new Map(Object.entries(JSON.parse(text) as Record<string, Profile>).map(checked));
   } catch {
-    throw new CommandFailed(`${file}: cannot be understood; delete it and log in again`);
+    throw new CommandFailed(`${file}: is invalid; delete it and log in again`);
   }
 }
 
-/** Replaces what is kept. Throws `CommandFailed` where it cannot be kept. */
+/** Replaces all profiles. Throws `CommandFailed` if they cannot be saved. */
 export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Profile>): string {
   const file = profilesFileOf(env);
   if (file === undefined)
-    throw new CommandFailed('there is no home to keep a profile in: set HOME or XDG_CONFIG_HOME', EXIT.usage);
+    throw new CommandFailed('there is no home folder to save a profile in: set HOME or XDG_CONFIG_HOME', EXIT.usage);
   try {
     writeOwn(file, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`);
   } catch (error) {
     throw new CommandFailed(
-      `cannot keep the profile: ${(error as Error).message}; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN`,
+      `cannot save the profile: ${(error as Error).message}; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN`,
     );
   }
   return file;
@@ -49,13 +49,13 @@ export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Pro
 
 function writeOwn(file: string, text: string): void {
   makeFolder(dirname(file));
-  chmodSync(dirname(file), 0o700); // also a folder that was there
+  chmodSync(dirname(file), 0o700); // also for an existing folder
   const fresh = `${file}.${process.pid}`;
   writeFileSync(fresh, text, { mode: 0o600, flag: 'wx' });
   renameSync(fresh, file);
 }
 
-/** The mode is that of the very file which is read. Windows has none: there a home is its owner's alone. */
+/** Checks the mode of the opened file itself. Windows has no modes: there only its owner can read a home folder. */
 function readOwn(file: string): string | undefined {
   let opened: number;
   try {
@@ -66,7 +66,7 @@ function readOwn(file: string): string | undefined {
   }
   try {
     if (process.platform !== 'win32' && (fstatSync(opened).mode & 0o077) !== 0)
-      throw new CommandFailed(`others can read ${file}, and there are tokens in it: chmod 600 ${file}`, EXIT.denied);
+      throw new CommandFailed(`${file} has tokens and is readable by others: chmod 600 ${file}`, EXIT.denied);
     return readFileSync(opened, 'utf8');
   } finally {
     closeSync(opened);

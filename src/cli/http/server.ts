@@ -1,4 +1,4 @@
-/** Asks a server over HTTP, like any client, so that commands work from any machine. */
+/** Sends requests to a server over HTTP, like any client, so that commands work from any machine. */
 import { DEVELOPMENT_ACCOUNTS } from '../../config/development.ts';
 import type { Environment } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
@@ -9,62 +9,62 @@ import { fetchVerbatim, isDotSegment } from './verbatim-path.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-/** What a request holds besides its operation. */
-export interface Asked {
-  /** What stands in the path, in its order. */
+/** The parts of a request besides its operation. */
+export interface RequestParts {
+  /** The values of the placeholders in the path, in order. */
   words?: readonly string[];
   query?: URLSearchParams;
   headers?: readonly (readonly [string, string])[];
   body?: string | Uint8Array<ArrayBuffer>;
-  /** A value that is sent as JSON. */
+  /** A body that is sent as JSON. */
   json?: unknown;
   signal?: AbortSignal;
 }
 
-/** Each method throws `CommandFailed` with the server's own text. */
+/** Each method throws `CommandFailed` with the error text of the server. */
 export interface Server {
   url: string;
-  /** The address as people are asked about it, with the profile that it is from. */
+  /** The address for messages to the user, with the profile that it is from. */
   title: string;
-  /** The answer of an operation, parsed; `undefined` where it has no body. */
-  ask<T>(operationId: string, asked?: Asked): Promise<T>;
-  /** The answer as it comes in. */
+  /** The parsed response of an operation; `undefined` if it has no body. */
+  ask<T>(operationId: string, parts?: RequestParts): Promise<T>;
+  /** The response body as a stream. */
   read(operationId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** What the options name. */
-export interface Given {
+/** The values of the options. */
+export interface ServerOptions {
   server?: string | undefined;
   token?: string | undefined;
   profile?: string | undefined;
 }
 
-/** Options win over the environment, and both over the default profile. */
-export function serverOf(given: Given, env: Environment): Server {
-  const { url: named, token: found, profile } = accessOf(given, env);
+/** Options take precedence over the environment, and both over the default profile. */
+export function serverOf(options: ServerOptions, env: Environment): Server {
+  const { url: named, token: found, profile } = accessOf(options, env);
   const token = found?.trim();
   const url = (named ?? DEFAULT_URL).replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     const origin =
-      profile !== undefined ? `profile ${profile}` : given.server === undefined ? 'QSTASH_URL' : '--server';
-    throw new CommandFailed(`${origin}: an http or https address is needed, not ${JSON.stringify(url)}`, EXIT.usage);
+      profile !== undefined ? `profile ${profile}` : options.server === undefined ? 'QSTASH_URL' : '--server';
+    throw new CommandFailed(`${origin}: must be an http or https address, not ${JSON.stringify(url)}`, EXIT.usage);
   }
 
   const tokenFrom =
     profile !== undefined
       ? `the token of the profile ${profile}`
-      : given.token === undefined
+      : options.token === undefined
         ? 'QSTASH_TOKEN'
         : '--token';
   checkToken(token, tokenFrom);
 
   async function send(
     operationId: string,
-    { words = [], query, headers = [], body, json, signal }: Asked,
+    { words = [], query, headers = [], body, json, signal }: RequestParts,
   ): Promise<Response> {
     const operation = operationOf(operationId);
     const search = query === undefined || query.size === 0 ? '' : `?${query}`;
-    // A terminal has text; `Headers` takes a character for each byte.
+    // `Headers` takes one character for each byte of the UTF-8 text.
     const sent = new Headers(headers.map(([name, value]) => [name, Buffer.from(value, 'utf8').toString('latin1')]));
     sent.set('authorization', `Bearer ${token ?? DEVELOPMENT_ACCOUNTS[0].token}`);
     if (json !== undefined) sent.set('content-type', 'application/json');
@@ -86,48 +86,50 @@ export function serverOf(given: Given, env: Environment): Server {
         named === undefined
           ? '; set QSTASH_URL and QSTASH_TOKEN, see "waypost login", or start one with "waypost dev"'
           : '';
-      throw new CommandFailed(`no server answers at ${url}: ${causeOf(error)}${advice}`, EXIT.unavailable);
+      throw new CommandFailed(`no server responds at ${url}: ${causeOf(error)}${advice}`, EXIT.unavailable);
     }
     if (response.ok) return response;
-    const said = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
+    const errorText = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
     const text =
-      typeof said === 'string' ? inOurWords(plain(said)) : `the server answered with status ${response.status}`;
+      typeof errorText === 'string'
+        ? withUrlGroup(plain(errorText))
+        : `the server responded with status ${response.status}`;
     throw new CommandFailed(response.status === 401 ? `${text}${adviceOn401()}` : text, exitCodeOf(response.status));
   }
 
   function adviceOn401(): string {
     if (token === undefined) return '; set QSTASH_TOKEN, or see "waypost login"';
-    return ` at ${url}: ${tokenFrom} is of another server, revoked, or has quotes around it`;
+    return ` at ${url}: ${tokenFrom} belongs to another server, is revoked, or has quotes around it`;
   }
 
   return {
     url,
     title: profile === undefined ? url : `${url} (profile ${profile})`,
-    ask: async <T>(operationId: string, asked: Asked = {}) =>
-      parsed(await (await send(operationId, asked)).text(), url) as T,
+    ask: async <T>(operationId: string, parts: RequestParts = {}) =>
+      parsed(await (await send(operationId, parts)).text(), url) as T,
     read: async (operationId, signal) => {
       const { body } = await send(operationId, { signal });
-      if (body === null) throw new CommandFailed(`what answers at ${url} is no Waypost server`);
+      if (body === null) throw new CommandFailed(`the server at ${url} is not a Waypost server`);
       return body;
     },
   };
 }
 
-/** On the wire a URL group is a topic, and clients compare these texts (contract M 13, 25). */
-function inOurWords(text: string): string {
+/** Renames *topic*, the word on the wire, whose texts clients compare (contract M 13, 25). */
+function withUrlGroup(text: string): string {
   return text.replace(/^(invalid )?topic /, '$1URL group ');
 }
 
-/** What a header cannot hold is found here, and never shown. Throws `CommandFailed`. */
+/** Throws `CommandFailed`, without printing the token, for characters that a header cannot hold. */
 function checkToken(token: string | undefined, origin: string): void {
   if (token === undefined || /^[!-~]*$/.test(token)) return;
   throw new CommandFailed(
-    `${origin}: has a line break or a character that a token does not have; copy it again`,
+    `${origin}: has a line break or another character that tokens never have; copy it again`,
     EXIT.usage,
   );
 }
 
-/** Throws `CommandFailed` for a value that no header can hold. `flag`: what it was given with. */
+/** Throws `CommandFailed` for a value that no header can hold. `flag`: the option with the value. */
 export function checkHeader(flag: string, value: string): void {
   const wrong = [...value.trim()].find((char) => char > 'ÿ' || (char < ' ' && char !== '\t'));
   if (wrong === undefined) return;
@@ -135,22 +137,25 @@ export function checkHeader(flag: string, value: string): void {
   throw new CommandFailed(`${flag}: ${what} cannot be sent in a header`, EXIT.usage);
 }
 
-/** An address and a token of a profile stay together: no token goes where it was not meant for. */
+/** The address and the token of a profile are only used together, so that no token is sent to another server. */
 function accessOf(
-  { server, token, profile }: Given,
+  { server, token, profile }: ServerOptions,
   env: Environment,
 ): { url?: string | undefined; token?: string | undefined; profile?: string } {
   if (profile !== undefined && (server ?? token) !== undefined)
-    throw new CommandFailed('--profile: goes with no --server and no --token', EXIT.usage);
-  const told = { url: server ?? (env['QSTASH_URL'] || undefined), token: token ?? (env['QSTASH_TOKEN'] || undefined) };
-  if (profile === undefined && (told.url ?? told.token) !== undefined) return told;
-  const kept = readProfiles(env).get(profile ?? DEFAULT_PROFILE);
-  if (kept) return { ...kept, profile: profile ?? DEFAULT_PROFILE };
-  if (profile === undefined) return told;
+    throw new CommandFailed('--profile: cannot be combined with --server or --token', EXIT.usage);
+  const explicit = {
+    url: server ?? (env['QSTASH_URL'] || undefined),
+    token: token ?? (env['QSTASH_TOKEN'] || undefined),
+  };
+  if (profile === undefined && (explicit.url ?? explicit.token) !== undefined) return explicit;
+  const saved = readProfiles(env).get(profile ?? DEFAULT_PROFILE);
+  if (saved) return { ...saved, profile: profile ?? DEFAULT_PROFILE };
+  if (profile === undefined) return explicit;
   throw new CommandFailed(`there is no profile ${JSON.stringify(profile)}; see waypost profiles`, EXIT.notFound);
 }
 
-/** The error's cause names the address; its own text says only that something failed. */
+/** Only the cause of the error names the address and the problem. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;
@@ -167,6 +172,6 @@ function parsed(text: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new CommandFailed(`what answers at ${url} is no Waypost server`);
+    throw new CommandFailed(`the server at ${url} is not a Waypost server`);
   }
 }

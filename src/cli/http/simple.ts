@@ -1,24 +1,24 @@
-/** Verbs that are one operation each. */
+/** Verbs that consist of one operation each. */
 import { EXIT } from '../command.ts';
 import { plainJson } from '../plain.ts';
-import { agreeOn, YES } from './bulk.ts';
+import { confirm, YES_OPTION } from './bulk.ts';
 import { type Column, show, showTable, type Verb } from './verb.ts';
 
-/** A whole list in one answer. */
+/** Lists all items, which the server returns in one response. */
 export function listed<Item>(command: string, operationId: string, table: readonly Column<Item>[]): Verb {
   return {
-    meaning: `The ${command} of the project.`,
+    meaning: `Lists the ${command} of the project.`,
     filtersOf: operationId,
     example: `${command} list`,
     run: async (call) => showTable(call, await call.server.ask<Item[]>(operationId, { query: call.query }), table),
   };
 }
 
-/** All that the server says of one thing. */
+/** Shows one item as JSON. */
 export function read(command: string, operationId: string, word: string): Verb {
   return {
     words: word,
-    meaning: 'All that the server says of it, as JSON.',
+    meaning: 'Shows all members as JSON.',
     example: `${command} show ${exampleOf(command)}`,
     async run(call) {
       const found = await call.server.ask(operationId, { words: call.words });
@@ -27,7 +27,7 @@ export function read(command: string, operationId: string, word: string): Verb {
   };
 }
 
-/** A change of one thing. `done`: what is printed before its name. */
+/** Changes one item. `done`: the text before its name in the output. */
 export function action(
   command: string,
   operationId: string,
@@ -40,11 +40,11 @@ export function action(
   return {
     words: word,
     meaning,
-    ...(doesDestroy && { options: YES }),
+    ...(doesDestroy && { options: YES_OPTION }),
     example: `${command} ${verb} ${exampleOf(command)}${doesDestroy ? ' --yes' : ''}`,
     async run(call) {
       const { words, query, server, terminal, isJson } = call;
-      if (doesDestroy) await agreeOn(call, `${verb} ${words[0]}`);
+      if (doesDestroy) await confirm(call, `${verb} ${words[0]}`);
       await server.ask(operationId, { words, query });
       if (!isJson) terminal.print(`${done} ${words[0]}.\n`);
       return EXIT.ok;

@@ -1,15 +1,15 @@
-/** What is a verb that asks a server, and how do several of them make one command? */
+/** Defines verbs that send requests to a server, and combines them into commands. */
 import { readArguments } from '../../config/arguments.ts';
 import { ConfigError } from '../../config/parse.ts';
 import { columns } from '../columns.ts';
 import { type Command, CommandFailed, EXIT, entryOf, printJson, type Terminal, unknownAction } from '../command.ts';
-import { knownOf, type Options, optionsHelp, wrapped } from '../options.ts';
+import { type Options, optionRulesOf, optionsHelp, wrapped } from '../options.ts';
 import { plain } from '../plain.ts';
 import { flagOf, operationOf } from './operations.ts';
 import { checkHeader, type Server, serverOf } from './server.ts';
 
 export interface Verb {
-  /** The words that follow it: `<id>...`, in brackets what may be left out. */
+  /** Its arguments: `<id>...`, with optional ones in brackets. */
   words?: string;
   /** A sentence or two. */
   meaning: string;
@@ -17,40 +17,40 @@ export interface Verb {
   filtersOf?: string;
   /** The operation whose message options are options of the verb. */
   headersOf?: string;
-  /** Its own options with what they mean: `--body <text>`, or `--all` without a value. */
+  /** Its own options with their meanings: `--body <text>`, or `--all` without a value. */
   options?: Options;
-  /** It asks no server: it has only its own options. */
+  /** It sends no requests, and has only its own options. */
   isLocal?: true;
   /** A command line that works, without the program's name. */
   example: string;
   run(call: Call): Promise<number>;
 }
 
-/** A verb as it is given. */
+/** The parsed arguments of a verb. */
 export interface Call {
   words: readonly string[];
-  /** The filters that are given, by their names in the interface. */
+  /** Filters, by their names in the API. */
   query: URLSearchParams;
-  /** The message options that are given, as headers. */
+  /** Message options, as headers. */
   headers: [string, string][];
-  /** The values of an own option, by its name without dashes; empty when it is not given. */
+  /** The values of one of its own options, by its name without dashes; empty if it is absent. */
   values(name: string): readonly string[];
   isJson: boolean;
-  /** Found when it is first asked for. */
+  /** Resolved on first use. */
   readonly server: Server;
   terminal: Terminal;
 }
 
-const OF_ALL: Options = {
+const COMMON_OPTIONS: Options = {
   '--json': 'Print JSON.',
   '--server <address>':
-    'Address of the server. Environment: QSTASH_URL. Without both the default profile, or the development server of this machine.',
+    'Address of the server. Environment: QSTASH_URL. Default: the default profile, or the development server of this machine.',
   '--token <token>':
-    'Token of the project. Environment: QSTASH_TOKEN. Without both that of the default profile, or the one of "waypost dev".',
-  '--profile <name>': 'Take address and token from this profile, which "waypost login" has made.',
+    'Token of the project. Environment: QSTASH_TOKEN. Default: that of the default profile, or of "waypost dev".',
+  '--profile <name>': 'Use the address and token of this profile of "waypost login".',
 };
 
-/** The command `name`. `verbs`: by their words; with `''` alone the command is the verb. */
+/** The command `name`. `verbs`: by name; a single verb `''` is the command itself. */
 export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): Command {
   const names = Object.keys(verbs);
   const found = (args: readonly string[]): { verb?: Verb; named: string; rest: readonly string[] } => {
@@ -90,7 +90,7 @@ export function show({ isJson, terminal }: Call, value: unknown, text: string): 
   return EXIT.ok;
 }
 
-/** A heading and what stands below it. */
+/** The heading and the cells of a column. */
 export type Column<Item> = readonly [heading: string, cell: (item: Item) => unknown];
 
 /** Prints `items` as JSON, or as a table for people. */
@@ -110,13 +110,13 @@ export function showTable<Item>(
 function callOf(named: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
   const filters = flagsOf(verb.filtersOf && operationOf(verb.filtersOf).query);
   const settings = flagsOf(verb.headersOf && operationOf(verb.headersOf).headers);
-  const known = new Map(knownOf(usagesOf(verb)));
+  const known = new Map(optionRulesOf(usagesOf(verb)));
   const flagByHeader = new Map([...settings].map(([flag, header]) => [header, flag]));
   for (const header of flagByHeader.keys()) known.set(header, 'needed');
-  const { words, options: given, problems } = readArguments(args, known);
+  const { words, options: found, problems } = readArguments(args, known);
   if (problems.length > 0) throw new ConfigError(problems);
   const options = new Map<string, string[]>();
-  for (const { name, value = '' } of given) {
+  for (const { name, value = '' } of found) {
     const flag = flagByHeader.get(name) ?? name;
     options.set(flag, [...(options.get(flag) ?? []), value]);
   }
@@ -147,40 +147,43 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
   return call;
 }
 
-/** Each option with what it means, as the help has them. What a verb says of an option of all counts. */
+/** All options with their meanings, for the help. A verb may override the meaning of a common option. */
 function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Options {
   const taken = [filtersOf && operationOf(filtersOf).query, headersOf && operationOf(headersOf).headers];
   const valued = taken.flatMap((rows) =>
     [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, (rows || undefined)?.[name] ?? ''] as const),
   );
-  return { ...options, ...Object.fromEntries(valued), ...(isLocal ? {} : OF_ALL), ...options };
+  return { ...options, ...Object.fromEntries(valued), ...(isLocal ? {} : COMMON_OPTIONS), ...options };
 }
 
-/** Names in the interface by flag. Of several spellings the first counts. */
+/** Names in the API by flag. If there are several spellings, the first is used. */
 function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<string, string> {
   const flags = new Map<string, string>();
   for (const name of Object.keys(rows || {})) if (!flags.has(flagOf(name))) flags.set(flagOf(name), name);
   return flags;
 }
 
-/** Milliseconds, from a number of them or from a time as people write it. */
+/** Unix time in milliseconds, from such a number or from a date. */
 function timeIn(flag: string, value: string): string {
   const ms = /^\d+$/.test(value) ? Number(value) : Date.parse(value);
   if (Number.isNaN(ms))
     throw new CommandFailed(
-      `--${flag}: a time such as 2026-01-31T13:05Z is needed, not ${JSON.stringify(value)}`,
+      `--${flag}: must be a time such as 2026-01-31T13:05Z, not ${JSON.stringify(value)}`,
       EXIT.usage,
     );
   return String(ms);
 }
 
 function checkWords(named: string, { words: usage = '' }: Verb, words: readonly string[]): void {
-  const places = [...usage.matchAll(/(\[?)<([^>]+)>(\.\.\.)?/g)];
-  const missing = places.find(([, optional], at) => optional === '' && words[at] === undefined);
+  const parameters = [...usage.matchAll(/(\[?)<([^>]+)>(\.\.\.)?/g)];
+  const missing = parameters.find(([, optional], at) => optional === '' && words[at] === undefined);
   if (missing) throw new CommandFailed(`${named}: <${missing[2]}> is missing`, EXIT.usage);
-  const extra = words[places.length];
-  if (extra !== undefined && places.at(-1)?.[3] === undefined)
-    throw new CommandFailed(`${named}: what is ${JSON.stringify(extra)}? See waypost ${named} --help`, EXIT.usage);
+  const extra = words[parameters.length];
+  if (extra !== undefined && parameters.at(-1)?.[3] === undefined)
+    throw new CommandFailed(
+      `${named}: unexpected argument ${JSON.stringify(extra)}; see waypost ${named} --help`,
+      EXIT.usage,
+    );
 }
 
 function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string {
@@ -194,10 +197,10 @@ function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string
     ...usages,
     '',
     ...meanings,
-    ...(entries.every(([, { isLocal }]) => isLocal) ? [] : optionsHelp(OF_ALL)),
+    ...(entries.every(([, { isLocal }]) => isLocal) ? [] : optionsHelp(COMMON_OPTIONS)),
     '',
     `Example: waypost ${example?.[1].example}`,
-    `"waypost ${name} <verb> --help" names the options of each.`,
+    `"waypost ${name} <verb> --help" lists the options of a verb.`,
   ]);
 }
 

@@ -1,6 +1,6 @@
 /**
- * How does a path with a segment `.` or `..` reach the server? `fetch`, like every URL parser, removes such segments. No
- * new name consists of one, but those of older versions can be looked up and deleted.
+ * Sends requests whose path has a segment `.` or `..`, which `fetch`, like every URL parser, removes. New names cannot be such
+ * segments, but names from older versions can still be looked up and deleted.
  */
 import { request } from 'node:http';
 import { request as requestOverTls } from 'node:https';
@@ -10,15 +10,22 @@ export function isDotSegment(word: string): boolean {
   return word === '.' || word === '..';
 }
 
-/** As `fetch(base + path)`, for requests without a body. */
+/** Like `fetch(base + path)`, for requests without a body. */
 export function fetchVerbatim(
   base: string,
   path: string,
   { method, headers }: { method: string; headers: Headers },
 ): Promise<Response> {
   const { protocol, hostname, port, pathname } = new URL(base);
-  const whole = `${pathname.replace(/\/$/, '')}${path}`;
-  const options = { protocol, port, path: whole, method, headers: Object.fromEntries(headers), agent: false } as const;
+  const fullPath = `${pathname.replace(/\/$/, '')}${path}`;
+  const options = {
+    protocol,
+    port,
+    path: fullPath,
+    method,
+    headers: Object.fromEntries(headers),
+    agent: false,
+  } as const;
   return new Promise((resolve, reject) => {
     const sent = protocol === 'https:' ? requestOverTls : request;
     sent({ ...options, hostname: hostname.replace(/^\[|\]$/g, '') }, (response) => {

@@ -10,28 +10,28 @@ export const backup = configured(
   {
     about: `Usage: waypost backup --to <file or folder> [--json] [options]
 
-Writes what is committed at one moment into one SQLite file, checks the file, and gives it its name once it is whole. The
-server, if one runs, goes on. "waypost restore" makes a store of it. A store on PostgreSQL is copied row by row; large ones
-are better backed up with PostgreSQL's own tools.
+Writes a consistent snapshot of the store into one SQLite file, checks the file, and renames it once it is complete. A
+running server continues. "waypost restore" restores the file. A PostgreSQL store is copied row by row; back up large ones
+with PostgreSQL's own tools.
 
-The encryption key is not in the backup: without it the signing keys in there cannot be read. Keep a copy of it elsewhere.`,
+The backup does not contain the encryption key, which its signing keys are encrypted with. Keep a copy of it elsewhere.`,
     options: {
       '--to <file or folder>':
-        'A file that is not there yet, such as waypost.db; in a folder, which must be there, it is named after the time.',
+        'A new file, such as waypost.db, or an existing folder, where the file is named after the current time.',
       '--json': 'Print JSON.',
     },
     settings: 'store',
     example: 'backup --to /backups',
   },
-  async (given, terminal) => {
-    const to = required(given.value('to'), 'backup: --to <file or folder>');
+  async (parsed, terminal) => {
+    const to = required(parsed.value('to'), 'backup: --to <file or folder>');
     const { backUp, STEPS } = await import('../../admin/backup.ts');
-    const { tell, onProgress, end } = reportCopy(terminal);
+    const { report, onProgress, end } = reportCopy(terminal);
     const onStep = (step: (typeof STEPS)[number]): void =>
-      tell(STEPS.indexOf(step), STEPS.length, `steps done, next: ${step}`);
-    const config = parseConfig(terminal.env, given.settings);
+      report(STEPS.indexOf(step), STEPS.length, `steps done, next: ${step}`);
+    const config = parseConfig(terminal.env, parsed.settings);
     const { file, bytes, census } = await backUp(config, to, { onStep, onProgress }).finally(end);
-    if (given.has('json')) printJson(terminal, { file, bytes, census });
+    if (parsed.has('json')) printJson(terminal, { file, bytes, census });
     else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);
     return EXIT.ok;
   },

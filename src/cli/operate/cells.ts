@@ -1,4 +1,4 @@
-/** `waypost cells`: lists the databases among which projects are divided, adds one, and divides projects anew, also while servers run. */
+/** `waypost cells`: lists, adds, drains and balances the databases of an installation, also while servers run. */
 
 import type { Balanced, BalancePlan } from '../../cells/operate/balance-cells.ts';
 import type { CellEntry } from '../../cells/operate/list-cells.ts';
@@ -6,7 +6,7 @@ import { parseConfig } from '../../config/parse.ts';
 import type { Config } from '../../config/table.ts';
 import { columns, inZone, isoOf, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT, printJson, type Terminal } from '../command.ts';
-import { configured, type Given } from '../configured.ts';
+import { configured, type ParsedCommand } from '../configured.ts';
 import { progressOf } from '../progress.ts';
 
 const NAME = "the cell's name";
@@ -21,23 +21,23 @@ export const cells = configured(
        waypost cells balance [--yes] [--json] [options]
 
 Projects can be divided among several PostgreSQL databases, or schemas of one. The database of WAYPOST_DATABASE_URL is the first
-cell, and knows the others. Running workers serve a new cell at once; a new project lives in the cell with the least load.
+cell, and lists the others. Running workers serve a new cell at once. New projects go to the cell with the lowest load.
 
   list
-      Every cell: its projects, unfinished messages, those of them that are due, messages a minute in the last hour, bytes of
-      its schema or database, and its part of all load. Then the projects that are on their way, and which of these moves are stuck.
+      Lists every cell: its projects, unfinished and due messages, messages per minute in the last hour, the size of its schema
+      or database in bytes, and its share of the total load. Then the projects that are moving, and which moves are stuck.
   add <name>
-      Makes an empty database a cell, or a schema, which is made if it is missing.
+      Makes an empty database or schema a cell. A missing schema is created.
   drain <name>, undrain <name>
-      Lets no new project live in the cell, or lets them again. Those that live there stay until the cells are balanced.
+      Excludes the cell from new projects, or includes it again. Existing projects stay until the cells are balanced.
   balance
-      Prints which projects would move: all of cells that drain, and few of the cells that have more than their part of the load.
-      A cell that cannot be reached is left out. With --yes it moves them, one after the other, as "waypost projects move" does.
-      When it was interrupted, call it again: it finishes what was begun, and makes the plan anew.`,
+      Prints which projects would move: all projects of draining cells, and a few of the cells with more than their share of the
+      load. Unreachable cells are skipped. With --yes it moves them one by one, as "waypost projects move" does.
+      If it is interrupted, run it again: it finishes the move that was started, and makes a new plan.`,
     options: {
       '--yes': 'Carry out the plan.',
       '--url <url>':
-        'postgres://user:password@host:port/database, with ?schema=<schema> for a schema of it. It is kept encrypted.',
+        'postgres://user:password@host:port/database, with ?schema=<schema> for one of its schemas. It is stored encrypted.',
       '--schema <schema>': "A schema of the first cell's database.",
       '--json': 'Print JSON.',
     },
@@ -45,19 +45,23 @@ cell, and knows the others. Running workers serve a new cell at once; a new proj
     example: 'cells add second --url postgres://waypost@db2.internal/waypost',
   },
   {
-    list: ['Every cell, with what it has and does.', list],
-    add: ['Makes an empty database, or a schema of one, a cell.', add, NAME],
-    drain: ['Lets no new project live in a cell.', (given, terminal) => drain(given, terminal, 'drain'), NAME],
-    undrain: ['Lets new projects live there again.', (given, terminal) => drain(given, terminal, 'undrain'), NAME],
-    balance: ['Moves projects, so that the fullest cell comes down and those that drain become empty.', balance],
+    list: ['Lists every cell with its content and load.', list],
+    add: ['Makes an empty database or schema a cell.', add, NAME],
+    drain: ['Excludes a cell from new projects.', (parsed, terminal) => drain(parsed, terminal, 'drain'), NAME],
+    undrain: [
+      'Includes a cell for new projects again.',
+      (parsed, terminal) => drain(parsed, terminal, 'undrain'),
+      NAME,
+    ],
+    balance: ['Moves projects out of draining cells and off the most loaded ones.', balance],
   },
 );
 
-async function list(given: Given, terminal: Terminal): Promise<number> {
-  const config = configOf(given, terminal);
+async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
+  const config = configOf(parsed, terminal);
   const { listCells } = await import('../../cells/operate/list-cells.ts');
   const entries = await listCells(config);
-  if (given.has('json')) {
+  if (parsed.has('json')) {
     printJson(terminal, entries.map(view));
     return EXIT.ok;
   }
@@ -65,17 +69,17 @@ async function list(given: Given, terminal: Terminal): Promise<number> {
     ...[name, place, String(projects)],
     ...(load
       ? [
-          ...[String(begunAgainOf(load)), String(load.totals.due), rateOf(load.messagesPerMinute)],
+          ...[String(unfinishedOf(load)), String(load.totals.due), rateOf(load.messagesPerMinute)],
           ...[String(load.totals.storage.bytes), shareOf(load.share), isDraining ? 'draining' : 'ready'],
         ]
-      : ['-', '-', '-', '-', '-', `away: ${awayReason}`]),
+      : ['-', '-', '-', '-', '-', `unreachable: ${awayReason}`]),
   ]);
-  const heads = ['CELL', 'PLACE', 'PROJECTS', 'UNFINISHED', 'DUE', 'A MINUTE', 'BYTES', 'LOAD', 'STATE'];
+  const heads = ['CELL', 'PLACE', 'PROJECTS', 'UNFINISHED', 'DUE', 'PER MINUTE', 'BYTES', 'LOAD', 'STATE'];
   terminal.print(columns([heads, ...rows]));
   const moves = entries.flatMap(({ name, moves: leaving }) =>
     leaving.map(({ project, to, phase, begunAtMs, isStuck }) => [
       ...[project, name, to, phase, minuteOf(begunAtMs)],
-      isStuck ? 'stuck: "waypost cells balance --yes" finishes it' : 'moving',
+      isStuck ? 'stuck: finish it with "waypost cells balance --yes"' : 'moving',
     ]),
   );
   if (moves.length > 0) {
@@ -84,40 +88,42 @@ async function list(given: Given, terminal: Terminal): Promise<number> {
   return EXIT.ok;
 }
 
-async function add(given: Given, terminal: Terminal): Promise<number> {
-  const name = given.word;
-  const schema = given.value('schema');
-  if (given.has('url') === given.has('schema')) {
+async function add(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
+  const name = parsed.word;
+  const schema = parsed.value('schema');
+  if (parsed.has('url') === parsed.has('schema')) {
     throw new CommandFailed('cells add: give --url or --schema', EXIT.usage);
   }
-  const url = given.value('url') ?? `?${new URLSearchParams({ schema: schema ?? '' })}`;
-  const config = configOf(given, terminal);
+  const url = parsed.value('url') ?? `?${new URLSearchParams({ schema: schema ?? '' })}`;
+  const config = configOf(parsed, terminal);
   const { addCell } = await operations();
   await addCell(config, { name, url });
   terminal.complain(
-    `The cell "${name}" is added. New projects live there from now on, as long as it has less load than the others; "waypost cells balance" moves some there.\n`,
+    `Added the cell "${name}". New projects go there while it has the lowest load; "waypost cells balance" moves existing ones.\n`,
   );
   return EXIT.ok;
 }
 
-async function drain(given: Given, terminal: Terminal, action: 'drain' | 'undrain'): Promise<number> {
-  const name = given.word;
-  const config = configOf(given, terminal);
+async function drain(parsed: ParsedCommand, terminal: Terminal, action: 'drain' | 'undrain'): Promise<number> {
+  const name = parsed.word;
+  const config = configOf(parsed, terminal);
   const { drainCell } = await operations();
   await drainCell(config, { name, isDraining: action === 'drain' });
-  if (action === 'drain') terminal.complain(`"waypost cells balance --yes" moves what lives in "${name}" elsewhere.\n`);
+  if (action === 'drain')
+    terminal.complain(`"waypost cells balance --yes" moves the projects of "${name}" to other cells.\n`);
   return EXIT.ok;
 }
 
-async function balance(given: Given, terminal: Terminal): Promise<number> {
-  const json = given.has('json');
-  const config = configOf(given, terminal);
+async function balance(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
+  const json = parsed.has('json');
+  const config = configOf(parsed, terminal);
   const { balanceCells, planCells } = await import('../../cells/operate/balance-cells.ts');
-  if (!given.has('yes')) {
+  if (!parsed.has('yes')) {
     const plan = await planCells(config);
     if (json) printJson(terminal, plan);
     else printPlan(plan, terminal);
-    if (plan.moves.length + plan.unfinished.length > 0) terminal.complain('Nothing is moved yet: --yes does it.\n');
+    if (plan.moves.length + plan.unfinished.length > 0)
+      terminal.complain('Nothing was moved. Run it again with --yes to move them.\n');
     return EXIT.ok;
   }
   const progress = progressOf(terminal);
@@ -131,10 +137,10 @@ async function balance(given: Given, terminal: Terminal): Promise<number> {
       progress.end();
       terminal.complain(`${project}: ${from} -> ${to}\n`);
     },
-    onProgress: (told) => {
-      if ('step' in told) return;
-      rows += told.rows;
-      progress.tell(rows, undefined, 'rows');
+    onProgress: (copied) => {
+      if ('step' in copied) return;
+      rows += copied.rows;
+      progress.report(rows, undefined, 'rows');
     },
   }).finally(progress.end);
   if (json) printJson(terminal, balanced);
@@ -143,15 +149,15 @@ async function balance(given: Given, terminal: Terminal): Promise<number> {
 }
 
 const WHY: Readonly<Record<BalancePlan['moves'][number]['why'], string>> = {
-  drains: 'the cell drains',
-  fullest: 'the cell has more than its part',
+  drains: 'the cell is draining',
+  fullest: 'the cell has more than its share of the load',
 };
 
 function printPlan({ unfinished, moves, cells: all }: BalancePlan, terminal: Terminal): void {
   const rows = [
     ...unfinished.map(({ project, from, to, isCancelled }) => [
       ...[project, from, to, '-'],
-      isCancelled ? 'it was begun and cancelled' : 'it was begun',
+      isCancelled ? 'started and cancelled' : 'started',
     ]),
     ...moves.map(({ project, from, to, why, messagesPerMinute }) => [
       ...[project, from, to, rateOf(messagesPerMinute), WHY[why]],
@@ -164,26 +170,26 @@ function printPlan({ unfinished, moves, cells: all }: BalancePlan, terminal: Ter
   terminal.print(columns([['CELL', 'LOAD', 'STATE'], ...loads]));
   terminal.print(
     rows.length === 0
-      ? '\nNo project has to move.\n'
-      : `\n${columns([['PROJECT', 'FROM', 'TO', 'A MINUTE', 'WHY'], ...rows])}`,
+      ? '\nNo project needs to move.\n'
+      : `\n${columns([['PROJECT', 'FROM', 'TO', 'PER MINUTE', 'REASON'], ...rows])}`,
   );
 }
 
 function reportBalanced({ done, failed }: Balanced, terminal: Terminal): void {
   for (const { project, pausedMs } of done) {
-    const paused = pausedMs === undefined ? '' : `, refused for ${Math.round(pausedMs)} ms`;
+    const paused = pausedMs === undefined ? '' : `, unavailable for ${Math.round(pausedMs)} ms`;
     terminal.complain(`moved: ${project}${paused}\n`);
   }
   for (const { project, reason } of failed) terminal.complain(`not moved: ${project}: ${reason}\n`);
-  if (failed.length > 0) terminal.complain('Call it again to move what is left.\n');
+  if (failed.length > 0) terminal.complain('Run it again to move the rest.\n');
 }
 
 function stateOf(isDraining: boolean, share: number | undefined): string {
-  if (share === undefined) return 'away';
+  if (share === undefined) return 'unreachable';
   return isDraining ? 'draining' : 'ready';
 }
 
-/** Of messages, by the minute. */
+/** Messages per minute. */
 function rateOf(perMinute: number): string {
   return perMinute < 10 ? String(Math.round(perMinute * 10) / 10) : String(Math.round(perMinute));
 }
@@ -192,16 +198,16 @@ function shareOf(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
-function configOf({ settings }: Given, { env }: Terminal): Config {
+function configOf({ settings }: ParsedCommand, { env }: Terminal): Config {
   return parseConfig(env, settings);
 }
 
-/** The help does without them. */
+/** Loaded on demand: the help does not need them. */
 function operations(): Promise<typeof import('../../cells/operate/cells.ts')> {
   return import('../../cells/operate/cells.ts');
 }
 
-function begunAgainOf({ totals }: NonNullable<CellEntry['load']>): number {
+function unfinishedOf({ totals }: NonNullable<CellEntry['load']>): number {
   const { due, scheduled, origin, project, flow, queue, active } = totals;
   return due + scheduled + origin + project + flow + queue + active;
 }
@@ -212,7 +218,7 @@ function view({ name, place, projects, load, isDraining, awayReason, addedAtMs, 
     ...(addedAtMs !== undefined && { addedAt: isoOf(addedAtMs) }),
     ...(load
       ? {
-          ...{ unfinished: begunAgainOf(load), due: load.totals.due, messagesPerMinute: load.messagesPerMinute },
+          ...{ unfinished: unfinishedOf(load), due: load.totals.due, messagesPerMinute: load.messagesPerMinute },
           ...{ bytes: load.totals.storage.bytes, share: load.share },
         }
       : { isAway: true, reason: awayReason }),

@@ -12,26 +12,26 @@ export const doctor = configured(
   {
     about: `Usage: waypost doctor [--json] [options]
 
-Reads the database and checks what must hold between its rows: that nothing is orphaned, that no queue or flow-control
-key holds a message back without a reason; that this version may work with the store, and that the encryption key opens
-the signing keys. Does so in every cell, and checks that each has the projects that the directory
-puts there and that no move of a project is stuck. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
+Reads the database and checks its invariants: that no row is orphaned, that no queue or flow-control key blocks a message
+without a reason, that the store's schema fits this version, and that the encryption key decrypts the signing keys. It
+checks every cell, that each one has the projects that the directory assigns to it, and that no move of a project is
+stuck. Changes nothing. Exits with ${EXIT.failed} when a check fails.
 
-The store is the one that these options and the variables of "waypost serve" name, and not that of the server that QSTASH_URL
-and "waypost login" name. The first line says which.`,
+It checks the store that these options and the variables of "waypost serve" select, not the server of QSTASH_URL and
+"waypost login". The first line names the store.`,
     options: {
       '--json': 'Print the findings as one JSON object.',
     },
     settings: 'store',
     example: 'doctor --data-dir /var/lib/waypost',
   },
-  async (given, terminal) => {
+  async (parsed, terminal) => {
     const { examineInstallation } = await import('../../cells/operate/examine-cells.ts');
     const { keptIn } = await import('../../admin/open-store.ts');
-    const config = parseConfig(terminal.env, given.settings);
+    const config = parseConfig(terminal.env, parsed.settings);
     const { first: examination, firstName, others } = await examineInstallation(config);
-    const isSound = [examination, ...others.map((cell) => cell.examination)].every(isSoundBy);
-    if (given.has('json')) {
+    const isSound = [examination, ...others.map((cell) => cell.examination)].every(isConsistent);
+    if (parsed.has('json')) {
       const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };
       terminal.print(`${JSON.stringify({ store: keptIn(config), isSound, ...examination, ...cells })}\n`);
     } else {
@@ -42,17 +42,17 @@ and "waypost login" name. The first line says which.`,
   },
 );
 
-/** A cell that cannot be reached is not known to be sound. */
-function isSoundBy(examination: Examination | undefined): boolean {
+/** False for an unreachable cell, which was not checked. */
+function isConsistent(examination: Examination | undefined): boolean {
   return examination?.findings.every(({ offenders }) => offenders.length === 0) ?? false;
 }
 
 function cellView({ name, examination }: ExaminedCell): object {
-  return examination ? { name, isSound: isSoundBy(examination), ...examination } : { name, isAway: true };
+  return examination ? { name, isSound: isConsistent(examination), ...examination } : { name, isAway: true };
 }
 
 function reportOf({ name, examination }: ExaminedCell): string {
-  return `cell ${name}: ${examination ? report(examination) : 'cannot be reached\n'}`;
+  return `cell ${name}: ${examination ? report(examination) : 'unreachable\n'}`;
 }
 
 function report({ census, findings }: Examination): string {

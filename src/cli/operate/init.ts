@@ -1,4 +1,4 @@
-/** `waypost init`: creates what `waypost serve` needs, and shows the token once. */
+/** `waypost init`: prepares a store for `waypost serve`, and shows the token once. */
 import { parseConfig } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import { configured } from '../configured.ts';
@@ -8,30 +8,29 @@ export const init = configured(
   {
     about: `Usage: waypost init [--project <name>] [--add-token] [--read-only] [options]
 
-Makes the data folder, the encryption key, and a project with a token and signing keys, and prints them. The token is
-kept as a hash only: it cannot be shown again. No server may be running on the data folder; while one is, "waypost
-projects" and "waypost tokens" make more of both.`,
+Creates the data folder, the encryption key, and a project with a token and signing keys, and prints them. Only a hash of
+the token is stored, so it cannot be shown again. No server may be running on the data folder; while one is running, use
+"waypost projects" and "waypost tokens".`,
     options: {
       '--project <name>': 'Name of the project, which is also the user id inside its token. [default]',
-      '--add-token': 'Make one more token for a project that has one already.',
-      '--read-only':
-        'Let the token read messages, logs and the DLQ, and neither change anything nor read the signing keys.',
+      '--add-token': 'Create another token for a project that already has one.',
+      '--read-only': 'The token can read messages, logs and the DLQ, but not change anything or read the signing keys.',
     },
     settings: 'store',
     example: 'init --project shop --data-dir /var/lib/waypost',
   },
-  async (given, terminal) => {
-    const isReadOnly = given.has('read-only');
-    const config = parseConfig(terminal.env, given.settings);
+  async (parsed, terminal) => {
+    const isReadOnly = parsed.has('read-only');
+    const config = parseConfig(terminal.env, parsed.settings);
     if (config.memory)
-      throw new CommandFailed('init writes to the data folder: it cannot go with --memory', EXIT.usage);
+      throw new CommandFailed('init writes to the data folder, so it cannot be combined with --memory', EXIT.usage);
     const { initialise } = await import('../../admin/initialise.ts');
     const { token, signingKeys } = await initialise(config, {
-      project: given.value('project') ?? 'default',
-      addToken: given.has('add-token'),
+      project: parsed.value('project') ?? 'default',
+      addToken: parsed.has('add-token'),
       scope: isReadOnly ? 'read-only' : 'full',
     });
-    terminal.complain('The token is shown only now. Keep these lines where your app and nobody else reads them:\n\n');
+    terminal.complain('The token is shown only once. Store these lines where only your app can read them:\n\n');
     terminal.print(`QSTASH_TOKEN=${token}\n`);
     // A read-only token does not give access to the signing keys.
     if (!isReadOnly) {

@@ -1,17 +1,17 @@
-/** How a command changes projects and tokens. */
+/** Runs an administrative command on projects and tokens. */
 
 import type { Administration } from '../../admin/socket/commands.ts';
 import { parseConfig } from '../../config/parse.ts';
 import { CommandFailed, EXIT, type Terminal } from '../command.ts';
 
-/** `settings`: the rest of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
+/** `settings`: the remaining arguments of the command line. Throws `ConfigError`, `CommandFailed` and `CannotStart`. */
 export async function operate<T>(
   settings: readonly string[],
   { env }: Terminal,
   work: (on: Administration) => Promise<T>,
 ): Promise<T> {
   const config = parseConfig(env, settings);
-  if (config.memory) throw new CommandFailed('a server with --memory has no data folder to work on', EXIT.usage);
-  const { administer } = await import('../../admin/administer.ts'); // the help does without it
+  if (config.memory) throw new CommandFailed('--memory has no data folder to work on', EXIT.usage);
+  const { administer } = await import('../../admin/administer.ts'); // loaded on demand: the help does not need it
   return administer(config, work);
 }

@@ -1,4 +1,4 @@
-/** `waypost restore`: makes a backup the store. */
+/** `waypost restore`: restores a store from a backup. */
 
 import type { Restored } from '../../admin/restore.ts';
 import { parseConfig } from '../../config/parse.ts';
@@ -12,30 +12,30 @@ export const restore = configured(
   {
     about: `Usage: waypost restore --from <file> [--overwrite] [--json] [options]
 
-Makes the file of "waypost backup" the store of the data folder, or of DATABASE_URL, whichever kind of database that is. No
-server may run on it. A SQLite store is replaced in one step; into PostgreSQL rows are copied, and when that is cut short the
-same command goes on where it stopped: no server starts on the store before it is whole.
+Restores a file of "waypost backup" into the data folder, or into the database of DATABASE_URL, of either kind. No server
+may be running on it. A SQLite store is replaced in one step. Into PostgreSQL, rows are copied; if that is interrupted, run
+the same command again to continue. No server starts on the store before the restore is complete.
 
-What was delivered after the backup was made is delivered once more.`,
+Messages that were delivered after the backup was made are delivered again.`,
     options: {
-      '--from <file>': 'The backup. It is not changed.',
-      '--overwrite': 'Replace a store that has data, and begin anew what was cut short.',
+      '--from <file>': 'The backup file. It is not changed.',
+      '--overwrite': 'Replace a store that has data, and restart an interrupted restore from the beginning.',
       '--json': 'Print JSON.',
     },
     settings: 'store',
     example: 'restore --from /backups/waypost.db',
   },
-  async (given, terminal) => {
-    const overwrite = given.has('overwrite');
-    const from = required(given.value('from'), 'restore: --from <file>');
+  async (parsed, terminal) => {
+    const overwrite = parsed.has('overwrite');
+    const from = required(parsed.value('from'), 'restore: --from <file>');
     const { onProgress, end } = reportCopy(terminal);
     const { restore: restoreStore } = await import('../../admin/restore.ts');
-    const restored = await restoreStore(parseConfig(terminal.env, given.settings), {
+    const restored = await restoreStore(parseConfig(terminal.env, parsed.settings), {
       from,
       overwrite,
       onProgress,
     }).finally(end);
-    if (given.has('json')) printJson(terminal, restored);
+    if (parsed.has('json')) printJson(terminal, restored);
     else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
     const remark = KEY_REMARKS[restored.key];
     if (remark !== undefined) terminal.complain(`waypost: ${remark}\n`);
@@ -47,7 +47,6 @@ const KEY_REMARKS: Record<Restored['key'], string | undefined> = {
   fits: undefined,
   'not needed': undefined,
   missing:
-    'there is no encryption key yet: put the encryption.key that belongs to this backup into the data folder, or set WAYPOST_ENCRYPTION_KEY',
-  other:
-    'the encryption key is not the one that the signing keys of this backup are encrypted with: no server starts on it without that',
+    'there is no encryption key yet: copy the encryption.key of this backup into the data folder, or set WAYPOST_ENCRYPTION_KEY',
+  other: 'the signing keys of this backup are encrypted with another encryption key: no server starts without that key',
 };

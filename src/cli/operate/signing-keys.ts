@@ -1,5 +1,5 @@
-/** `waypost signing-keys`: the keys that endpoints verify deliveries with. */
-import { agreeOn, YES } from '../http/bulk.ts';
+/** `waypost signing-keys`: shows and rotates the keys that endpoints verify deliveries with. */
+import { confirm, YES_OPTION } from '../http/bulk.ts';
 import { commandOf, show } from '../http/verb.ts';
 
 interface SigningKeys {
@@ -9,7 +9,7 @@ interface SigningKeys {
 
 export const signingKeys = commandOf('signing-keys', {
   show: {
-    meaning: 'The current and the next key, as lines for an .env.',
+    meaning: 'Shows the current and the next key, as lines for an .env file.',
     example: 'signing-keys show',
     async run(call) {
       const found = await call.server.ask<SigningKeys>('getSigningKeys');
@@ -18,11 +18,11 @@ export const signingKeys = commandOf('signing-keys', {
   },
   rotate: {
     meaning:
-      'Makes the next key the current one, and a new next key. Endpoints that know only the old current key then refuse.',
-    options: YES,
+      'Makes the next key the current one, and creates a new next key. Endpoints that have only the old current key then reject deliveries.',
+    options: YES_OPTION,
     example: 'signing-keys rotate --yes',
     async run(call) {
-      await agreeOn(call, 'rotate the signing keys');
+      await confirm(call, 'rotate the signing keys');
       const found = await call.server.ask<SigningKeys>('rotateSigningKeys');
       return show(call, found, linesOf(found));
     },

@@ -1,10 +1,10 @@
-/** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
+/** `waypost tokens`: lists, creates and revokes tokens, also while a server runs. */
 
 import type { CreateTokenRequest, TokenEntry } from '../../admin/socket/commands.ts';
 import { TOKEN_SCOPES, type TokenScope } from '../../engine/accounts/store.ts';
 import { columns, inZone, isoOf, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT, printJson, required, type Terminal } from '../command.ts';
-import { configured, type Given } from '../configured.ts';
+import { configured, type ParsedCommand } from '../configured.ts';
 import { operate } from './operate.ts';
 
 export const tokens = configured(
@@ -14,36 +14,36 @@ export const tokens = configured(
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]
        waypost tokens revoke <id> [--json] [options]
 
-Works on the data folder, or on the database of DATABASE_URL, whether a server runs on it or not.
+Works on the data folder, or on the database of DATABASE_URL, whether a server is running on it or not.
 
   list
-      Every token by its id, or those of one project. The tokens themselves are kept nowhere.
+      Lists every token by its id, or those of one project. The tokens themselves are not stored.
   create
-      Makes a token and prints it, once.
+      Creates a token and prints it once.
   revoke <id>
-      Ends a token: nobody gets in with it from then on.`,
+      Revokes a token at once, in running servers too.`,
     options: {
       '--project <name>': 'The project that the token belongs to.',
       '--scope <scope>':
-        'full: everything. publish-only: publish, enqueue, batch and trigger. read-only: look at everything but the signing keys.',
-      '--name <text>': 'What to call the token in lists, such as who has it.',
+        'full: everything. publish-only: publish, enqueue, batch and trigger. read-only: read everything except the signing keys.',
+      '--name <text>': 'Name of the token in lists, such as who uses it.',
       '--json': 'Print JSON.',
     },
     settings: 'store',
     example: 'tokens create --project shop --scope publish-only',
   },
   {
-    list: ['Every token by its id.', list],
-    create: ['Makes a token and prints it, once.', create],
-    revoke: ['Ends a token.', revoke, "the token's id"],
+    list: ['Lists every token by its id.', list],
+    create: ['Creates a token and prints it once.', create],
+    revoke: ['Revokes a token.', revoke, "the token's id"],
   },
 );
 
-async function list(given: Given, terminal: Terminal): Promise<number> {
-  const project = given.value('project');
+async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
+  const project = parsed.value('project');
   const request = project === undefined ? {} : { project };
-  const entries = await operate(given.settings, terminal, (on) => on.listTokens(request));
-  if (given.has('json')) {
+  const entries = await operate(parsed.settings, terminal, (on) => on.listTokens(request));
+  if (parsed.has('json')) {
     printJson(terminal, entries.map(view));
     return EXIT.ok;
   }
@@ -55,26 +55,26 @@ async function list(given: Given, terminal: Terminal): Promise<number> {
   return EXIT.ok;
 }
 
-async function create(given: Given, terminal: Terminal): Promise<number> {
+async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
   const request: CreateTokenRequest = {
-    project: required(given.value('project'), 'tokens create: --project <name>'),
-    scope: scopeOf(required(given.value('scope'), 'tokens create: --scope <scope>')),
+    project: required(parsed.value('project'), 'tokens create: --project <name>'),
+    scope: scopeOf(required(parsed.value('scope'), 'tokens create: --scope <scope>')),
   };
-  const name = given.value('name');
+  const name = parsed.value('name');
   if (name !== undefined) request.name = name;
-  const { token, ...entry } = await operate(given.settings, terminal, (on) => on.createToken(request));
-  if (given.has('json')) {
+  const { token, ...entry } = await operate(parsed.settings, terminal, (on) => on.createToken(request));
+  if (parsed.has('json')) {
     printJson(terminal, { ...view(entry), token });
   } else {
-    terminal.complain(`The token ${entry.id} is shown only now. Keep it where your app and nobody else reads it:\n\n`);
+    terminal.complain(`The token ${entry.id} is shown only once. Store it where only your app can read it:\n\n`);
     terminal.print(`QSTASH_TOKEN=${token}\n`);
   }
   return EXIT.ok;
 }
 
-async function revoke(given: Given, terminal: Terminal): Promise<number> {
-  const entry = await operate(given.settings, terminal, (on) => on.revokeToken({ id: given.word }));
-  if (given.has('json')) printJson(terminal, view(entry));
+async function revoke(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
+  const entry = await operate(parsed.settings, terminal, (on) => on.revokeToken({ id: parsed.word }));
+  if (parsed.has('json')) printJson(terminal, view(entry));
   else terminal.print(`Revoked ${entry.id}, a ${entry.scope} token of the project "${entry.project}".\n`);
   return EXIT.ok;
 }

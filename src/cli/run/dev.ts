@@ -1,6 +1,4 @@
-/**
- * `waypost dev`: the production engine on a local file, with the published credentials that clients have as default.
- */
+/** `waypost dev`: the production engine on a local file, with the published credentials that clients use by default. */
 import { parseConfig } from '../../config/parse.ts';
 import type { RunningServer } from '../../server/server.ts';
 import { CommandFailed, EXIT } from '../command.ts';
@@ -12,28 +10,28 @@ export const dev = configured(
   {
     about: `Usage: waypost dev [--force] [--virtual-time] [options]
 
-Starts a server whose credentials everybody knows and that may deliver to this machine. Prints lines for your .env.
-What it accepts survives a restart, in the data folder; with --memory nothing does.`,
+Starts a server with published credentials that may deliver to this machine, and prints lines for your .env file.
+Messages survive a restart, in the data folder; with --memory they do not.`,
     options: {
-      '--force': 'Listen on an address that others can reach, although they know the credentials.',
-      '--virtual-time': `Time stands still until a request lets it pass, for tests that skip a week: POST /v2/waypost/time/advance with
-        {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Keeps everything in memory.`,
+      '--force': 'Listen on an address that other machines can reach, although the credentials are public.',
+      '--virtual-time': `Stop the clock and advance it by requests, for tests that skip a week: POST /v2/waypost/time/advance with
+        {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Everything is kept in memory.`,
     },
     settings: 'dev',
     example: 'dev --port 9000 --memory',
   },
-  async (given, terminal) => {
-    const { settings } = given;
-    const isVirtual = given.has('virtual-time');
+  async (parsed, terminal) => {
+    const { settings } = parsed;
+    const isVirtual = parsed.has('virtual-time');
     const virtual = isVirtual ? await import('./virtual-time.ts') : undefined;
     const config = virtual?.virtualConfig(terminal.env, settings) ?? parseConfig(terminal.env, settings, { dev: true });
-    if (!isLoopback(config.host) && !given.has('force')) {
+    if (!isLoopback(config.host) && !parsed.has('force')) {
       throw new CommandFailed(
-        `dev listens on loopback addresses only, not on ${config.host}: everybody knows its credentials; use "waypost serve", or --force`,
+        `dev listens on loopback addresses only, not on ${config.host}, since its credentials are public; use "waypost serve", or --force`,
         EXIT.usage,
       );
     }
-    const signalled = nextSignal(); // heard from now on: the next line takes a while
+    const signalled = nextSignal(); // from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
     const { keptIn } = await import('../../admin/open-store.ts');
     return runServer(config, terminal, {
@@ -49,17 +47,17 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Lines to paste into the `.env` of the app that publishes and receives. */
+/** Lines for the `.env` file of the app that publishes and receives. */
 function welcome(
   { url, development }: RunningServer,
-  place: string | undefined,
+  store: string | undefined,
   docsUrl: string,
   isVirtual: boolean,
 ): string {
   if (development === undefined) throw new Error('a development server has development credentials');
   const { token, signingKeys } = development;
   return `
-Waypost is ready for development${place === undefined ? '; nothing will survive its end' : ''}. For your app's .env:
+Waypost is ready for development${store === undefined ? '; everything is lost when it stops' : ''}. For your app's .env:
 
 QSTASH_URL=${url}
 QSTASH_TOKEN=${token}
@@ -67,6 +65,6 @@ QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}
 QSTASH_NEXT_SIGNING_KEY=${signingKeys.next}
 
 Console: ${url}/console
-${docsUrl === '' ? '' : `Documentation: ${docsUrl}\n`}${place === undefined ? '' : `Kept in: ${place}\n`}${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
+${docsUrl === '' ? '' : `Documentation: ${docsUrl}\n`}${store === undefined ? '' : `Data: ${store}\n`}${isVirtual ? `The clock is stopped; POST ${url}/v2/waypost/time/advance advances it.\n` : ''}
 `;
 }

@@ -1,4 +1,4 @@
-/** Runs a server in this process from start to end: start, announce, drain at a signal, exit code. */
+/** Runs a server in this process: starts it, announces it, drains it at a signal, and returns the exit code. */
 import type { Credentials } from '../../accounts/open-accounts.ts';
 import { docsLink } from '../../config/docs-link.ts';
 import type { Config } from '../../config/table.ts';
@@ -15,12 +15,9 @@ import { exitCodeOf, nextSignal, type Signal } from '../signal.ts';
 
 interface RunOptions {
   credentials: Credentials;
-  /** The first signal to end, which may come before the server has started. */
+  /** The first SIGTERM or SIGINT, which may arrive before the server has started. */
   signalled: Promise<Signal>;
-  /**
-   * The text for people when the server listens. It is left out of JSON logs, where the event `listening` says the
-   * same.
-   */
+  /** The text for people once the server listens. JSON logs have the event `listening` instead. */
   announce?: (server: RunningServer) => string;
   /** Default: `startServer`. */
   start?: typeof startServer;
@@ -61,16 +58,13 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   return drainAt(await signalled, { server, log, limitMs: config.drainLimitMs });
 }
 
-/**
- * The store or the process can no longer be trusted. Answers and log lines from now on might be untrue, so the process
- * exits at once.
- */
+/** Exits at once, since the store or the process can no longer be trusted: later responses and log lines might be wrong. */
 function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
   log.error(event, { error: error.stack ?? error.message });
   process.exit(EXIT.fatal);
 }
 
-/** The next start recovers from that. */
+/** Exits without draining. The next start recovers interrupted attempts. */
 function stopAtOnce(log: EventLog, signal: Signal): void {
   log.warn('stopped_at_once', { signal });
   process.exit(exitCodeOf(signal));
@@ -82,7 +76,7 @@ interface Drain {
   limitMs: number;
 }
 
-/** A second signal ends the process at once, as one does before the server has started. */
+/** A second signal ends the process at once, as does a first one before the server has started. */
 async function drainAt(signal: Signal, { server, log, limitMs }: Drain): Promise<number> {
   void nextSignal().then((second) => stopAtOnce(log, second));
   log.info('draining', { signal, limitMs });

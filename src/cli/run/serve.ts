@@ -1,4 +1,4 @@
-/** `waypost serve`: the server for production. */
+/** `waypost serve`: runs the server for production. */
 import { parseConfig } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import { configured } from '../configured.ts';
@@ -10,15 +10,14 @@ export const serve = configured(
     about: `Usage: waypost serve [options]
 
 Starts the server on a data folder that "waypost init" has prepared. Private destinations are refused unless
---allow-destinations names them.`,
+--allow-destinations allows them.`,
     settings: 'serve',
     example: 'serve --host 0.0.0.0 --data-dir /var/lib/waypost',
   },
-  async (given, terminal) => {
-    const config = parseConfig(terminal.env, given.settings);
-    if (config.memory)
-      throw new CommandFailed('serve keeps what it accepts: --memory is for "waypost dev"', EXIT.usage);
-    const signalled = nextSignal(); // heard from now on: the next line takes a while
+  async (parsed, terminal) => {
+    const config = parseConfig(terminal.env, parsed.settings);
+    if (config.memory) throw new CommandFailed('serve stores its messages: --memory is for "waypost dev"', EXIT.usage);
+    const signalled = nextSignal(); // from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, { credentials: 'own', signalled });
   },

@@ -1,8 +1,8 @@
-/** Shows what a run returned, or why it failed. */
+/** Formats the result of a run, or the cause of its failure. */
 import { excerpt, firstLines, plain } from '../plain.ts';
 import type { RunView } from './view.ts';
 
-const LINES_OF_ANSWER_MAX = 4;
+const RESPONSE_LINES_MAX = 4;
 
 /** Lines for the head of the run's timeline; none for an active run. */
 export function endOf({ workflowState, workflowRunResponse, steps }: RunView): string[] {
@@ -13,24 +13,24 @@ export function endOf({ workflowState, workflowRunResponse, steps }: RunView): s
   const failed = steps.flatMap((group) => group.steps).findLast(({ state }) => state === 'STEP_FAILED');
   const last = failed?.errors?.at(-1);
   if (last === undefined) return [];
-  const { message, rest } = answerOf(last.body ?? '');
+  const { message, rest } = responseOf(last.body ?? '');
   const reason = [last.error, message].flatMap((text) => (text ? [plain(text)] : []));
-  return [`failed: ${reason.join(', ')}`, ...firstLines(rest, LINES_OF_ANSWER_MAX).map((line) => `| ${line}`)];
+  return [`failed: ${reason.join(', ')}`, ...firstLines(rest, RESPONSE_LINES_MAX).map((line) => `| ${line}`)];
 }
 
-/** The library answers an error as JSON with a stack; other servers answer anything. */
-function answerOf(body: string): { message?: string; rest: string } {
+/** The library responds to an error with JSON that has a stack; other servers respond with any text. */
+function responseOf(body: string): { message?: string; rest: string } {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
-    return { rest: body }; // also JSON that was cut
+    return { rest: body }; // also truncated JSON
   }
   const { error, message, stack } = (typeof parsed === 'object' && parsed !== null ? parsed : {}) as Record<
     string,
     unknown
   >;
   if (typeof message !== 'string') return { rest: body };
-  const named = typeof error === 'string' ? `${error}: ${message}` : message;
-  return { message: named, rest: typeof stack === 'string' ? stack : '' };
+  const text = typeof error === 'string' ? `${error}: ${message}` : message;
+  return { message: text, rest: typeof stack === 'string' ? stack : '' };
 }

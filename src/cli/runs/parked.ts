@@ -1,4 +1,4 @@
-/** Has runs attempted at once that are parked, since the code of their workflow has changed. */
+/** Resumes parked runs, whose workflow code has changed, without waiting for their next attempt. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { type Call, show } from '../http/verb.ts';
 
@@ -6,7 +6,7 @@ interface Resumed {
   resumed: number;
 }
 
-/** Whether a run of the name is active and was parked. */
+/** Whether the run existed and was parked. */
 export async function resumeIfParked(call: Call): Promise<boolean> {
   try {
     const { words } = call;
@@ -16,15 +16,15 @@ export async function resumeIfParked(call: Call): Promise<boolean> {
     if (error instanceof CommandFailed && error.exitCode === EXIT.notFound) return false;
     throw error;
   }
-  show(call, { resumed: 1 }, 'It was parked, and is tried again now.');
+  show(call, { resumed: 1 }, 'Resumed the parked run.');
   return true;
 }
 
-/** Those of the project; none is no failure, since a deployment asks for it in any case. */
+/** Resumes all parked runs of the project. None is not a failure, since every deployment may call this. */
 export async function resumeAllParked(call: Call): Promise<number> {
   if (call.words.length > 0 || call.query.size > 0)
-    throw new CommandFailed('--parked: goes with no ids and no filters', EXIT.usage);
-  const answer = await call.server.ask<Resumed>('resumeParkedWorkflowRuns');
-  const { resumed } = answer;
-  return show(call, answer, `Resumed ${resumed} parked ${resumed === 1 ? 'run' : 'runs'}.`);
+    throw new CommandFailed('--parked: cannot be combined with ids or filters', EXIT.usage);
+  const response = await call.server.ask<Resumed>('resumeParkedWorkflowRuns');
+  const { resumed } = response;
+  return show(call, response, `Resumed ${resumed} parked ${resumed === 1 ? 'run' : 'runs'}.`);
 }

@@ -1,4 +1,4 @@
-/** `waypost runs tail`: shows what happens to one run until it ends. */
+/** `waypost runs tail`: follows one run until it ends. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { followLog, type LiveEntry } from '../http/live.ts';
 import type { Verb } from '../http/verb.ts';
@@ -6,7 +6,7 @@ import { plainJson } from '../plain.ts';
 import { headOf, stepLinesOf } from './timeline.ts';
 import { BODY_LENGTH_MAX, type RunView } from './view.ts';
 
-const ENDS: Readonly<Record<string, number>> = {
+const EXIT_BY_STATE: Readonly<Record<string, number>> = {
   RUN_SUCCESS: EXIT.ok,
   RUN_FAILED: EXIT.failed,
   RUN_CANCELED: EXIT.canceled,
@@ -14,44 +14,44 @@ const ENDS: Readonly<Record<string, number>> = {
 
 export const tail: Verb = {
   words: '<run id>',
-  meaning: `Prints each step of a run as something happens to it, and in the end what came of the run. Ends with ${EXIT.ok} when it succeeded, ${EXIT.failed} when it failed, ${EXIT.canceled} when it was cancelled. Of several runs with the id the latest one.`,
+  meaning: `Follows a run: prints each step whenever it changes, and finally the outcome of the run. Exits with ${EXIT.ok} when it succeeded, ${EXIT.failed} when it failed, ${EXIT.canceled} when it was cancelled. If several runs have the id, it follows the latest.`,
   example: 'runs tail wfr_order-42',
   async run(call) {
     const { words, server, terminal, isJson } = call;
     const [id = ''] = words;
     const query = new URLSearchParams({ workflowRunId: id, count: '1', trimBody: String(BODY_LENGTH_MAX) });
     if (isJson) query.delete('trimBody');
-    const told = new Set<string>();
-    // The log says only that something happened; what it came to is read.
+    const printed = new Set<string>();
+    // A log entry says only that the run has changed, so the run is read again.
     for await (const entries of followLog<LiveEntry>(call)) {
       if (entries.length > 0 && !entries.some(({ workflowRunId }) => workflowRunId === id)) continue;
       const { runs } = await server.ask<{ runs: RunView[] }>('listWorkflowRuns', { query });
       const [run] = runs;
       if (!run)
-        throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or nothing of it is kept`, EXIT.notFound);
-      const end = ENDS[run.workflowState];
-      const { steps, ...ofRun } = run;
+        throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or its data has expired`, EXIT.notFound);
+      const end = EXIT_BY_STATE[run.workflowState];
+      const { steps, ...summary } = run;
       const lines = isJson
         ? steps.flatMap((group) => group.steps).map((step) => plainJson(step))
         : stepLinesOf(run, terminal.color);
       if (end !== undefined)
-        lines.push(...(isJson ? [plainJson(ofRun)] : headOf(run, { nowMs: Date.now(), color: terminal.color })));
+        lines.push(...(isJson ? [plainJson(summary)] : headOf(run, { nowMs: Date.now(), color: terminal.color })));
       terminal.print(
         lines
-          .filter((line) => isNew(line, told))
+          .filter((line) => isNew(line, printed))
           .map((line) => `${line}\n`)
           .join(''),
       );
       if (end !== undefined) return end;
     }
-    return EXIT.unavailable; // never: whoever follows goes on until it throws
+    return EXIT.unavailable; // unreachable: `followLog` ends only by throwing
   },
 };
 
-/** Lines of other steps make columns wider. */
-function isNew(line: string, told: Set<string>): boolean {
+/** Compares without the width of columns, which lines of other steps change. */
+function isNew(line: string, printed: Set<string>): boolean {
   const text = line.replace(/ +/g, ' ');
-  const isFirst = !told.has(text);
-  told.add(text);
+  const isFirst = !printed.has(text);
+  printed.add(text);
   return isFirst;
 }

@@ -1,4 +1,4 @@
-/** Prints a run in a terminal: one line for each step, with a bar beside parallel steps. */
+/** Formats a run for a terminal: one line for each step, with a bar beside parallel steps. */
 import { minuteOf, timeOf, zone } from '../columns.ts';
 import { excerpt, plain } from '../plain.ts';
 import { endOf } from './end.ts';
@@ -17,12 +17,12 @@ const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
   RUN_CANCELED: { mark: '–', colour: 90 },
 };
 
-/** `nowMs`: end of the time shown for an active run. */
+/** `nowMs`: the time until which the duration of an active run is counted. */
 export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
   return `${[...headOf(run, { nowMs, color }), '', ...stepLinesOf(run, color)].join('\n')}\n`;
 }
 
-/** A line for each step, in their order. */
+/** One line for each step, in their order. */
 export function stepLinesOf(run: RunView, color: boolean): string[] {
   const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
@@ -46,7 +46,7 @@ export function stepLinesOf(run: RunView, color: boolean): string[] {
 interface Row {
   type: string;
   step: StepView;
-  /** Time since the steps before it; absent for the first step, and for a step without a result yet. */
+  /** Time since the previous steps; absent for the first step, and for a step without a result. */
   tookMs?: number;
 }
 
@@ -65,16 +65,16 @@ function rowsOf({ steps: groups }: RunView): Row[] {
   });
 }
 
-/** `+1.2s` after the steps before it. */
+/** `+1.2s`: the time since the previous steps. */
 function took(ms: number | undefined): string {
   return ms === undefined ? '' : `+${span(ms)}`;
 }
 
-/** What a run came to, when it began, and how it ended. */
+/** The state, times, labels and outcome of a run. */
 export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
-  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
-  const took = `${endedMs === undefined ? 'for' : 'took'} ${span((endedMs ?? nowMs) - beganMs)}`;
-  const about = [`began ${minuteOf(beganMs)} ${zone()}`, took];
+  const { workflowRunCreatedAt: startedMs, workflowRunCompletedAt: endedMs } = run;
+  const took = `${endedMs === undefined ? 'running for' : 'took'} ${span((endedMs ?? nowMs) - startedMs)}`;
+  const about = [`started ${minuteOf(startedMs)} ${zone()}`, took];
   if (run.labels) about.push(`labels ${run.labels.map(plain).join(', ')}`);
   if (run.invoker) about.push(`invoked by ${plain(run.invoker.workflowRunId)}`);
   const head = [
@@ -95,13 +95,13 @@ export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: b
 
 /** The cells of one run in a list. */
 export function rowOf(run: RunView, nowMs: number): string[] {
-  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
+  const { workflowRunCreatedAt: startedMs, workflowRunCompletedAt: endedMs } = run;
   const steps = run.steps.filter(({ type }) => type !== 'next').reduce((sum, group) => sum + group.steps.length, 0);
   return [
     plain(run.workflowRunId),
     wordOf(run.workflowState),
-    minuteOf(beganMs),
-    span((endedMs ?? nowMs) - beganMs),
+    minuteOf(startedMs),
+    span((endedMs ?? nowMs) - startedMs),
     String(steps),
     plain(run.workflowUrl),
   ];
@@ -132,7 +132,7 @@ function detailOf(step: StepView): string {
   const { errors = [], retries, nextDeliveryTime } = step;
   const last = errors.at(-1);
   if (step.callUrl !== undefined) words.push(plain(`${step.callMethod ?? ''} ${step.callUrl}`.trim()));
-  if (step.callResponseStatus !== undefined) words.push(`answered ${step.callResponseStatus}`);
+  if (step.callResponseStatus !== undefined) words.push(`status ${step.callResponseStatus}`);
   const out = excerpt(step.callResponseBody ?? step.out);
   if (step.waitEventId !== undefined) words.push(`event ${plain(step.waitEventId)}`);
   if (step.waitTimeout === true) words.push('timed out');
@@ -149,7 +149,7 @@ function detailOf(step: StepView): string {
     if (last?.error !== undefined) words.push(plain(last.error));
   }
   if ((step.state === 'STEP_RETRY' || step.state === 'STEP_PARKED') && nextDeliveryTime !== undefined)
-    words.push(`again at ${secondOf(nextDeliveryTime)}`);
+    words.push(`next attempt at ${secondOf(nextDeliveryTime)}`);
   if (out !== '') words.push(`→ ${out}`);
   return words.join(', ');
 }

@@ -1,9 +1,9 @@
-/** The parts of a run that a terminal shows. */
+/** The members of a run that the command line shows. */
 
-/** Characters of each body to request: more than the lines that are shown. */
+/** Characters of each body to request: more than is shown. */
 export const BODY_LENGTH_MAX = 2_000;
 
-/** A run as `GET /v2/workflows/logs` returns it (contract W 18.1), as far as it is shown. */
+/** A run as `GET /v2/workflows/logs` returns it (contract W 18.1), without the members that are not shown. */
 export interface RunView {
   workflowRunId: string;
   workflowUrl: string;
@@ -13,7 +13,7 @@ export interface RunView {
   labels?: string[];
   dlqId?: string;
   /**
-   * The run's result. The server sends JSON as a text; the client library parses this member and the results of steps.
+   * The run's result: JSON as text from the server, or already parsed by the client library, like the results of steps.
    */
   workflowRunResponse?: unknown;
   /** The failed run that this run replaces, and the run that replaces this one. */

@@ -1,17 +1,17 @@
-/** `waypost batch`: publishes the messages of a file, however many. */
+/** `waypost batch`: publishes the messages of a file, in requests of limited size. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { bodyOf } from '../http/body.ts';
 import { type Call, commandOf, show } from '../http/verb.ts';
 import { progressOf } from '../progress.ts';
 import { linesOf } from './publish.ts';
 
-/** Below what a server takes in one request unless it is set lower, by number (1,000) and by size (100 MiB). */
+/** Both are below the server's default limits for one request: 1,000 messages and 100 MiB. */
 const MESSAGES_MAX = 500;
 const LENGTH_MAX = 32 * 2 ** 20;
 
 export const batch = commandOf('batch', {
   '': {
-    meaning: `Publishes many messages, ${MESSAGES_MAX} in a request. The file is the JSON of the interface: an array of messages.`,
+    meaning: `Publishes many messages, up to ${MESSAGES_MAX} per request. The file is a JSON array of messages, as in the API.`,
     options: { '-f, --file <path>': 'The file; - for standard input.' },
     example: 'batch -f messages.json',
     run: publishAll,
@@ -22,25 +22,25 @@ async function publishAll(call: Call): Promise<number> {
   const body = await bodyOf(call);
   if (body === undefined) throw new CommandFailed('batch: -f <path> is missing', EXIT.usage);
   const messages = messagesIn(body);
-  const answers: object[] = [];
+  const responses: object[] = [];
   const progress = progressOf(call.terminal);
   const headers = [['content-type', 'application/json']] as const;
   try {
     for (const request of requestsOf(messages)) {
-      answers.push(...(await call.server.ask<object[]>('publishBatch', { body: request, headers })));
-      if (messages.length > MESSAGES_MAX) progress.tell(answers.length, messages.length, 'messages');
+      responses.push(...(await call.server.ask<object[]>('publishBatch', { body: request, headers })));
+      if (messages.length > MESSAGES_MAX) progress.report(responses.length, messages.length, 'messages');
     }
   } catch (error) {
     progress.end();
-    if (answers.length === 0 || !(error instanceof CommandFailed)) throw error;
-    show(call, answers, linesOf(answers));
-    const text = `${error.message}; only the first ${answers.length} of ${messages.length} messages were sent`;
+    if (responses.length === 0 || !(error instanceof CommandFailed)) throw error;
+    show(call, responses, linesOf(responses));
+    const text = `${error.message}; only the first ${responses.length} of ${messages.length} messages were sent`;
     throw new CommandFailed(text, error.exitCode);
   }
   progress.end();
-  show(call, answers, linesOf(answers));
-  const failed = answers.filter((each) => 'error' in each).length;
-  if (failed > 0) throw new CommandFailed(`${failed} of ${answers.length} messages are refused`);
+  show(call, responses, linesOf(responses));
+  const failed = responses.filter((each) => 'error' in each).length;
+  if (failed > 0) throw new CommandFailed(`${failed} of ${responses.length} messages were refused`);
   return EXIT.ok;
 }
 
@@ -55,7 +55,7 @@ function messagesIn(body: Uint8Array): unknown[] {
   return found;
 }
 
-/** An array of JSON each. */
+/** The bodies of the requests: JSON arrays of messages. */
 function* requestsOf(messages: readonly unknown[]): Generator<string> {
   let texts: string[] = [];
   let length = 0;

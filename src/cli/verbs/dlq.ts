@@ -1,11 +1,11 @@
-/** `waypost dlq`: what could not be delivered, and how to try it again. */
+/** `waypost dlq`: lists, shows, retries and deletes entries of the dead letter queue. */
 import { inZone, minuteOf } from '../columns.ts';
-import { actOnMany, BULK } from '../http/bulk.ts';
+import { actOnMany, BULK_OPTIONS } from '../http/bulk.ts';
 import { readList, sumPages } from '../http/pages.ts';
 import { read } from '../http/simple.ts';
 import { type Call, commandOf, showTable, type Verb } from '../http/verb.ts';
 
-interface Dead {
+interface DlqEntry {
   dlqId: string;
   messageId?: string;
   workflowRunId?: string;
@@ -18,11 +18,11 @@ interface Dead {
 const PAGE_MAX = 100;
 
 const list: Verb = {
-  meaning: 'What could not be delivered, newest first. With --source workflow the runs that failed.',
+  meaning: 'Lists dead messages, newest first. With --source workflow, lists failed runs.',
   filtersOf: 'listDlqMessages',
   example: 'dlq list --response-status 500 --from-date 2026-01-31',
   run: async (call) =>
-    showTable(call, await readList<Dead>(call, 'listDlqMessages', 'messages', PAGE_MAX), [
+    showTable(call, await readList<DlqEntry>(call, 'listDlqMessages', 'messages', PAGE_MAX), [
       ['DLQ ID', ({ dlqId }) => dlqId],
       ['MESSAGE', ({ messageId, workflowRunId }) => messageId ?? workflowRunId],
       [inZone('CREATED'), ({ createdAt }) => (createdAt === undefined ? '' : minuteOf(createdAt))],
@@ -33,31 +33,31 @@ const list: Verb = {
 
 const showOne: Verb = {
   ...read('dlq', 'getDlqMessage', '<DLQ id>'),
-  meaning: 'One entry with the body of the message and of the last answer.',
+  meaning: 'Shows one entry, with the bodies of the message and of the last response.',
   example: 'dlq show 1795257963176-1142',
 };
 
 const retry: Verb = {
   words: '[<DLQ id>...]',
   meaning:
-    'Publishes the entries anew and takes them out of the DLQ. Runs are resumed or restarted: see "waypost runs".',
+    'Publishes the entries again and removes them from the DLQ. For failed runs, use "waypost runs resume" or "restart".',
   filtersOf: 'retryDlqMessages',
-  options: BULK,
+  options: BULK_OPTIONS,
   example: 'dlq retry --url https://example.com/orders --yes',
   run: retryDead,
 };
 
 const deleteThem: Verb = {
   words: '[<DLQ id>...]',
-  meaning: 'Deletes the entries for good.',
+  meaning: 'Deletes the entries permanently.',
   filtersOf: 'deleteDlqMessages',
-  options: BULK,
+  options: BULK_OPTIONS,
   example: 'dlq delete --to-date 2026-01-01 --dry-run',
   run: (call) =>
     actOnMany(
       call,
       {
-        ...OF_DEAD,
+        ...DLQ_ENTRIES,
         verb: 'delete',
         act: sumPages('deleteDlqMessages', {
           amountOf: ({ deleted }: { deleted: number }) => deleted,
@@ -68,7 +68,7 @@ const deleteThem: Verb = {
     ),
 };
 
-const OF_DEAD = {
+const DLQ_ENTRIES = {
   ids: 'dlqIds',
   noun: ['entry of the DLQ', 'entries of the DLQ'] as const,
   count: sumPages('listDlqMessages', {
@@ -80,7 +80,7 @@ const OF_DEAD = {
 export function retryDead(call: Call): Promise<number> {
   const amountOf = ({ responses }: { responses: unknown[] }) => responses.length;
   const act = sumPages('retryDlqMessages', { amountOf, pageMax: PAGE_MAX });
-  return actOnMany(call, { ...OF_DEAD, verb: 'retry', act }, 'Retried');
+  return actOnMany(call, { ...DLQ_ENTRIES, verb: 'retry', act }, 'Retried');
 }
 
 export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteThem });

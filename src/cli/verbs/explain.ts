@@ -1,19 +1,19 @@
-/** `waypost explain`: why something waits, or what became of it, in the server's own words. */
+/** `waypost explain`: says why a message or run waits, or how it ended. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { type Call, commandOf, show } from '../http/verb.ts';
 import { plain } from '../plain.ts';
 
-interface Explained {
+interface Explanation {
   explanation: string;
-  /** Absent while there is only one. */
+  /** Absent in an installation with one cell. */
   cell?: string;
 }
 
-/** By what an id can name, the most likely first. */
-async function explained(call: Call): Promise<Explained> {
+/** Tries the kinds of ids, the most likely first. */
+async function explained(call: Call): Promise<Explanation> {
   const [id = ''] = call.words;
   const of = async (operationId: string, word: string) =>
-    call.server.ask<Explained>(operationId, { words: [word] }).catch((error: unknown) => {
+    call.server.ask<Explanation>(operationId, { words: [word] }).catch((error: unknown) => {
       if (error instanceof CommandFailed && error.exitCode === EXIT.notFound) return undefined;
       throw error;
     });
@@ -26,7 +26,7 @@ async function explained(call: Call): Promise<Explained> {
       : await of('explainWorkflowRun', dead.workflowRunId);
   if (found) return found;
   throw new CommandFailed(
-    `nothing is known of ${JSON.stringify(id)} at ${call.server.url}: it is of another server or project, or older than the logs are kept`,
+    `${JSON.stringify(id)} is unknown at ${call.server.url}: it belongs to another server or project, or its logs have expired`,
     EXIT.notFound,
   );
 }
@@ -35,12 +35,12 @@ export const explain = commandOf('explain', {
   '': {
     words: '<id>',
     meaning:
-      'Says why a message or a workflow run waits, or what became of it. The id may be that of a message, of a run, or of an entry in the DLQ.',
+      'Says why a message or a workflow run waits, or how it ended. The id is that of a message, a run or a DLQ entry.',
     example: 'explain msg_42',
     async run(call) {
-      const answer = await explained(call);
-      const { explanation, cell } = answer;
-      return show(call, answer, plain(cell === undefined ? explanation : `${explanation} In the cell "${cell}".`));
+      const found = await explained(call);
+      const { explanation, cell } = found;
+      return show(call, found, plain(cell === undefined ? explanation : `${explanation} In the cell "${cell}".`));
     },
   },
 });

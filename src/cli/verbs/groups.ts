@@ -1,4 +1,4 @@
-/** `waypost groups`: URL groups, whose members all get what is published to the group. */
+/** `waypost groups`: lists, changes and deletes URL groups, whose endpoints each receive a published message. */
 import { EXIT } from '../command.ts';
 import { action, listed, read } from '../http/simple.ts';
 import { type Call, commandOf } from '../http/verb.ts';
@@ -17,17 +17,17 @@ export const groups = commandOf('groups', {
   show: read('groups', 'getUrlGroup', '<group>'),
   add: {
     words: '<group> <url>...',
-    meaning: 'Adds endpoints to a group, and makes the group if there is none.',
+    meaning: 'Adds endpoints to a group, and creates the group if it does not exist.',
     example: 'groups add orders https://example.com/a https://example.com/b',
     run: (call) => change(call, 'addUrlGroupEndpoints', 'Added'),
   },
   remove: {
     words: '<group> <url>...',
-    meaning: 'Takes endpoints out of a group. A group without endpoints is gone.',
+    meaning: 'Removes endpoints from a group. A group without endpoints is deleted.',
     example: 'groups remove orders https://example.com/b',
     run: (call) => change(call, 'removeUrlGroupEndpoints', 'Removed'),
   },
-  delete: action('groups', 'deleteUrlGroup', '<group>', 'Deleted', 'Deletes the group for good.', true),
+  delete: action('groups', 'deleteUrlGroup', '<group>', 'Deleted', 'Deletes the group permanently.', true),
 });
 
 async function change({ words, server, terminal, isJson }: Call, operationId: string, done: string): Promise<number> {

@@ -1,4 +1,4 @@
-/** `waypost queues` and `waypost keys`: the lines that messages stand in, and the limits they share. */
+/** `waypost queues` and `waypost keys`: manages queues and flow-control keys. */
 import { EXIT } from '../command.ts';
 import { readList } from '../http/pages.ts';
 import { action, listed, read } from '../http/simple.ts';
@@ -32,8 +32,8 @@ export const queues = commandOf('queues', {
   show: read('queues', 'getQueue', '<queue>'),
   save: {
     words: '<queue>',
-    meaning: 'Makes a queue, or changes how many of its messages are delivered at a time.',
-    options: { '--parallelism <number>': 'How many at a time.' },
+    meaning: 'Creates a queue, or changes its parallelism.',
+    options: { '--parallelism <number>': 'Messages that are delivered at the same time.' },
     example: 'queues save invoices --parallelism 3',
     async run(call) {
       const parallelism = call.values('parallelism').at(-1);
@@ -43,14 +43,14 @@ export const queues = commandOf('queues', {
       return EXIT.ok;
     },
   },
-  pause: action('queues', 'pauseQueue', '<queue>', 'Paused', 'Holds its messages back; what is under way is finished.'),
-  resume: action('queues', 'resumeQueue', '<queue>', 'Resumed', 'Delivers its messages again.'),
-  delete: action('queues', 'deleteQueue', '<queue>', 'Deleted', 'Deletes the queue with all messages in it.', true),
+  pause: action('queues', 'pauseQueue', '<queue>', 'Paused', 'Stops delivering its messages; running attempts finish.'),
+  resume: action('queues', 'resumeQueue', '<queue>', 'Resumed', 'Continues to deliver its messages.'),
+  delete: action('queues', 'deleteQueue', '<queue>', 'Deleted', 'Deletes the queue and all its messages.', true),
 });
 
 export const keys = commandOf('keys', {
   list: {
-    meaning: 'The flow-control keys and how much of their limits is used.',
+    meaning: 'Lists flow-control keys with the usage of their limits.',
     filtersOf: 'listFlowControlKeys',
     example: 'keys list --search crm',
     run: async (call) =>
@@ -63,17 +63,23 @@ export const keys = commandOf('keys', {
       ]),
   },
   show: read('keys', 'getFlowControlKey', '<key>'),
-  pause: action('keys', 'pauseFlowControlKey', '<key>', 'Paused', 'Starts none of its messages until it is resumed.'),
-  resume: action('keys', 'resumeFlowControlKey', '<key>', 'Resumed', 'Starts its messages again.'),
+  pause: action('keys', 'pauseFlowControlKey', '<key>', 'Paused', 'Stops starting its messages until it is resumed.'),
+  resume: action('keys', 'resumeFlowControlKey', '<key>', 'Resumed', 'Continues to start its messages.'),
   pin: {
-    ...action('keys', 'pinFlowControlKey', '<key>', 'Pinned', 'Sets limits that messages do not change any more.'),
+    ...action(
+      'keys',
+      'pinFlowControlKey',
+      '<key>',
+      'Pinned',
+      'Fixes the limits, so that messages no longer change them.',
+    ),
     filtersOf: 'pinFlowControlKey',
     example: 'keys pin crm --parallelism 3 --rate 10 --period 60',
   },
   unpin: {
-    ...action('keys', 'unpinFlowControlKey', '<key>', 'Unpinned', 'Lets messages change the limits again.'),
+    ...action('keys', 'unpinFlowControlKey', '<key>', 'Unpinned', 'Allows messages to change the limits again.'),
     filtersOf: 'unpinFlowControlKey',
     example: 'keys unpin crm --parallelism true --rate true',
   },
-  reset: action('keys', 'resetFlowControlKey', '<key>', 'Reset', 'Forgets what has been used of its limits.'),
+  reset: action('keys', 'resetFlowControlKey', '<key>', 'Reset', 'Resets the usage of its limits to zero.'),
 });

@@ -1,4 +1,4 @@
-/** `waypost logs`: what happened to messages and runs, and what happens now. */
+/** `waypost logs`: shows the log of messages, and follows it together with that of runs. */
 import { columns, timeOf } from '../columns.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import { followLog, type LiveEntry } from '../http/live.ts';
@@ -6,8 +6,8 @@ import { countOf, readList } from '../http/pages.ts';
 import { type Call, commandOf } from '../http/verb.ts';
 import { plain, plainJson } from '../plain.ts';
 
-/** What the log and the live stream have in common. */
-interface Entry {
+/** The members that entries of the log and of the live stream have in common. */
+interface LogEntry {
   time: number;
   state: string;
   messageId: string;
@@ -20,8 +20,8 @@ interface Entry {
 
 const PAGE_MAX = 1000;
 
-/** Filters that a live entry can be held against by itself. */
-const OF_AN_ENTRY: ReadonlySet<string> = new Set([
+/** Filters that can be applied to a single live entry. */
+const LIVE_FILTERS: ReadonlySet<string> = new Set([
   ...[
     'messageId',
     'messageIds',
@@ -40,16 +40,16 @@ const OF_AN_ENTRY: ReadonlySet<string> = new Set([
 export const logs = commandOf('logs', {
   '': {
     meaning:
-      'The latest entries of the log, the newest last. With -f all entries, those of workflow runs too, as they are written, until Ctrl-C. When the server goes away, it waits and goes on where it was.',
+      'Shows the latest entries of the log, newest last. With -f, follows all new entries, including those of workflow runs, until Ctrl-C. When the connection breaks, it reconnects and continues without gaps.',
     filtersOf: 'listEvents',
-    options: { '-f, --follow': 'Show what comes from now on. With --count end after so many entries.' },
+    options: { '-f, --follow': 'Follow new entries. With --count, stop after that many.' },
     example: 'logs -f --queue-name invoices',
     run: (call) => (call.values('f').length + call.values('follow').length > 0 ? follow(call) : list(call)),
   },
 });
 
 async function list(call: Call): Promise<number> {
-  const entries = await readList<Entry>(call, 'listEvents', 'events', PAGE_MAX);
+  const entries = await readList<LogEntry>(call, 'listEvents', 'events', PAGE_MAX);
   if (call.query.get('order') !== 'earliestFirst') entries.reverse();
   if (call.isJson) call.terminal.print(jsonLines(entries));
   else if (entries.length === 0) call.terminal.complain('No entries.\n');
@@ -61,12 +61,12 @@ async function follow(call: Call): Promise<number> {
   const { query, terminal, isJson } = call;
   const countMax = countOf(call, Number.POSITIVE_INFINITY);
   query.delete('count');
-  const other = [...query.keys()].find((name) => !OF_AN_ENTRY.has(name));
-  if (other !== undefined) throw new CommandFailed(`--follow: goes without the filter ${other}`, EXIT.usage);
+  const other = [...query.keys()].find((name) => !LIVE_FILTERS.has(name));
+  if (other !== undefined) throw new CommandFailed(`--follow: cannot be combined with the filter ${other}`, EXIT.usage);
   let shown = 0;
-  for await (const entries of followLog<Entry & LiveEntry>(call)) {
+  for await (const entries of followLog<LogEntry & LiveEntry>(call)) {
     const wanted = entries.filter((entry) => isWanted(entry, query)).slice(0, countMax - shown);
-    // One write for all that came together keeps up with thousands a second.
+    // One write for each chunk keeps up with thousands of entries per second.
     if (wanted.length > 0)
       terminal.print(
         isJson ? jsonLines(wanted) : wanted.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
@@ -77,7 +77,7 @@ async function follow(call: Call): Promise<number> {
   return EXIT.ok;
 }
 
-function isWanted(entry: Entry, query: URLSearchParams): boolean {
+function isWanted(entry: LogEntry, query: URLSearchParams): boolean {
   if (query.size === 0) return true;
   return [...new Set(query.keys())].every((name) => {
     const wanted = query.getAll(name);
@@ -85,8 +85,8 @@ function isWanted(entry: Entry, query: URLSearchParams): boolean {
   });
 }
 
-/** The values that a filter of this name looks at. */
-function valuesOf(entry: Entry, name: string): string[] {
+/** The values that a filter of this name is compared with. */
+function valuesOf(entry: LogEntry, name: string): string[] {
   if (name === 'label') return entry.labels ?? [];
   if (name === 'messageIds') return [entry.messageId];
   if (name === 'host') return [new URL(entry.url).host];
@@ -97,14 +97,14 @@ function valuesOf(entry: Entry, name: string): string[] {
 
 const COLOURS: Readonly<Record<string, number>> = { DELIVERED: 32, ERROR: 31, FAILED: 31, RETRY: 33, CANCELED: 90 };
 
-function cellsOf(entry: Entry, { terminal }: Call): string[] {
+function cellsOf(entry: LogEntry, { terminal }: Call): string[] {
   const { time, state, messageId, url, error, responseStatus, nextDeliveryTime } = entry;
   const padded = plain(state).padEnd('CANCEL_REQUESTED'.length);
   const colour = terminal.color ? COLOURS[state.replace(/^(RUN|STEP)_/, '')] : undefined;
   const about = [
-    ...(responseStatus ? [`answered ${responseStatus}`] : []),
+    ...(responseStatus ? [`status ${responseStatus}`] : []),
     ...(error ? [plain(error)] : []),
-    ...(nextDeliveryTime ? [`again at ${timeOf(nextDeliveryTime)}`] : []),
+    ...(nextDeliveryTime ? [`next attempt at ${timeOf(nextDeliveryTime)}`] : []),
   ];
   return [
     timeOf(time),

@@ -1,13 +1,13 @@
-/** `waypost messages`: what is not finished, how to stop it, and how to have it attempted now. */
+/** `waypost messages`: lists, shows, cancels and retries unfinished messages. */
 import { inZone, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT } from '../command.ts';
-import { actOnMany, BULK, YES } from '../http/bulk.ts';
+import { actOnMany, BULK_OPTIONS, YES_OPTION } from '../http/bulk.ts';
 import { readList, sumPages } from '../http/pages.ts';
 import { read } from '../http/simple.ts';
 import { type Call, commandOf, showTable, type Verb } from '../http/verb.ts';
 import { retryDead } from './dlq.ts';
 
-interface Unfinished {
+interface UnfinishedMessage {
   messageId: string;
   state: string;
   createdAt: number;
@@ -18,11 +18,11 @@ interface Unfinished {
 const PAGE_MAX = 1000;
 
 const list: Verb = {
-  meaning: 'The messages that are not finished, newest first, each with why it waits.',
+  meaning: 'Lists unfinished messages, newest first, each with the reason why it waits.',
   filtersOf: 'listUnfinishedMessages',
   example: 'messages list --state held --queue-name invoices',
   run: async (call) =>
-    showTable(call, await readList<Unfinished>(call, 'listUnfinishedMessages', 'messages', PAGE_MAX), [
+    showTable(call, await readList<UnfinishedMessage>(call, 'listUnfinishedMessages', 'messages', PAGE_MAX), [
       ['MESSAGE', ({ messageId }) => messageId],
       ['STATE', ({ state }) => state],
       [inZone('CREATED'), ({ createdAt }) => minuteOf(createdAt)],
@@ -33,7 +33,7 @@ const list: Verb = {
 
 const showOne: Verb = {
   ...read('messages', 'getMessage', '<message id>'),
-  meaning: 'One message that is not finished, or was delivered a moment ago, with body and headers.',
+  meaning: 'Shows an unfinished or recently delivered message, with its body and headers.',
   example: 'messages show msg_42',
 };
 
@@ -41,7 +41,7 @@ const cancel: Verb = {
   words: '[<message id>...]',
   meaning: 'Cancels the messages with these ids, or all that match the filters.',
   filtersOf: 'cancelMessages',
-  options: BULK,
+  options: BULK_OPTIONS,
   example: 'messages cancel --label newsletter --dry-run',
   run: (call) =>
     actOnMany(
@@ -64,8 +64,8 @@ const cancel: Verb = {
 const retry: Verb = {
   words: '<message id>...',
   meaning:
-    'Makes messages due that wait for their delay or their next attempt; queues and flow control still count. Those that are in the DLQ are published anew from there, once somebody agrees.',
-  options: YES,
+    'Makes delayed and retrying messages due now; queues and flow control still apply. Messages in the DLQ are published again, after confirmation.',
+  options: YES_OPTION,
   example: 'messages retry msg_42 --yes',
   async run(call) {
     const { words, isJson, terminal } = call;
@@ -76,7 +76,7 @@ const retry: Verb = {
       else dead.push(...(await dlqIdsOf(call, id)));
     }
     if (due.length + dead.length === 0)
-      throw new CommandFailed('none of them waits, and none is in the DLQ', EXIT.notFound);
+      throw new CommandFailed('none of them is unfinished or in the DLQ', EXIT.notFound);
     if (due.length > 0) terminal.print(isJson ? `${JSON.stringify({ due })}\n` : `Due now: ${due.join(' ')}\n`);
     return dead.length === 0 ? EXIT.ok : retryDead({ ...call, words: dead });
   },

@@ -1,13 +1,13 @@
-/** `waypost publish` and its relatives: hand a message over. */
+/** `waypost publish`, `enqueue`, `trigger`, `notify` and `schedules create`: send a message to the server. */
 import { CommandFailed, EXIT } from '../command.ts';
-import { BODY, bodyOf } from '../http/body.ts';
+import { BODY_OPTIONS, bodyOf } from '../http/body.ts';
 import { checkHeader } from '../http/server.ts';
 import { type Call, commandOf, show, type Verb } from '../http/verb.ts';
 
 const MESSAGE = {
-  ...BODY,
+  ...BODY_OPTIONS,
   '-H, --header <name:value>':
-    'A header to deliver, once for each. One that begins with Upstash- or Waypost- is an option of the message.',
+    'A header to deliver; repeatable. Headers that begin with Upstash- or Waypost- are options of the message.',
 } as const;
 
 export const publish = commandOf('publish', {
@@ -18,7 +18,7 @@ export const publish = commandOf('publish', {
     headersOf: 'publish',
     options: MESSAGE,
     example: `publish https://example.com/orders --body '{"order":42}' -H "X-Shop: eu" --delay 10s`,
-    run: (call) => hand(call, 'publish'),
+    run: (call) => send(call, 'publish'),
   },
 });
 
@@ -29,7 +29,7 @@ export const enqueue = commandOf('enqueue', {
     headersOf: 'enqueue',
     options: MESSAGE,
     example: `enqueue invoices https://example.com/invoices --body '{"order":42}'`,
-    run: (call) => hand(call, 'enqueue'),
+    run: (call) => send(call, 'enqueue'),
   },
 });
 
@@ -40,24 +40,28 @@ export const trigger = commandOf('trigger', {
     headersOf: 'triggerWorkflow',
     options: MESSAGE,
     example: `trigger https://example.com/api/onboarding --body '{"user":7}' --workflow-run-id user-7`,
-    run: (call) => hand(call, 'triggerWorkflow'),
+    run: (call) => send(call, 'triggerWorkflow'),
   },
 });
 
 const notifyVerb: Verb = {
   words: '<event id>',
-  meaning: 'Wakes the workflow runs that wait for an event, and prints their ids. The body is what they are told.',
-  options: { ...BODY, '--run <run id>': 'Only this run; when it does not wait yet, it will not have to.' },
+  meaning:
+    'Notifies the workflow runs that wait for an event, and prints their ids. The body is the data of the event.',
+  options: {
+    ...BODY_OPTIONS,
+    '--run <run id>': 'Notify only this run; the event is saved if the run does not wait for it yet.',
+  },
   example: `notify order-42-paid --body '{"paid":true}'`,
   async run(call) {
     const body = await bodyOf(call);
     const run = call.values('run').at(-1);
-    const told = await call.server.ask<{ workflowRunId: string } | { workflowRunId: string }[]>(
+    const notified = await call.server.ask<{ workflowRunId: string } | { workflowRunId: string }[]>(
       run === undefined ? 'notifyEvent' : 'notifyWorkflowRun',
       { words: run === undefined ? call.words : [run, ...call.words], ...(body !== undefined && { body }) },
     );
-    const waiters = [told].flat();
-    return show(call, told, waiters.length === 0 ? 'Nobody waits for it.' : linesOf(waiters));
+    const waiters = [notified].flat();
+    return show(call, notified, waiters.length === 0 ? 'No run waits for this event.' : linesOf(waiters));
   },
 };
 
@@ -73,7 +77,7 @@ export const createSchedule: Verb = {
     const headers = headersOf(call);
     if (!headers.some(([name]) => /^(upstash|waypost)-cron$/i.test(name)))
       throw new CommandFailed('schedules create: --cron <expression> is missing', EXIT.usage);
-    return hand(call, 'createSchedule', headers);
+    return send(call, 'createSchedule', headers);
   },
 };
 
@@ -81,25 +85,25 @@ function headersOf(call: Call): [string, string][] {
   return [...call.headers, ...call.values('header').concat(call.values('H')).map(headerOf)];
 }
 
-async function hand(call: Call, operationId: string, headers = headersOf(call)): Promise<number> {
+async function send(call: Call, operationId: string, headers = headersOf(call)): Promise<number> {
   const body = await bodyOf(call);
   if (!headers.some(([name]) => name.toLowerCase() === 'content-type') && body !== undefined) {
     headers.push(['content-type', isJson(body) ? 'application/json' : 'text/plain; charset=utf-8']);
   }
-  const answer = await call.server.ask<object | object[]>(operationId, {
+  const response = await call.server.ask<object | object[]>(operationId, {
     words: call.words,
     headers,
     ...(body !== undefined && { body }),
   });
-  return show(call, answer, linesOf([answer].flat()));
+  return show(call, response, linesOf([response].flat()));
 }
 
-/** As the official clients do: what is no option of the message is delivered. */
+/** As in the official clients, headers that are not options of the message are delivered. */
 function headerOf(text: string): [string, string] {
   const at = text.indexOf(':');
   const name = text.slice(0, at).trim();
   if (at < 1 || !/^[\w!#$%&'*+.^`|~-]+$/.test(name))
-    throw new CommandFailed(`--header: name:value is needed, not ${JSON.stringify(text)}`, EXIT.usage);
+    throw new CommandFailed(`--header: must be name:value, not ${JSON.stringify(text)}`, EXIT.usage);
   checkHeader('--header', text);
   const isOurs = /^(upstash-|waypost-|content-type$)/i.test(name);
   return [isOurs ? name : `Upstash-Forward-${name}`, text.slice(at + 1).trim()];
@@ -114,9 +118,9 @@ function isJson(body: Uint8Array): boolean {
   }
 }
 
-/** The id that each answer gives, one a line; what is refused with its reason. */
-export function linesOf(answers: readonly object[]): string {
-  const lines = (answers.flat() as Record<string, unknown>[]).map(
+/** One line for each response: its id, or the reason of the refusal. */
+export function linesOf(responses: readonly object[]): string {
+  const lines = (responses.flat() as Record<string, unknown>[]).map(
     ({ messageId, workflowRunId, scheduleId, error }) =>
       messageId ?? workflowRunId ?? scheduleId ?? `refused: ${error}`,
   );

@@ -1,8 +1,8 @@
-/** `waypost runs`: shows workflow runs of a running server, follows and cancels them, and starts failed ones again. */
+/** `waypost runs`: lists, shows, follows, cancels, resumes, restarts and deletes workflow runs. */
 import { columns, inZone } from '../columns.ts';
 import { CommandFailed, EXIT, entryOf, printJson } from '../command.ts';
-import { actOnMany, BULK } from '../http/bulk.ts';
-import { countOf, readItems, sumPages, sumPieces } from '../http/pages.ts';
+import { actOnMany, BULK_OPTIONS } from '../http/bulk.ts';
+import { countOf, readItems, sumBatches, sumPages } from '../http/pages.ts';
 import type { Server } from '../http/server.ts';
 import { type Call, commandOf, type Verb } from '../http/verb.ts';
 import { resumeAllParked, resumeIfParked } from '../runs/parked.ts';
@@ -10,7 +10,7 @@ import { tail } from '../runs/tail.ts';
 import { rowOf, timelineOf } from '../runs/timeline.ts';
 import { BODY_LENGTH_MAX, type RunView } from '../runs/view.ts';
 
-/** Shorter words for the states of a run. */
+/** Short names of the states of a run. */
 const STATES: Readonly<Record<string, string>> = {
   active: 'RUN_STARTED',
   success: 'RUN_SUCCESS',
@@ -19,7 +19,7 @@ const STATES: Readonly<Record<string, string>> = {
   parked: 'STEP_PARKED',
 };
 
-/** What the server gives, or does, at a time. */
+/** Limits of the server for one request. */
 const PAGE_MAX = 10;
 const CANCELLED_MAX = 100;
 const FAILED_PAGE_MAX = 100;
@@ -29,7 +29,7 @@ const RUNS = { member: 'runs', pageMax: PAGE_MAX };
 const FAILED_WORDS = '[<run id or DLQ id>...]';
 
 const list: Verb = {
-  meaning: `The latest runs, newest first. --state also understands ${Object.keys(STATES).join(', ')}.`,
+  meaning: `Lists the latest runs, newest first. --state also accepts ${Object.keys(STATES).join(', ')}.`,
   filtersOf: 'listWorkflowRuns',
   example: 'runs list --state failed --label eu',
   async run(call) {
@@ -42,7 +42,7 @@ const list: Verb = {
     if (call.isJson) printJson(terminal, found);
     else {
       const nowMs = Date.now();
-      const headings = ['RUN', 'STATE', inZone('BEGAN'), 'TOOK', 'STEPS', 'WORKFLOW'];
+      const headings = ['RUN', 'STATE', inZone('STARTED'), 'DURATION', 'STEPS', 'WORKFLOW'];
       terminal.print(columns([headings, ...found.map((run) => rowOf(run, nowMs))]));
     }
     return EXIT.ok;
@@ -52,8 +52,8 @@ const list: Verb = {
 const show: Verb = {
   words: '<run id>',
   meaning:
-    'What each step of a run came to, when, how long after the step before, and what the run returned or why it failed. Of several runs with the id the latest one.',
-  options: { '--all': 'Every run with the id.' },
+    'Shows the steps of a run with their results, times and durations, and the result of the run or the cause of its failure. If several runs have the id, it shows the latest.',
+  options: { '--all': 'Show every run with the id.' },
   example: 'runs show wfr_order-42',
   async run(call) {
     const { words, query, terminal, isJson } = call;
@@ -66,7 +66,7 @@ const show: Verb = {
       countMax: isAll ? Number.POSITIVE_INFINITY : 1,
     });
     if (found.length === 0)
-      throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or nothing of it is kept`, EXIT.notFound);
+      throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or its data has expired`, EXIT.notFound);
     if (isJson) printJson(terminal, isAll ? found : found[0]);
     else {
       const shown = { nowMs: Date.now(), color: terminal.color };
@@ -78,9 +78,9 @@ const show: Verb = {
 
 const cancel: Verb = {
   words: '[<run id>...]',
-  meaning: 'Ends the active runs with these ids, or all that match the filters.',
+  meaning: 'Cancels the active runs with these ids, or all that match the filters.',
   filtersOf: 'cancelWorkflowRuns',
-  options: BULK,
+  options: BULK_OPTIONS,
   example: 'runs cancel --workflow-url https://example.com/api/onboarding --dry-run',
   run: (call) =>
     actOnMany(
@@ -90,7 +90,7 @@ const cancel: Verb = {
         verb: 'cancel',
         noun: ['run', 'runs'],
         count: countActive,
-        act: sumPieces('cancelWorkflowRuns', {
+        act: sumBatches('cancelWorkflowRuns', {
           amountOf: ({ cancelled }: { cancelled: number }) => cancelled,
           pageMax: CANCELLED_MAX,
         }),
@@ -101,14 +101,14 @@ const cancel: Verb = {
 
 const resumeFailed = starting(
   'resume',
-  'Starts a new run that goes on where the failed one stopped: what it recorded is not done again.',
+  'Starts a new run that continues where the failed one stopped: recorded steps are not executed again.',
   'Resumed',
 );
 
 const resume: Verb = {
   ...resumeFailed,
-  meaning: `${resumeFailed.meaning} A run that is parked, since its code has changed, is tried again itself.`,
-  options: { ...BULK, '--parked': 'Those that are parked, all of them, in place of failed ones.' },
+  meaning: `${resumeFailed.meaning} A parked run, whose code has changed, is attempted again itself.`,
+  options: { ...BULK_OPTIONS, '--parked': 'Resume all parked runs instead of failed ones.' },
   async run(call) {
     if (call.values('parked').length > 0) return resumeAllParked(call);
     const isOne = call.words.length === 1 && call.query.size === 0 && call.values('dry-run').length === 0;
@@ -118,44 +118,44 @@ const resume: Verb = {
 
 const restart = starting(
   'restart',
-  'Starts a new run from the beginning, with the payload of the failed one.',
+  'Starts a new run from the beginning, with the payload of the failed run.',
   'Restarted',
 );
 
 const deleteThem: Verb = {
   words: FAILED_WORDS,
-  meaning: 'Deletes failed runs for good: they can neither be resumed nor restarted any more.',
+  meaning: 'Deletes failed runs permanently: they can no longer be resumed or restarted.',
   filtersOf: 'deleteFailedWorkflowRuns',
-  options: BULK,
+  options: BULK_OPTIONS,
   example: 'runs delete --to-date 2026-01-01 --dry-run',
   async run(call) {
     const amountOf = ({ deleted }: { deleted: number }) => deleted;
     const act = sumPages('deleteFailedWorkflowRuns', { amountOf, pageMax: FAILED_PAGE_MAX });
-    return actOnMany(await named(call), { ...OF_FAILED, verb: 'delete', act }, 'Deleted');
+    return actOnMany(await withDlqIds(call), { ...FAILED_RUNS, verb: 'delete', act }, 'Deleted');
   },
 };
 
 export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteThem });
 
-/** One run is started at once, and its new id printed; several are counted and asked about. */
+/** A single run is started at once, and its new id printed. For several, the command counts them and asks first. */
 function starting(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
   return {
     words: FAILED_WORDS,
-    meaning: `${meaning} Of several, or by filters, all that are in the DLQ.`,
+    meaning: `${meaning} Several ids or filters select runs in the DLQ.`,
     filtersOf: `${verb}WorkflowRuns`,
-    options: BULK,
+    options: BULK_OPTIONS,
     example: `runs ${verb} --workflow-url https://example.com/api/onboarding --dry-run`,
     async run(call) {
       const isOne = call.words.length === 1 && call.query.size === 0;
-      if (isOne && !call.values('dry-run').length) return start(await named(call), `${verb}WorkflowRun`, done);
+      if (isOne && !call.values('dry-run').length) return start(await withDlqIds(call), `${verb}WorkflowRun`, done);
       const amountOf = ({ workflowRuns }: { workflowRuns: unknown[] }) => workflowRuns.length;
       const act = sumPages(`${verb}WorkflowRuns`, { amountOf, pageMax: STARTED_PAGE_MAX });
-      return actOnMany(await named(call), { ...OF_FAILED, verb, act }, done);
+      return actOnMany(await withDlqIds(call), { ...FAILED_RUNS, verb, act }, done);
     },
   };
 }
 
-const OF_FAILED = {
+const FAILED_RUNS = {
   ids: 'dlqIds',
   noun: ['failed run', 'failed runs'] as const,
   count: sumPages('listFailedWorkflowRuns', {
@@ -164,14 +164,14 @@ const OF_FAILED = {
   }),
 };
 
-/** The call with DLQ ids in place of the names of runs. */
-async function named(call: Call): Promise<Call> {
+/** The call with its run ids replaced by DLQ ids. */
+async function withDlqIds(call: Call): Promise<Call> {
   const words: string[] = [];
   for (const word of call.words) words.push(await dlqIdOf(call.server, word));
   return { ...call, words };
 }
 
-/** Lists the runs that a cancel would end. There the URL is a beginning, in a list it is the whole. */
+/** Counts the runs that a cancel would end. A cancel takes the URL as a prefix; the list filters by the exact URL. */
 async function countActive(call: Call, onProgress: (done: number) => void): Promise<number> {
   const query = new URLSearchParams({ state: 'RUN_STARTED', trimBody: '0' });
   const urls = call.query.getAll('workflowUrl');
@@ -180,8 +180,8 @@ async function countActive(call: Call, onProgress: (done: number) => void): Prom
     if (name === 'workflowRunIds') query.append('workflowRunId', value);
     else if (name !== 'workflowUrlExactMatch' && (name !== 'workflowUrl' || isExact)) query.append(name, value);
   }
-  const isMeant = ({ workflowUrl }: RunView) => urls.length === 0 || urls.some((url) => workflowUrl.startsWith(url));
-  const amountOf = ({ runs }: { runs: RunView[] }) => runs.filter(isMeant).length;
+  const isSelected = ({ workflowUrl }: RunView) => urls.length === 0 || urls.some((url) => workflowUrl.startsWith(url));
+  const amountOf = ({ runs }: { runs: RunView[] }) => runs.filter(isSelected).length;
   return sumPages('listWorkflowRuns', { amountOf, pageMax: PAGE_MAX })({ ...call, query }, onProgress);
 }
 
@@ -192,7 +192,7 @@ async function start({ server, words, terminal, isJson }: Call, operationId: str
   return EXIT.ok;
 }
 
-/** The DLQ id for a DLQ id or a run id; for a run id, that of its latest entry. */
+/** Resolves a DLQ id or a run id to a DLQ id; for a run id, that of its latest entry. */
 async function dlqIdOf(server: Server, name: string): Promise<string> {
   if (/^\d+-\d+$/.test(name)) return name;
   const query = new URLSearchParams({ workflowRunId: name, count: '1' });

@@ -1,4 +1,4 @@
-/** `waypost schedules`: messages that are published again and again. */
+/** `waypost schedules`: lists, creates, pauses, resumes and deletes schedules. */
 import { inZone, minuteOf } from '../columns.ts';
 import { action, listed, read } from '../http/simple.ts';
 import { commandOf } from '../http/verb.ts';
@@ -21,7 +21,7 @@ export const schedules = commandOf('schedules', {
   ]),
   show: read('schedules', 'getSchedule', '<schedule id>'),
   create: createSchedule,
-  pause: action('schedules', 'pauseSchedule', '<schedule id>', 'Paused', 'Publishes nothing until it is resumed.'),
-  resume: action('schedules', 'resumeSchedule', '<schedule id>', 'Resumed', 'Publishes again from its next time on.'),
-  delete: action('schedules', 'deleteSchedule', '<schedule id>', 'Deleted', 'Deletes the schedule for good.', true),
+  pause: action('schedules', 'pauseSchedule', '<schedule id>', 'Paused', 'Stops publishing until it is resumed.'),
+  resume: action('schedules', 'resumeSchedule', '<schedule id>', 'Resumed', 'Continues to publish at its next time.'),
+  delete: action('schedules', 'deleteSchedule', '<schedule id>', 'Deleted', 'Deletes the schedule permanently.', true),
 });

@@ -1,28 +1,28 @@
-/** `waypost status`: which server answers, to whom, and how it stands. */
+/** `waypost status`: shows the server, the project of the token, and the number of unfinished and dead messages. */
 import { columns, timeOf } from '../columns.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import type { Server } from '../http/server.ts';
 import { commandOf, show } from '../http/verb.ts';
 import { plain } from '../plain.ts';
 
-interface Counted {
+interface Count {
   count: number;
   isAtLeast: boolean;
 }
 
 interface Overview {
-  unfinished: Counted;
-  waiting: Counted;
+  unfinished: Count;
+  waiting: Count;
   active: number;
-  held: Counted;
+  held: Count;
   oldestDue?: number;
-  dlq: { messages: Counted; workflowRuns: Counted };
+  dlq: { messages: Count; workflowRuns: Count };
 }
 
 export const status = commandOf('status', {
   '': {
     meaning:
-      'Says which server answers and whether it is ready, whose token it is, and how much waits, is held back and has failed.',
+      'Shows which server responds and whether it is ready, the project of the token, and how many messages and runs are unfinished, held or in the DLQ.',
     example: 'status',
     async run(call) {
       const { server } = call;
@@ -36,10 +36,7 @@ export const status = commandOf('status', {
         ['server', server.title],
         ['project', `${plain(session.project)}, with a ${session.scope} token`],
         ['ready', notReady === undefined ? 'yes' : `no: ${notReady}`],
-        [
-          'unfinished',
-          `${counted(unfinished)}: ${counted(waiting)} waiting, ${active} active, ${counted(held)} held back`,
-        ],
+        ['unfinished', `${counted(unfinished)}: ${counted(waiting)} waiting, ${active} active, ${counted(held)} held`],
         ['oldest due', oldestDue === undefined ? '-' : timeOf(oldestDue)],
         ['DLQ', `${counted(dlq.messages)} messages, ${counted(dlq.workflowRuns)} workflow runs`],
       ];
@@ -52,7 +49,7 @@ export const status = commandOf('status', {
   },
 });
 
-/** What `/readyz` says; `undefined`: it is ready. */
+/** The reason that `/readyz` gives; `undefined` when the server is ready. */
 async function whyNotReady(server: Server): Promise<string | undefined> {
   try {
     await server.ask('getReadiness');
@@ -63,6 +60,6 @@ async function whyNotReady(server: Server): Promise<string | undefined> {
   }
 }
 
-function counted({ count, isAtLeast }: Counted): string {
+function counted({ count, isAtLeast }: Count): string {
   return isAtLeast ? `at least ${count}` : String(count);
 }

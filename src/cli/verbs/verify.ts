@@ -1,6 +1,6 @@
-/** `waypost verify`: why a receiver refuses a signature. */
+/** `waypost verify`: checks a signature and names the claims that fail. */
 import { CommandFailed, EXIT } from '../command.ts';
-import { BODY, bodyOf } from '../http/body.ts';
+import { BODY_OPTIONS, bodyOf } from '../http/body.ts';
 import { type CurlRequest, readCurl } from '../http/curl.ts';
 import { type Call, commandOf, show } from '../http/verb.ts';
 import { plain } from '../plain.ts';
@@ -13,16 +13,16 @@ interface Verdict {
 export const verify = commandOf('verify', {
   '': {
     meaning:
-      'Checks a signature with the signing keys of the project, as a receiver does, and names each claim that fails. With --request the file is a whole request: as it came, which is its lines of headers, an empty line, its body; or as a line of curl, as browsers and proxies copy it.',
+      'Checks a signature with the signing keys of the project, as a receiver does, and names each claim that fails. With --request, the file is a whole request: either raw, with header lines, an empty line and the body, or as a curl command, as copied from browsers and proxies.',
     options: {
       '--signature <text>': 'Value of the header Upstash-Signature.',
-      ...BODY,
-      '--url <address>': 'The URL as it was requested. Without it that of the curl line, or it is not checked.',
-      '--request': 'Take signature and body from the request in the file.',
+      ...BODY_OPTIONS,
+      '--url <address>': 'The requested URL. Default: that of the curl command; otherwise the URL is not checked.',
+      '--request': 'Read signature and body from the request in the file.',
     },
     example: 'verify -f request.http --request --url https://example.com/orders',
     async run(call) {
-      const verdict = await call.server.ask<Verdict>('verifySignature', { json: await givenIn(call) });
+      const verdict = await call.server.ask<Verdict>('verifySignature', { json: await signedRequestOf(call) });
       const failed = verdict.failed ?? [];
       const text = failed.map(({ claim, reason }) => `${claim}: ${plain(reason)}`).join('\n');
       show(call, verdict, verdict.isValid ? 'The signature is valid.' : text);
@@ -31,11 +31,11 @@ export const verify = commandOf('verify', {
   },
 });
 
-async function givenIn(call: Call): Promise<{ signature: string; body: string; url?: string }> {
+async function signedRequestOf(call: Call): Promise<{ signature: string; body: string; url?: string }> {
   const content = new TextDecoder().decode(await bodyOf(call));
   const request = call.values('request').length > 0 ? requestIn(content) : { headers: [], body: content };
-  const sent = request.headers.find(([name]) => name.toLowerCase() === 'upstash-signature');
-  const signature = call.values('signature').at(-1) ?? sent?.[1].trim();
+  const header = request.headers.find(([name]) => name.toLowerCase() === 'upstash-signature');
+  const signature = call.values('signature').at(-1) ?? header?.[1].trim();
   if (signature === undefined) {
     const isRequest = call.values('request').length > 0;
     const missing = isRequest ? 'the request has no header Upstash-Signature' : '--signature <text> is missing';

@@ -80,7 +80,7 @@ describe('publish', () => {
     expect(await asJson('messages', 'show', id)).toMatchObject({ bodyBase64: 'AP8K' });
     writeFileSync(file, JSON.stringify([{ destination: `${there}/1` }, { destination: 'nowhere' }]));
     const sent = await waypost('batch', '-f', file);
-    expect(sent).toMatchObject({ code: 1, stderr: 'waypost: 1 of 2 messages are refused\n' });
+    expect(sent).toMatchObject({ code: 1, stderr: 'waypost: 1 of 2 messages were refused\n' });
     expect(sent.stdout).toMatch(/^msg_\w+\nrefused: .*\n$/);
     await done('messages', 'cancel', id, '--yes');
   });
@@ -125,7 +125,7 @@ describe('publish', () => {
     expect(await done('trigger', `${NOBODY}/wf`, '--workflow-run-id', 'mine', '--delay', '1h')).toBe('mine\n');
     expect(await done('explain', 'mine')).toMatch(/^.+\n$/);
     expect(await done('runs', 'cancel', 'mine', '--yes')).toBe('Cancelled 1 run.\n');
-    expect(await done('notify', 'unknown-event', '--body', '{}')).toBe('Nobody waits for it.\n');
+    expect(await done('notify', 'unknown-event', '--body', '{}')).toBe('No run waits for this event.\n');
   });
 });
 
@@ -152,7 +152,7 @@ describe('messages', () => {
     for (let n = 0; n < 21; n += 1) await delayed('--label', 'many');
     expect(await waypost('messages', '--label', 'many')).toMatchObject({
       stdout: expect.stringMatching(/^(.*\n){21}$/),
-      stderr: 'These are the first 20: there are more, see --count.\n',
+      stderr: 'Showing the first 20; use --count for more.\n',
     });
     expect((await asJson<unknown[]>('messages', '--label', 'many', '--count', '21')).length).toBe(21);
     expect(await done('messages', 'cancel', '--label', 'many', '--yes')).toBe('Cancelled 21 messages.\n');
@@ -172,12 +172,12 @@ describe('messages', () => {
     expect(await waypost(...cancel)).toEqual({
       code: 2,
       stdout: '',
-      stderr: `waypost: this would cancel 2 messages at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+      stderr: `waypost: this would cancel 2 messages at ${server.url}: without an interactive terminal, --yes is required\n`,
     });
     expect(await answering('', ...cancel)).toEqual({
       code: 1,
       stdout: '',
-      stderr: `Cancel 2 messages at ${server.url}? [y/N] waypost: nothing is done\n`,
+      stderr: `Cancel 2 messages at ${server.url}? [y/N] waypost: nothing was done\n`,
     });
     expect(await asJson('messages', 'show', id)).toMatchObject({ messageId: id });
     expect(await answering('y', ...cancel)).toMatchObject({ code: 0, stdout: 'Cancelled 2 messages.\n' });
@@ -185,11 +185,11 @@ describe('messages', () => {
   });
 
   it.each([
-    [['cancel'], 'which messages? Name their ids, filters, or --all for every one'],
+    [['cancel'], 'which messages? Give ids, filters, or --all'],
     [['cancel', '--label', 'a', '--count', '9'], '--count: there is no such option'],
-    [['cancel', '--all', '--label', 'a'], '--all: goes with no ids and no filters'],
-    [['cancel', 'msg_a', '--label', 'a'], 'ids and filters do not go together: ids alone would count'],
-    [['list', '--from-date', 'soon'], '--from-date: a time such as 2026-01-31T13:05Z is needed, not "soon"'],
+    [['cancel', '--all', '--label', 'a'], '--all: cannot be combined with ids or filters'],
+    [['cancel', 'msg_a', '--label', 'a'], 'ids and filters cannot be combined'],
+    [['list', '--from-date', 'soon'], '--from-date: must be a time such as 2026-01-31T13:05Z, not "soon"'],
     [['show'], 'messages show: <message id> is missing'],
   ])('are left alone by %j', async (args, complaint) => {
     expect(await waypost('messages', ...args)).toEqual({ code: 2, stdout: '', stderr: `waypost: ${complaint}\n` });
@@ -212,7 +212,7 @@ describe('the DLQ', () => {
     const id = (await asJson<{ messageId: string }[]>('dlq', '--url', `${NOBODY}/b`))[0]?.messageId ?? '';
     expect(await waypost('messages', 'retry', id)).toMatchObject({
       code: 2,
-      stderr: `waypost: this would retry 1 entry of the DLQ at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+      stderr: `waypost: this would retry 1 entry of the DLQ at ${server.url}: without an interactive terminal, --yes is required\n`,
     });
     expect(await waypost('messages', 'retry', 'msg_unknown', '--yes')).toMatchObject({
       code: 3,
@@ -222,7 +222,7 @@ describe('the DLQ', () => {
     expect(await waypost('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({
       code: 3,
       stdout: '',
-      stderr: 'waypost: there are no such entries of the DLQ\n',
+      stderr: 'waypost: no entries of the DLQ match\n',
     });
     server.account = 0;
   });
@@ -298,7 +298,7 @@ describe('logs', () => {
   it('cannot follow by a time', async () => {
     expect(await waypost('logs', '-f', '--from-date', '2026-01-31')).toMatchObject({
       code: 2,
-      stderr: 'waypost: --follow: goes without the filter fromDate\n',
+      stderr: 'waypost: --follow: cannot be combined with the filter fromDate\n',
     });
   });
 });
@@ -327,7 +327,7 @@ it('queues, keys, schedules and groups are shown and changed', async () => {
   expect(await asJson('queues', 'show', 'q')).toMatchObject({ parallelism: 3, paused: true });
   expect(await waypost('queues', 'delete', 'q')).toMatchObject({
     code: 2,
-    stderr: `waypost: this would delete q at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+    stderr: `waypost: this would delete q at ${server.url}: without an interactive terminal, --yes is required\n`,
   });
   expect(await done('queues', 'delete', 'q', '--yes')).toBe('Deleted q.\n');
 
@@ -408,7 +408,7 @@ describe('what no header can hold', () => {
   ])('is named and not shown when it is the token: %s', async (origin, env, options) => {
     expect(await giveCommand(['status', '--server', server.url, ...options], env)).toEqual({
       ...{ code: 2, stdout: '' },
-      stderr: `waypost: ${origin}: has a line break or a character that a token does not have; copy it again\n`,
+      stderr: `waypost: ${origin}: has a line break or another character that tokens never have; copy it again\n`,
     });
   });
 
@@ -444,11 +444,11 @@ it('says how it went by its exit code, and what is missing where nothing is name
   ]);
   expect(gave.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
     '3 waypost: message msg_unknown not found\n',
-    `3 waypost: nothing is known of "nothing" at ${server.url}: it is of another server or project, or older than the logs are kept\n`,
+    `3 waypost: "nothing" is unknown at ${server.url}: it belongs to another server or project, or its logs have expired\n`,
     expect.stringMatching(/^[13] waypost: .+\n$/),
-    expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: .+\n$/),
-    `5 waypost: unable to authenticate: invalid token at ${server.url}: QSTASH_TOKEN is of another server, revoked, or has quotes around it\n`,
-    '2 waypost: QSTASH_URL: an http or https address is needed, not "nowhere"\n',
+    expect.stringMatching(/^4 waypost: no server responds at http:\/\/127\.0\.0\.1:9: .+\n$/),
+    `5 waypost: unable to authenticate: invalid token at ${server.url}: QSTASH_TOKEN belongs to another server, is revoked, or has quotes around it\n`,
+    '2 waypost: QSTASH_URL: must be an http or https address, not "nowhere"\n',
     '2 waypost: publish: <destination> is missing\n',
     '2 waypost: --body: needs a value\n',
     '2 waypost: schedules create: --cron <expression> is missing\n',
@@ -487,6 +487,6 @@ it('the commands of docs/troubleshooting.md are understood', async () => {
   const asking = lines.filter((line) => !/^(doctor|init|serve|tokens|version)\b/.test(line));
   for (const line of asking) {
     const { stderr } = await giveCommand(wordsOf(line), { QSTASH_URL: NOBODY, QSTASH_TOKEN: 'token' });
-    expect(stderr, line).toMatch(/no server answers|--file: ENOENT/);
+    expect(stderr, line).toMatch(/no server responds|--file: ENOENT/);
   }
 });

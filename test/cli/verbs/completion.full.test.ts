@@ -41,7 +41,7 @@ describe('fish', () => {
       encoding: 'utf8',
     });
     expect(listsIn(said)).toEqual(wanted);
-    expect(said).toContain('retry\tPublishes the entries anew and takes them out of the DLQ\n');
+    expect(said).toContain('retry\tPublishes the entries again and removes them from the DLQ\n');
   });
 });
 
@@ -64,6 +64,6 @@ describe('zsh', () => {
     const said = execFileSync('zsh', ['-f', '-c', script], { env: DEBIAN_ENV, cwd: folder, encoding: 'utf8' });
     expect(said).toMatch(/^_waypost waypost\n/);
     expect(listsIn(said)).toEqual(wanted);
-    expect(said).toContain('retry:Publishes the entries anew and takes them out of the DLQ\n');
+    expect(said).toContain('retry:Publishes the entries again and removes them from the DLQ\n');
   });
 });

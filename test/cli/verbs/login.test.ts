@@ -29,7 +29,7 @@ describe('login', () => {
   it('keeps an address and a token that the server takes, where their owner alone can read them', async () => {
     expect(await login()).toEqual({
       code: 0,
-      stdout: `Logged in to ${server.url}: the project "defaultUser", with a full token. Kept as the profile default in ${file}\n`,
+      stdout: `Logged in to ${server.url}: the project "defaultUser", with a full token. Saved as the profile default in ${file}\n`,
       stderr: '',
     });
     expect([statSync(file).mode & 0o777, statSync(join(file, '..')).mode & 0o777]).toEqual([0o600, 0o700]);
@@ -51,7 +51,7 @@ describe('login', () => {
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(
-        /^waypost: cannot keep the profile: E[A-Z]+: .*; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN\n$/,
+        /^waypost: cannot save the profile: E[A-Z]+: .*; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN\n$/,
       ),
     ]);
   });
@@ -83,16 +83,16 @@ it('options win over the environment, and that over the default profile', async 
 it('sends the token of a profile nowhere else', async () => {
   await login();
   // The environment or an option names another server: then the profile has no say in the token.
-  expect(await asked([], { QSTASH_URL: NOBODY })).toMatch(/^4 waypost: no server answers/);
+  expect(await asked([], { QSTASH_URL: NOBODY })).toMatch(/^4 waypost: no server responds/);
   expect(await asked(['--profile', 'default', '--server', NOBODY])).toBe(
-    '2 waypost: --profile: goes with no --server and no --token\n',
+    '2 waypost: --profile: cannot be combined with --server or --token\n',
   );
 });
 
 it('a question names the profile and the server', async () => {
   await login('--profile', 'shop');
   const { stderr } = await giveCommand(['signing-keys', 'rotate', '--profile', 'shop'], { HOME: home }, 'n');
-  expect(stderr).toBe(`Rotate the signing keys at ${server.url} (profile shop)? [y/N] waypost: nothing is done\n`);
+  expect(stderr).toBe(`Rotate the signing keys at ${server.url} (profile shop)? [y/N] waypost: nothing was done\n`);
 });
 
 it('lists profiles without their tokens, and forgets them', async () => {
@@ -109,7 +109,7 @@ it('lists profiles without their tokens, and forgets them', async () => {
 it.each([0o640, 0o604, 0o660])('refuses a file that others can read or write: %o', async (mode) => {
   await login();
   chmodSync(file, mode);
-  expect(await asked([])).toBe(`5 waypost: others can read ${file}, and there are tokens in it: chmod 600 ${file}\n`);
+  expect(await asked([])).toBe(`5 waypost: ${file} has tokens and is readable by others: chmod 600 ${file}\n`);
   // Who names a server needs no profile.
   expect(await asked(['--server', server.url, '--token', first])).toContain('defaultUser');
 });

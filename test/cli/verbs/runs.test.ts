@@ -64,7 +64,7 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   });
   expect(await runs('cancel', 'wfr_c', '--yes')).toMatchObject({
     code: 3,
-    stderr: 'waypost: there are no such runs\n',
+    stderr: 'waypost: no runs match\n',
   });
   await failed('wfr_d');
   const [, resumed = ''] = /^Resumed as (wfr_[\w-]+)\.\n$/.exec((await runs('resume', 'wfr_d')).stdout) ?? [];
@@ -95,8 +95,8 @@ it('tries again at once what is parked: one run, or all', async () => {
       async () => JSON.parse((await runs('list', '--state', 'parked', '--json')).stdout).length === count,
     );
   await parked(2);
-  expect((await runs('show', 'wfr_p1')).stdout).toMatch(/‖ .* PARKED .* Both sides\., again at /);
-  expect(await runs('resume', 'wfr_p1')).toMatchObject({ code: 0, stdout: 'It was parked, and is tried again now.\n' });
+  expect((await runs('show', 'wfr_p1')).stdout).toMatch(/‖ .* PARKED .* Both sides\., next attempt at /);
+  expect(await runs('resume', 'wfr_p1')).toMatchObject({ code: 0, stdout: 'Resumed the parked run.\n' });
   await eventually('another attempt', async () => journeys.get('/wfr_p1') === 2);
   await parked(2);
   expect(await runs('resume', '--parked')).toMatchObject({ code: 0, stdout: 'Resumed 2 parked runs.\n' });
@@ -116,7 +116,10 @@ it('resumes, restarts and deletes many failed runs, counted first', async () => 
     code: 0,
     stdout: `Would resume 4 failed runs at ${server.url}.\n`,
   });
-  expect(await runs('resume', ...many)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes is needed') });
+  expect(await runs('resume', ...many)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--yes is required'),
+  });
   expect(await runs('delete', 'wfr_m1', '--yes')).toMatchObject({ code: 0, stdout: 'Deleted 1 failed run.\n' });
   expect(await runs('resume', 'wfr_m1')).toMatchObject({ code: 3 });
   expect(await runs('restart', 'wfr_m2', 'wfr_m3', '--yes', '--json')).toMatchObject({
@@ -139,14 +142,14 @@ it('says what is wrong: no such run, no server there, a token that nobody has, a
     await runs('list', '--server', 'nowhere'),
   ];
   expect(problems.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
-    '3 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
-    expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
-    `5 waypost: unable to authenticate: invalid token at ${server.url}: --token is of another server, revoked, or has quotes around it\n`,
+    '3 waypost: there is no run "wfr_unknown", or its data has expired\n',
+    expect.stringMatching(/^4 waypost: no server responds at http:\/\/127\.0\.0\.1:9: /),
+    `5 waypost: unable to authenticate: invalid token at ${server.url}: --token belongs to another server, is revoked, or has quotes around it\n`,
     '2 waypost: --state: must be active, success, failed, canceled, parked, not "odd"\n',
-    '2 waypost: --count: a whole number of at least 1 is needed\n',
-    '2 waypost: runs list: what is "more"? See waypost runs list --help\n',
-    '2 waypost: which failed runs? Name their ids, filters, or --all for every one\n',
+    '2 waypost: --count: must be a whole number of at least 1\n',
+    '2 waypost: runs list: unexpected argument "more"; see waypost runs list --help\n',
+    '2 waypost: which failed runs? Give ids, filters, or --all\n',
     '2 waypost: runs: there is no "dance"; see waypost runs --help\n',
-    '2 waypost: --server: an http or https address is needed, not "nowhere"\n',
+    '2 waypost: --server: must be an http or https address, not "nowhere"\n',
   ]);
 });

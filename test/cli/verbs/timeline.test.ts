@@ -59,13 +59,13 @@ describe('the timeline of a run', () => {
       [
         '✗  wfr_a  FAILED',
         '   https://app.example/wf',
-        '   began 2026-01-31 13:05 UTC, took 3.2s, labels spring, b, invoked by wfr_parent',
+        '   started 2026-01-31 13:05 UTC, took 3.2s, labels spring, b, invoked by wfr_parent',
         '   in the DLQ as 7-8, failure callback success',
         '   failed: 500 Internal Server Error',
         '',
         '   ✓  init         Initial   SUCCESS   13:05:09.123',
         '   ✓  nap          SleepFor  SUCCESS   13:05:09.124  +1ms  for 1m 30s',
-        '│  ✓  fetch        Call      SUCCESS   13:05:09.125  +1ms  GET https://api.example/, answered 404',
+        '│  ✓  fetch        Call      SUCCESS   13:05:09.125  +1ms  GET https://api.example/, status 404',
         '│  –  paid         Wait      CANCELED  13:05:09.125  +1ms  event order-1',
         '   ✗  (next step)            FAILED                        2 of 2 attempts failed, 500 Internal Server Error',
         '',
@@ -129,7 +129,9 @@ describe('the timeline of a run', () => {
     const run = runOf({
       steps: [{ type: 'next', steps: [{ state: 'STEP_PARKED', retries: 3, errors, nextDeliveryTime: T0 + 60_000 }] }],
     });
-    expect(shown(run)).toMatch(/‖ {2}\(next step\) .* PARKED .* This run has step 1 'a' \(Run\), .* now\., again at /);
+    expect(shown(run)).toMatch(
+      /‖ {2}\(next step\) .* PARKED .* This run has step 1 'a' \(Run\), .* now\., next attempt at /,
+    );
     expect(shown(run)).not.toContain('attempts failed');
   });
 
@@ -145,9 +147,9 @@ describe('the timeline of a run', () => {
       ),
     });
     const text = shown(run);
-    expect(text).toContain('began 2026-01-31 13:05 UTC, for 1m 5s');
+    expect(text).toContain('started 2026-01-31 13:05 UTC, running for 1m 5s');
     expect(text).toMatch(/paid .* event e, until 2026-01-31 14:05:09\n/);
-    expect(text).toMatch(/again .* 1 of 4 attempts failed, no, again at 2026-01-31 14:05:09\n/);
+    expect(text).toMatch(/again .* 1 of 4 attempts failed, no, next attempt at 2026-01-31 14:05:09\n/);
     expect(text).toMatch(/child .* run wfr_c\n/);
     expect(text).toMatch(/over .* event e, timed out\n/);
     expect(text).toMatch(/dawn .* until 2026-01-31 14:05:09\n/);
