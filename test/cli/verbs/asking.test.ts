@@ -216,7 +216,7 @@ describe('the DLQ', () => {
     });
     expect(await waypost('messages', 'retry', 'msg_unknown', '--yes')).toMatchObject({
       code: 3,
-      stderr: 'waypost: none of them waits, and none is in the DLQ\n',
+      stderr: 'waypost: none of them is unfinished or in the DLQ\n',
     });
     expect(await asJson('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({ count: 1, isDryRun: false });
     expect(await waypost('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({
