@@ -59,7 +59,7 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
         target,
         clock: systemClock,
       },
-      makeRoom: (logs) => days.makeFor(logs),
+      prepareLogs: (logs) => days.makeFor(logs),
       onProgress: (progress: MoveProgress) => {
         if (!('step' in progress)) return;
         at[progress.step] = systemClock.elapsedMs - startedMs;

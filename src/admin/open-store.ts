@@ -11,7 +11,7 @@ import type { StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import type { Batching } from '../store/batches/group-commit.ts';
 import { Servers } from '../store/drivers/postgres/connections/servers.ts';
-import { clientOptions, placeOf } from '../store/drivers/postgres/connections/url.ts';
+import { clientOptions, locationOf } from '../store/drivers/postgres/connections/url.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { openPostgresStore, type PostgresStoreOptions } from '../store/drivers/postgres/open.ts';
 import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/watch.ts';
@@ -161,7 +161,7 @@ async function openServer(
   const placesOf = (given: string) => {
     const cellUrl = cellUrlOf(given, url);
     // Where to listen is known of the server of the first cell alone. Others may be behind no pooler.
-    const isBeside = placeOf(cellUrl).url === placeOf(url).url;
+    const isBeside = locationOf(cellUrl).url === locationOf(url).url;
     return { url: cellUrl, listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl };
   };
   const openCell: OpenCell = (given, onFatalOfCell, ofCell) =>

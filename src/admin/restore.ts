@@ -6,7 +6,7 @@ import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Queries } from '../store/driver.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
-import { putInPlace, removeDatabase, takeFile } from '../store/drivers/sqlite/file.ts';
+import { lockDatabase, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
 import { checkSchema } from '../store/migrations/index.ts';
@@ -50,7 +50,7 @@ export async function restore(config: Config, { from, overwrite, onProgress }: R
 
 /** Writes a file beside the store first; it then replaces the store in one step. */
 async function restoreFile(from: string, givenPath: string, overwrite: boolean): Promise<void> {
-  const { path, lock } = takeFile(givenPath);
+  const { path, lock } = lockDatabase(givenPath);
   const part = `${path}.restoring`;
   try {
     checkSource(from, path, part);

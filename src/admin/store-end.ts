@@ -5,7 +5,7 @@ import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { countLiveWorkers } from '../store/drivers/postgres/in-use.ts';
 import { LogDays } from '../store/drivers/postgres/log-days.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
-import { createForOwner, takeFile } from '../store/drivers/sqlite/file.ts';
+import { createForOwner, lockDatabase } from '../store/drivers/sqlite/file.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { CopyOptions } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -64,7 +64,7 @@ export async function openEnd(database: Database, { create }: { create: boolean 
 
 function openFile(givenPath: string, create: boolean): StoreEnd {
   if (!create) checkThere(givenPath);
-  const { path, lock } = takeFile(givenPath);
+  const { path, lock } = lockDatabase(givenPath);
   try {
     createForOwner(path);
     const driver = new SqliteDriver({ path });

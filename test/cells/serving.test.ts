@@ -162,7 +162,7 @@ class Worker {
         return createStore(this.#connect(Number(url)));
       },
       watchCell: (url) => ({
-        look: async () => {
+        poll: async () => {
           this.looksUnderWay += 1;
           await this.lookAnswers;
           this.looksUnderWay -= 1;

@@ -72,7 +72,7 @@ it('a look at a cell at rest knows when something is due there, whichever server
     for (const through of [citus().coordinator, ...citus().nodes]) {
       const url = citus().url('rests', through);
       const watch = watchPostgresStore({ ...options, prepares: true, url }, new Servers(options), '');
-      found.push(await watch.look());
+      found.push(await watch.poll());
       await watch.close();
     }
     return found;

@@ -1,7 +1,7 @@
 /** Of several commands that move the same project, one does, and another takes over when it is gone. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { HeldMove, isStuck } from '../../src/cells/move/held-move.ts';
+import { isStuck, MoveLease } from '../../src/cells/move/move-lease.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
@@ -26,10 +26,10 @@ afterEach(() => store.close());
 
 /** No time passes until the store has answered. */
 const heldKeep: Store['moves']['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
-const take = (mover: string): Promise<HeldMove> =>
-  HeldMove.take({ ...store.moves, keepMove: heldKeep }, clock, PROJECT, mover);
+const take = (mover: string): Promise<MoveLease> =>
+  MoveLease.take({ ...store.moves, keepMove: heldKeep }, clock, PROJECT, mover);
 const found = () => store.moves.findMove({ projectId: PROJECT });
-const write = (held: HeldMove) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
+const write = (held: MoveLease) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
 
 it('a second command is refused as long as the first one goes on', async () => {
   const first = await take('a');

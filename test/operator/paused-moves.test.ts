@@ -52,11 +52,11 @@ const found = () => cells.first.store.moves.findMove({ projectId: PROJECT });
 /** Every second, and looks after it. */
 async function seconds(count: number, each = async () => {}): Promise<void> {
   for (let second = 0; second < count; second += 1) {
-    await clock.hold(moves.look());
+    await clock.hold(moves.check());
     await clock.advanceBy(1_000);
     await clock.hold(each());
   }
-  await clock.hold(moves.look());
+  await clock.hold(moves.check());
 }
 
 it('leaves alone what a command goes on with, whatever its clock shows', async () => {

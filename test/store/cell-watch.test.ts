@@ -39,11 +39,11 @@ const beat = (worker: string, timeoutMs = HOUR_MS) => world.store.workers.heartb
 const claimBy = (worker: string) => world.accept({ state: { kind: 'claimed', claimToken: world.number(), worker } });
 
 it('is nothing in an empty one, and the time until the next message otherwise', async () => {
-  expect(await watch.look()).toEqual(NOTHING);
+  expect(await watch.poll()).toEqual(NOTHING);
   const { wallMs } = await beat('a');
   await world.accept({ notBeforeMs: wallMs + 2 * HOUR_MS });
   await world.accept({ notBeforeMs: wallMs + HOUR_MS });
-  const { dueInMs, isNeglected } = await watch.look();
+  const { dueInMs, isNeglected } = await watch.poll();
   expect(isNeglected).toBe(false);
   expect(dueInMs).toBeLessThanOrEqual(HOUR_MS);
   expect(dueInMs).toBeGreaterThan(HOUR_MS - 60_000);
@@ -52,17 +52,17 @@ it('is nothing in an empty one, and the time until the next message otherwise', 
 it('is neglected while a claim belongs to nobody who lives', async () => {
   await beat('a');
   await claimBy('a');
-  expect(await watch.look()).toEqual(NOTHING);
+  expect(await watch.poll()).toEqual(NOTHING);
   await claimBy('unknown');
-  expect(await watch.look()).toMatchObject({ isNeglected: true });
+  expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
 it('is neglected while somebody is silent, who may have left more than claims, but not after he has left', async () => {
   await beat('a', -1);
   await world.store.workers.leave({ worker: 'a' });
-  expect(await watch.look()).toEqual(NOTHING);
+  expect(await watch.poll()).toEqual(NOTHING);
   await beat('silent', 0);
-  await eventually('a moment has passed', async () => (await watch.look()).isNeglected);
+  await eventually('a moment has passed', async () => (await watch.poll()).isNeglected);
 });
 
 it('is neglected when the workers that live are ahead of a clock that was set back', async () => {
@@ -71,23 +71,23 @@ it('is neglected when the workers that live are ahead of a clock that was set ba
     ...{ ...BEAT, worker: 'a' },
     known: { nowMs: wallMs + HOUR_MS, leadMs: 0 },
   });
-  expect(await watch.look()).toMatchObject({ isNeglected: true });
+  expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
 it('is neglected while messages wait in the line of an origin', async () => {
   const { wallMs } = await beat('a');
   await world.accept({ state: { kind: 'origin', dueAtMs: wallMs } });
-  expect(await watch.look()).toMatchObject({ isNeglected: true });
+  expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
 it('tells when something is to be told to the operator', async () => {
   const fact = { kind: 'origin_held', projectId: 0, atMs: 0, example: 'https://a.example' } as const;
   await world.store.operatorEvents.noteFacts({ facts: [{ key: world.number(), ...fact }] });
-  expect(await watch.look()).toEqual({ ...NOTHING, eventInMs: 0 });
+  expect(await watch.poll()).toEqual({ ...NOTHING, eventInMs: 0 });
   const { wallMs } = await beat('a');
   const rules = { thresholds: { origin_held: 1 }, quietMs: HOUR_MS, factsMax: 10 };
   await world.store.operatorEvents.gatherFacts({ nowMs: wallMs + HOUR_MS, ...rules });
-  const { eventInMs } = await watch.look();
+  const { eventInMs } = await watch.poll();
   expect([eventInMs > HOUR_MS - 60_000, eventInMs <= HOUR_MS]).toEqual([true, true]);
 });
 
@@ -116,7 +116,7 @@ it('takes two connections, of many stores that are looked at together', async ()
   const { connectionsMax, timeoutMs, clock } = context;
   const servers = new Servers({ connectionsMax, timeoutMs, clock });
   const watches = Array.from({ length: 8 }, () => watchPostgresStore({ ...context, url }, servers, url));
-  await Promise.all(watches.map((each) => each.look()));
+  await Promise.all(watches.map((each) => each.poll()));
   // Not the server's own, such as that of a vacuum.
   const ofWaypost = "datname = $1 and application_name = 'waypost'";
   const { rows } = await client.query(`select 1 from pg_stat_activity where ${ofWaypost}`, [

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import { placeOf } from '../../src/store/drivers/postgres/connections/url.ts';
+import { locationOf } from '../../src/store/drivers/postgres/connections/url.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { Listening } from '../../src/store/drivers/postgres/listening.ts';
 import { systemClock } from '../../src/system/system.ts';
@@ -162,7 +162,7 @@ describe('channel_binding=require', () => {
 it('a listener connects to a server of either kind', async () => {
   for (const database of ['encrypted', 'plain', 'none']) {
     const listening = new Listening({ url: urlOf(database, {}), timeoutMs: 10_000, clock: systemClock });
-    await new Promise<void>((resolve) => listening.add('waypost_due', { hear: () => {}, noteGap: resolve }));
+    await new Promise<void>((resolve) => listening.add('waypost_due', { onNotification: () => {}, onGap: resolve }));
     await listening.remove('waypost_due');
   }
 });
@@ -181,7 +181,7 @@ describe('a URL is refused that', () => {
     ['pgbouncer=true', 'a parameter that is not known, "pgbouncer"'],
     ['schema=a&schema=b', 'the parameter "schema" more than once'],
   ])('has a parameter without effect: %s', (parameters, refusal) => {
-    expect(() => placeOf(`postgres://localhost/waypost?${parameters}`)).toThrow(refusal);
+    expect(() => locationOf(`postgres://localhost/waypost?${parameters}`)).toThrow(refusal);
     expect(open(parameters)).toThrow(refusal);
   });
 

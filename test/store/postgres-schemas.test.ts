@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
 import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
-import { placeOf } from '../../src/store/drivers/postgres/connections/url.ts';
+import { locationOf } from '../../src/store/drivers/postgres/connections/url.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
@@ -149,5 +149,5 @@ it('tells only workers on the same store that something is due', async () => {
 });
 
 it.each(['Big', '1st', 'a-b', 'x'.repeat(41), ''])('refuses the schema "%s"', (schema) => {
-  expect(() => placeOf(inSchema('postgres://localhost/waypost', schema))).toThrow('schema');
+  expect(() => locationOf(inSchema('postgres://localhost/waypost', schema))).toThrow('schema');
 });

@@ -154,7 +154,7 @@ describe('the batcher of a database thread', () => {
   }
 
   function described(reply: Reply): string {
-    if (reply.kind === 'left') return `left ${[reply.dueAtMs, ...reply.waitingBacklogs]}`;
+    if (reply.kind === 'notice') return `left ${[reply.dueAtMs, ...reply.waitingBacklogs]}`;
     if (reply.kind !== 'outcome') return reply.kind;
     const { results, dueAtMs } = reply.outcome;
     const reasons = results.map((result) => (result.kind === 'rejected' ? result.reason : result.kind));

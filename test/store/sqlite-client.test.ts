@@ -11,7 +11,7 @@ beforeEach(() => {
   sent = [];
   turns = [];
   const send = (request: OwnerRequest): void => {
-    if (request.kind === 'piece') throw new Error('no batch has pieces here');
+    if (request.kind === 'chunk') throw new Error('no batch has chunks here');
     const { projectId } = (request.kind === 'read' ? request.args : {}) as { projectId?: number };
     sent.push({ id: request.id, kind: request.kind, projectId });
   };

@@ -1,6 +1,6 @@
 /**
- * Makes the rows that the target has of a project the same as the source's, in pieces: each is one transaction, in which a
- * row comes with its parts and with the content that it tells of. What is equal already is not read, or not written. So
+ * Makes the rows that the target has of a project the same as the source's, in chunks: each is one transaction, in which a
+ * row comes with its dependents and with the content that it tells of. What is equal already is not read, or not written. So
  * it does not matter how far an earlier try has come, and the same is done while the project is in use, until little
  * differs, and once more when nothing changes any more.
  */
@@ -10,7 +10,7 @@ import type { CopiedTable } from '../../store/move/copy.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { RowSum } from '../../store/move/row-sum.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
-import { ownersOf, removePart, removeStretch } from './remove.ts';
+import { ownersOf, removeDependents, removeRange } from './remove.ts';
 import {
   type DependentRows,
   type Digest,
@@ -34,7 +34,7 @@ interface Ends {
   limits?: ChunkLimits;
 }
 
-type OnPiece = (piece: { table: string; rows: number }) => void;
+type OnChunk = (chunk: { table: string; rows: number }) => void;
 
 /** Ranges that differ are divided into so many, until they have few rows. */
 const PARTS = 64;
@@ -47,43 +47,43 @@ export class Aligner {
   readonly #target: Driver;
   readonly #projectId: number;
   readonly #limits: ChunkLimits;
-  /** Told after each piece that was written. */
-  readonly #onPiece: OnPiece;
+  /** Told after each chunk that was written. */
+  readonly #onChunk: OnChunk;
 
-  constructor({ source, target, projectId, limits = CHUNK_LIMITS }: Ends, onPiece: OnPiece) {
+  constructor({ source, target, projectId, limits = CHUNK_LIMITS }: Ends, onPiece: OnChunk) {
     this.#source = source;
     this.#target = target;
     this.#projectId = projectId;
     this.#limits = limits;
-    this.#onPiece = onPiece;
+    this.#onChunk = onPiece;
   }
 
-  /** Of a sheet with a digest: answers how many rows were written. `sinceMs`: what is earlier is not looked at. */
-  async alignHistory(sheet: RowGroup, sinceMs = 0): Promise<number> {
-    const times = await this.#timesOf(sheet);
+  /** Of a group with a digest: answers how many rows were written. `sinceMs`: what is earlier is not looked at. */
+  async alignHistory(group: RowGroup, sinceMs = 0): Promise<number> {
+    const times = await this.#timesOf(group);
     if (times === undefined) return 0;
     const range = { ...times, fromMs: Math.max(times.fromMs, sinceMs) };
     if (range.fromMs >= range.toMs) return 0;
-    const [ours, theirs] = await this.#both((queries) => digestOf(queries, sheet, this.#projectId, range));
-    return this.#alignPart(sheet, range, ours, theirs);
+    const [ours, theirs] = await this.#both((queries) => digestOf(queries, group, this.#projectId, range));
+    return this.#alignPart(group, range, ours, theirs);
   }
 
   /** Whether both sides have the same rows, by their digests. */
-  async compareHistory(sheet: RowGroup): Promise<CopiedTable & { isEqual: boolean }> {
-    const [ours, theirs] = await this.#both((queries) => digestOf(queries, sheet, this.#projectId, undefined));
-    return { table: sheet.table.name, rows: ours.rows, checksum: String(ours.sum), isEqual: isSame(ours, theirs) };
+  async compareHistory(group: RowGroup): Promise<CopiedTable & { isEqual: boolean }> {
+    const [ours, theirs] = await this.#both((queries) => digestOf(queries, group, this.#projectId, undefined));
+    return { table: group.table.name, rows: ours.rows, checksum: String(ours.sum), isEqual: isSame(ours, theirs) };
   }
 
-  /** Of a sheet without a digest: reads all rows on both sides. */
-  async alignPresent(sheet: RowGroup): Promise<CopiedTable> {
+  /** Of a group without a digest: reads all rows on both sides. */
+  async alignPresent(group: RowGroup): Promise<CopiedTable> {
     const sum = new RowSum();
-    await this.#copy(sheet, undefined, { sum });
-    return { table: sheet.table.name, rows: sum.rows, checksum: sum.checksum };
+    await this.#copy(group, undefined, { sum });
+    return { table: group.table.name, rows: sum.rows, checksum: sum.checksum };
   }
 
   /** From the first to the last time that either side has. */
-  async #timesOf(sheet: RowGroup): Promise<TimeRange | undefined> {
-    const found = await this.#both((queries) => timesOf(queries, sheet, this.#projectId));
+  async #timesOf(group: RowGroup): Promise<TimeRange | undefined> {
+    const found = await this.#both((queries) => timesOf(queries, group, this.#projectId));
     const ranges = found.filter((range) => range !== undefined);
     if (ranges.length === 0) return undefined;
     return {
@@ -93,50 +93,50 @@ export class Aligner {
   }
 
   /** Of a range whose digests are known. */
-  async #alignPart(sheet: RowGroup, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
+  async #alignPart(group: RowGroup, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
     if (isSame(ours, theirs)) return 0;
     const spanMs = range.toMs - range.fromMs;
     const isSmall = ours.rows === 0 || ours.rows + theirs.rows <= FEW_ROWS || spanMs === 1;
-    if (isSmall || theirs.rows === 0) return this.#copy(sheet, range, { isEmpty: theirs.rows === 0 });
+    if (isSmall || theirs.rows === 0) return this.#copy(group, range, { isEmpty: theirs.rows === 0 });
     const widthMs = Math.ceil(spanMs / PARTS);
     const [ourParts, theirParts] = await this.#both((queries) =>
-      digestsOf(queries, sheet, this.#projectId, { range, widthMs }),
+      digestsOf(queries, group, this.#projectId, { range, widthMs }),
     );
     let written = 0;
     for (const part of new Set([...ourParts.keys(), ...theirParts.keys()])) {
       const fromMs = range.fromMs + part * widthMs;
-      const piece = { fromMs, toMs: Math.min(fromMs + widthMs, range.toMs) };
-      written += await this.#alignPart(sheet, piece, ourParts.get(part), theirParts.get(part));
+      const partTimes = { fromMs, toMs: Math.min(fromMs + widthMs, range.toMs) };
+      written += await this.#alignPart(group, partTimes, ourParts.get(part), theirParts.get(part));
     }
     return written;
   }
 
   /** Goes through the rows of both sides; answers how many were written. `isEmpty`: the target has none. */
   async #copy(
-    sheet: RowGroup,
-    range: TimeRange | undefined,
+    group: RowGroup,
+    times: TimeRange | undefined,
     { isEmpty = false, sum }: { isEmpty?: boolean; sum?: RowSum },
   ): Promise<number> {
     let written = 0;
     for (let after: RowKey | undefined; ; ) {
-      const { rows, isLast } = await this.#readPiece(sheet, { range, after });
+      const { rows, isLast } = await this.#readChunk(group, { times, after });
       const last = rows.at(-1);
       if (last === undefined) {
         if (isEmpty) return written;
-        return written + (await removeStretch(this.#target, sheet, this.#projectId, { range, after }, 'unreferenced'));
+        return written + (await removeRange(this.#target, group, this.#projectId, { times, after }, 'unreferenced'));
       }
-      const upTo = isLast ? undefined : valuesOf(last, sheet.order);
-      written += await this.#replace(sheet, { range, after, upTo }, rows, { isEmpty, sum });
+      const upTo = isLast ? undefined : valuesOf(last, group.order);
+      written += await this.#replace(group, { times, after, upTo }, rows, { isEmpty, sum });
       if (upTo === undefined) return written;
       after = upTo;
     }
   }
 
   /** The next rows of the source: as many as may be held in memory together with what belongs to them, and at least one. */
-  #readPiece(sheet: RowGroup, stretch: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
+  #readChunk(group: RowGroup, range: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
     const { rowsMax, bytesMax } = this.#limits;
     return this.#source.read(async (queries) => {
-      const weighed = await this.#weigh(queries, sheet, stretch, rowsMax);
+      const weighed = await this.#weigh(queries, group, range, rowsMax);
       let bytes = 0;
       let count = 0;
       for (const row of weighed) {
@@ -147,26 +147,28 @@ export class Aligner {
       const last = weighed[count - 1];
       const isLast = count === weighed.length && weighed.length < rowsMax;
       if (last === undefined) return { rows: [], isLast };
-      return { rows: await this.#rowsIn(queries, sheet, { ...stretch, upTo: valuesOf(last, sheet.order) }), isLast };
+      return { rows: await this.#rowsIn(queries, group, { ...range, upTo: valuesOf(last, group.order) }), isLast };
     });
   }
 
   /** The keys of rows, with the bytes that come with each. */
   async #weigh(
     queries: Queries,
-    sheet: RowGroup,
-    stretch: RowRange,
+    group: RowGroup,
+    range: RowRange,
     rowsMax: number,
   ): Promise<(Row & { weight: number })[]> {
-    const { table, order, parts, content, bytes = '0' } = sheet;
-    const { condition, params } = within(sheet, this.#projectId, stretch);
+    const { table, order, dependents, content, bytes = '0' } = group;
+    const { condition, params } = within(group, this.#projectId, range);
     const rows = await queries.query<Row & { weight: number }>(
-      `select ${ownersOf(sheet).join(', ')}, ${lengths(table.large)} + ${bytes} as weight
+      `select ${ownersOf(group).join(', ')}, ${lengths(table.large)} + ${bytes} as weight
        from ${table.name} where ${condition} order by ${order.join(', ')} limit ?`,
       [...params, rowsMax],
     );
     const belongings = [
-      ...parts.filter((part) => part.table.large.length > 0).map((part) => ({ ...part, large: part.table.large })),
+      ...dependents
+        .filter((dependent) => dependent.table.large.length > 0)
+        .map((dependent) => ({ ...dependent, large: dependent.table.large })),
       ...(content === undefined
         ? []
         : [{ table: CONTENTS, column: 'key', owner: content, large: ['header', 'settings', 'body'] }]),
@@ -186,57 +188,58 @@ export class Aligner {
     return rows;
   }
 
-  #rowsIn(queries: Queries, sheet: RowGroup, stretch: RowRange): Promise<Row[]> {
-    const { condition, params } = within(sheet, this.#projectId, stretch);
+  #rowsIn(queries: Queries, group: RowGroup, range: RowRange): Promise<Row[]> {
+    const { condition, params } = within(group, this.#projectId, range);
     return queries.query<Row>(
-      `select ${sheet.table.columns.join(', ')} from ${sheet.table.name} where ${condition} order by ${sheet.order.join(', ')}`,
+      `select ${group.table.columns.join(', ')} from ${group.table.name} where ${condition} order by ${group.order.join(', ')}`,
       params,
     );
   }
 
-  /** Makes what the target has of the stretch the same as `rows`, and what belongs to them; answers how many were written. */
+  /** Makes what the target has of the range the same as `rows`, and what belongs to them; answers how many were written. */
   async #replace(
-    sheet: RowGroup,
-    stretch: RowRange,
+    group: RowGroup,
+    range: RowRange,
     rows: readonly Row[],
     { isEmpty, sum }: { isEmpty: boolean; sum: RowSum | undefined },
   ): Promise<number> {
-    const ours = await this.#source.read((queries) => belongingsOf(queries, sheet, rows));
-    if (sum) addTo(sum, sheet, rows, ours.parts);
+    const ours = await this.#source.read((queries) => dependentsOf(queries, group, rows));
+    if (sum) addTo(sum, group, rows, ours.dependents);
     if (!isEmpty) {
       const theirs = await this.#target.read(async (queries) => {
-        const found = await this.#rowsIn(queries, sheet, stretch);
-        return { rows: found, parts: await partsOf(queries, sheet, found) };
+        const found = await this.#rowsIn(queries, group, range);
+        return { rows: found, dependents: await dependentRowsOf(queries, group, found) };
       });
-      if (sumOf(sheet, rows, ours.parts).equals(sumOf(sheet, theirs.rows, theirs.parts))) return 0;
+      if (sumOf(group, rows, ours.dependents).equals(sumOf(group, theirs.rows, theirs.dependents))) return 0;
     }
     const contents = await this.#missing(ours.contentKeys);
     await this.#target.transaction(async (tx) => {
-      const former = isEmpty ? [] : await this.#removeFrom(tx, sheet, stretch, rows);
+      const former = isEmpty ? [] : await this.#removeFrom(tx, group, range, rows);
       await tx.insertMany('contents', CONTENTS.columns, contents);
-      for (const { part, rows: more } of ours.parts) await insert(tx, part.table.name, part.table.columns, more);
-      await insert(tx, sheet.table.name, sheet.table.columns, rows);
+      for (const { dependent, rows: more } of ours.dependents)
+        await insert(tx, dependent.table.name, dependent.table.columns, more);
+      await insert(tx, group.table.name, group.table.columns, rows);
       const kept = new Set(ours.contentKeys);
       const dropped = former.filter((key) => !kept.has(key));
       if (dropped.length > 0) await dropUnreferencedContents(tx, dropped);
     });
-    await this.#check(sheet, stretch, { rows, parts: ours.parts, contents });
-    this.#onPiece({ table: sheet.table.name, rows: rows.length });
+    await this.#check(group, range, { rows, dependents: ours.dependents, contents });
+    this.#onChunk({ table: group.table.name, rows: rows.length });
     return rows.length;
   }
 
-  /** Removes the stretch, and those of `rows` that lie elsewhere; answers the keys of the contents that were told of. */
-  async #removeFrom(tx: Transaction, sheet: RowGroup, stretch: RowRange, rows: readonly Row[]): Promise<number[]> {
-    const { condition, params } = within(sheet, this.#projectId, stretch);
-    const { name, key } = sheet.table;
-    const former = await tx.query<Row>(`select ${ownersOf(sheet).join(', ')} from ${name} where ${condition}`, params);
-    const contentKeys = sheet.content === undefined ? [] : keysOf(former, sheet.content);
-    for (const part of sheet.parts) {
-      const keys = [...new Set([...keysOf(former, part.owner), ...keysOf(rows, part.owner)])];
-      contentKeys.push(...(await removePart(tx, part, keys)));
+  /** Removes the range, and those of `rows` that lie elsewhere; answers the keys of the contents that were contentKeys of. */
+  async #removeFrom(tx: Transaction, group: RowGroup, range: RowRange, rows: readonly Row[]): Promise<number[]> {
+    const { condition, params } = within(group, this.#projectId, range);
+    const { name, key } = group.table;
+    const former = await tx.query<Row>(`select ${ownersOf(group).join(', ')} from ${name} where ${condition}`, params);
+    const contentKeys = group.content === undefined ? [] : keysOf(former, group.content);
+    for (const dependent of group.dependents) {
+      const keys = [...new Set([...keysOf(former, dependent.owner), ...keysOf(rows, dependent.owner)])];
+      contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
-    // A message that waited in another line, a run that has ended meanwhile: its row is in another stretch.
+    // A message that waited in another line, a run that has ended meanwhile: its row is in another range.
     if (key.length === 1) await tx.run(`delete from ${name} where ${key[0]} in (??)`, [keysOf(rows, key[0] ?? '')]);
     return contentKeys;
   }
@@ -253,17 +256,17 @@ export class Aligner {
   }
 
   /** Throws `MoveRefused` when the target has something else than what was written. */
-  async #check(sheet: RowGroup, stretch: RowRange, written: Written): Promise<void> {
+  async #check(group: RowGroup, range: RowRange, written: Written): Promise<void> {
     const keys = written.contents.map(([key]) => key as number);
     const [wanted, found] = await this.#target.read(async (queries) => {
-      const rows = await this.#rowsIn(queries, sheet, stretch);
-      const parts = await partsOf(queries, sheet, rows);
+      const rows = await this.#rowsIn(queries, group, range);
+      const dependents = await dependentRowsOf(queries, group, rows);
       return [
-        sumOf(sheet, written.rows, written.parts, written.contents),
-        sumOf(sheet, rows, parts, await contentsOf(queries, keys)),
+        sumOf(group, written.rows, written.dependents, written.contents),
+        sumOf(group, rows, dependents, await contentsOf(queries, keys)),
       ];
     });
-    if (!wanted.equals(found)) throw new MoveRefused(`copied wrongly: ${sheet.table.name}; run the command again`);
+    if (!wanted.equals(found)) throw new MoveRefused(`copied wrongly: ${group.table.name}; run the command again`);
   }
 
   async #both<T>(read: (queries: Queries) => Promise<T>): Promise<[T, T]> {
@@ -273,14 +276,14 @@ export class Aligner {
 
 const NOTHING: Digest = { rows: 0, sum: 0 };
 
-interface PartRows {
-  part: DependentRows;
+interface FoundDependents {
+  dependent: DependentRows;
   rows: Row[];
 }
 
 interface Written {
   rows: readonly Row[];
-  parts: readonly PartRows[];
+  dependents: readonly FoundDependents[];
   contents: readonly SqlValue[][];
 }
 
@@ -292,31 +295,37 @@ function lengths(columns: readonly string[]): string {
   return columns.length === 0 ? '0' : columns.map((column) => `coalesce(length(${column}), 0)`).join(' + ');
 }
 
-/** The parts of rows, and the keys of all contents that these and the rows tell of. */
-async function belongingsOf(
+/** The dependents of rows, and the keys of all contents that these and the rows tell of. */
+async function dependentsOf(
   queries: Queries,
-  sheet: RowGroup,
+  group: RowGroup,
   rows: readonly Row[],
-): Promise<{ parts: PartRows[]; contentKeys: number[] }> {
-  const parts = await partsOf(queries, sheet, rows);
-  const told = [
-    ...(sheet.content === undefined ? [] : keysOf(rows, sheet.content)),
-    ...parts.flatMap(({ part: { content }, rows: more }) => (content === undefined ? [] : keysOf(more, content))),
+): Promise<{ dependents: FoundDependents[]; contentKeys: number[] }> {
+  const dependents = await dependentRowsOf(queries, group, rows);
+  const contentKeys = [
+    ...(group.content === undefined ? [] : keysOf(rows, group.content)),
+    ...dependents.flatMap(({ dependent: { content }, rows: more }) =>
+      content === undefined ? [] : keysOf(more, content),
+    ),
   ];
-  return { parts, contentKeys: [...new Set(told)] };
+  return { dependents, contentKeys: [...new Set(contentKeys)] };
 }
 
-async function partsOf(queries: Queries, { parts }: RowGroup, rows: readonly Row[]): Promise<PartRows[]> {
-  const found: PartRows[] = [];
-  for (const part of parts) {
-    const { table, column, owner } = part;
+async function dependentRowsOf(
+  queries: Queries,
+  { dependents }: RowGroup,
+  rows: readonly Row[],
+): Promise<FoundDependents[]> {
+  const found: FoundDependents[] = [];
+  for (const dependent of dependents) {
+    const { table, column, owner } = dependent;
     const keys = keysOf(rows, owner);
     if (keys.length === 0) continue;
     const more = await queries.query<Row>(
       `select ${table.columns.join(', ')} from ${table.name} where ${column} in (??) order by ${table.key.join(', ')}`,
       [keys],
     );
-    found.push({ part, rows: more });
+    found.push({ dependent, rows: more });
   }
   return found;
 }
@@ -339,20 +348,20 @@ function insert(tx: Transaction, table: string, columns: readonly string[], rows
 }
 
 function sumOf(
-  sheet: RowGroup,
+  group: RowGroup,
   rows: readonly Row[],
-  parts: readonly PartRows[],
+  dependents: readonly FoundDependents[],
   contents: readonly SqlValue[][] = [],
 ): RowSum {
   const sum = new RowSum();
-  addTo(sum, sheet, rows, parts);
+  addTo(sum, group, rows, dependents);
   for (const row of contents) sum.add(['contents', ...row]);
   return sum;
 }
 
-function addTo(sum: RowSum, { table }: RowGroup, rows: readonly Row[], parts: readonly PartRows[]): void {
+function addTo(sum: RowSum, { table }: RowGroup, rows: readonly Row[], dependents: readonly FoundDependents[]): void {
   for (const row of rows) sum.add(valuesOf(row, table.columns));
-  for (const { part, rows: more } of parts) {
-    for (const row of more) sum.add([part.table.name, ...valuesOf(row, part.table.columns)]);
+  for (const { dependent, rows: more } of dependents) {
+    for (const row of more) sum.add([dependent.table.name, ...valuesOf(row, dependent.table.columns)]);
   }
 }

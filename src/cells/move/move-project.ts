@@ -25,7 +25,7 @@ import {
 } from '../../store/operations/locking/placement.ts';
 import type { Store } from '../../store/store.ts';
 import { Aligner } from './align.ts';
-import { letGo, takeCell, takeCells, takenOver } from './mover.ts';
+import { releaseCells, takeCell, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';
 import { HISTORY, PRESENT, timesOf } from './row-groups.ts';
 import { announceWorkers } from './workers.ts';
@@ -42,11 +42,11 @@ export interface MoveProjectOptions {
   target: Driver;
   clock: { wallMs(): Millis; readonly elapsedMs: Millis };
   /** Makes room in the target for logs of these times, where they lie by days. */
-  makeRoom?: (logs: { fromMs: Millis; toMs: Millis }) => Promise<void>;
-  /** Told of each step that begins, and of each piece of rows that is written. */
+  prepareLogs?: (logs: { fromMs: Millis; toMs: Millis }) => Promise<void>;
+  /** Told of each step that begins, and of each chunk of rows that is written. */
   onProgress?: (progress: MoveProgress) => void;
-  /** Upkeep of the target after each piece. */
-  afterPiece?: () => void;
+  /** Upkeep of the target after each chunk. */
+  afterChunk?: () => void;
   limits?: ChunkLimits;
   /** A pause that takes longer is given up: the project is served by its former cell again. Default: 30 s. */
   pauseMaxMs?: Millis;
@@ -116,9 +116,9 @@ export async function endPause(ends: MoveEnds): Promise<void> {
   if (move?.mover !== mover) throw takenOver();
   switch (move.phase) {
     case 'switched':
-      return hand({ source, target: await takeCell(ends.target, toCell, ends), projectId });
+      return handOver({ source, target: await takeCell(ends.target, toCell, ends), projectId });
     case 'cancelled':
-      return become(source, projectId, 'here');
+      return place(source, projectId, 'here');
     case 'copying':
     case 'paused':
       return resume({ ...ends, source });
@@ -153,9 +153,9 @@ export async function cancelProjectMove(options: MoveProjectOptions): Promise<vo
   if (move === undefined) throw new MoveRefused('the project is not being moved');
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   const own = await takeOver(options);
-  await become(own.source, projectId, 'here');
-  await removeProject(own.target, projectId, options.afterPiece);
-  await become(own.target, projectId, 'elsewhere');
+  await place(own.source, projectId, 'here');
+  await removeProject(own.target, projectId, options.afterChunk);
+  await place(own.target, projectId, 'elsewhere');
   await end(own);
 }
 
@@ -163,12 +163,12 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
   const { directory, source, projectId, mover, clock, onProgress = () => {} } = options;
   const { pauseMaxMs = PAUSE_MAX_MS } = options;
   await resume(options);
-  await arrive(options);
+  await prepareTarget(options);
   onProgress({ step: 'copying' });
   let pausedAtMs: Millis | undefined;
-  const aligner = new Aligner(options, (piece) => {
-    onProgress(piece);
-    options.afterPiece?.();
+  const aligner = new Aligner(options, (chunk) => {
+    onProgress(chunk);
+    options.afterChunk?.();
     if (pausedAtMs !== undefined && clock.elapsedMs - pausedAtMs > pauseMaxMs)
       throw new MoveRefused(`too much has changed to copy it in a pause of ${pauseMaxMs} ms: try again later`);
   });
@@ -177,7 +177,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     onProgress({ step: 'pausing' });
     await directory.setMovePhase({ projectId, mover, phase: 'paused' });
     pausedAtMs = clock.elapsedMs;
-    await become(source, projectId, 'leaving');
+    await place(source, projectId, 'leaving');
     await source.transaction((tx) => awaitBatches(tx, projectId), { lockWaitMs: pauseMaxMs });
     onProgress({ step: 'copying the rest' });
     const tables = await copyRest(aligner, sinceMs);
@@ -185,7 +185,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     onProgress({ step: 'switching' });
     if (!(await directory.switchMove({ projectId, mover })))
       throw new MoveRefused('another command has taken this move over, or cancelled it');
-    await hand(options);
+    await handOver(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
     await resume(options).catch(() => {}); // the next call does it
@@ -199,8 +199,8 @@ async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): 
   for (let pass = 1; ; pass += 1) {
     const [begunMs, begunAtMs] = [clock.elapsedMs, clock.wallMs()];
     // What was appended before the last pass began is compared once more in the pause: not in each pass.
-    for (const sheet of HISTORY) await aligner.alignHistory(sheet, sheet.isAppended ? sinceMs : 0);
-    for (const sheet of PRESENT) if (sheet.table.name !== 'messages') await aligner.alignPresent(sheet);
+    for (const group of HISTORY) await aligner.alignHistory(group, group.isAppended ? sinceMs : 0);
+    for (const group of PRESENT) if (group.table.name !== 'messages') await aligner.alignPresent(group);
     sinceMs = begunAtMs - LATE_MS;
     if (clock.elapsedMs - begunMs <= SHORT_MS || pass === PASSES_MAX) return sinceMs;
   }
@@ -209,13 +209,13 @@ async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): 
 /** Copies what has changed, and finds both sides equal. Nobody writes to either. */
 async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[]> {
   const tables: CopiedTable[] = [];
-  for (const sheet of HISTORY) await aligner.alignHistory(sheet, sinceMs);
-  for (const sheet of PRESENT) tables.push(await aligner.alignPresent(sheet));
-  for (const sheet of HISTORY) {
-    let found = await aligner.compareHistory(sheet);
+  for (const group of HISTORY) await aligner.alignHistory(group, sinceMs);
+  for (const group of PRESENT) tables.push(await aligner.alignPresent(group));
+  for (const group of HISTORY) {
+    let found = await aligner.compareHistory(group);
     if (!found.isEqual) {
-      await aligner.alignHistory(sheet);
-      found = await aligner.compareHistory(sheet);
+      await aligner.alignHistory(group);
+      found = await aligner.compareHistory(group);
     }
     if (!found.isEqual) throw new MoveRefused(`${found.table} differs after it was copied; run the command again`);
     tables.push({ table: found.table, rows: found.rows, checksum: found.checksum });
@@ -228,12 +228,12 @@ async function resume({ directory, source, projectId, mover }: MoveEnds): Promis
   // Waits for a switch whose answer was lost, and changes nothing then.
   await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
-  if (move?.phase === 'copying' && move.mover === mover) await become(source, projectId, 'here');
+  if (move?.phase === 'copying' && move.mover === mover) await place(source, projectId, 'here');
 }
 
 /** The target gets the row of the project that keeps everyone from what is copied there. */
-async function arrive(options: MoveProjectOptions): Promise<void> {
-  const { source, target, projectId, toCell, makeRoom } = options;
+async function prepareTarget(options: MoveProjectOptions): Promise<void> {
+  const { source, target, projectId, toCell, prepareLogs: makeRoom } = options;
   const [project] = await source.read((queries) =>
     queries.query<{ name: string; created_at_ms: number }>('select name, created_at_ms from projects where id = ?', [
       projectId,
@@ -260,11 +260,11 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
 /** After the switch. */
 async function finish(options: MoveProjectOptions): Promise<void> {
   const { source, projectId, onProgress = () => {} } = options;
-  await hand(options);
-  await become(source, projectId, 'gone');
+  await handOver(options);
+  await place(source, projectId, 'gone');
   onProgress({ step: 'deleting' });
-  await removeProject(source, projectId, options.afterPiece);
-  await become(source, projectId, 'elsewhere');
+  await removeProject(source, projectId, options.afterChunk);
+  await place(source, projectId, 'elsewhere');
   await end(options);
   onProgress({ step: 'moved' });
 }
@@ -272,7 +272,7 @@ async function finish(options: MoveProjectOptions): Promise<void> {
 /** The directory last: as long as that knows of the move, it can be called again. */
 async function end(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover } = options;
-  await letGo(options, options);
+  await releaseCells(options, options);
   await directory.endMove({ projectId, mover });
 }
 
@@ -280,13 +280,17 @@ async function end(options: MoveProjectOptions): Promise<void> {
  * Lets the new cell serve the project. First the former one says that it does not: a worker that has not heard of the move
  * yet would read there what is out of date. While that one cannot be reached, nobody reads there.
  */
-async function hand({ source, target, projectId }: Pick<MoveEnds, 'source' | 'target' | 'projectId'>): Promise<void> {
-  await become(source, projectId, 'gone').catch((error: unknown) => {
+async function handOver({
+  source,
+  target,
+  projectId,
+}: Pick<MoveEnds, 'source' | 'target' | 'projectId'>): Promise<void> {
+  await place(source, projectId, 'gone').catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error;
   });
-  await become(target, projectId, 'here');
+  await place(target, projectId, 'here');
 }
 
-function become(driver: Driver, projectId: ProjectId, placement: Placement): Promise<void> {
+function place(driver: Driver, projectId: ProjectId, placement: Placement): Promise<void> {
   return driver.transaction((tx) => setPlacement(tx, projectId, placement));
 }

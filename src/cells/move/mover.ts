@@ -1,5 +1,5 @@
 /**
- * Which command moves a project? The directory says it, and another one takes over from one that is silent (held-move.ts). But
+ * Which command moves a project? The directory says it, and another one takes over from one that is silent (move-lease.ts). But
  * who is silent may only be slow, and a statement that it has sent may be carried out when it is long gone. So a mover writes its name
  * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
  * its end.
@@ -13,7 +13,7 @@ import { MoveRefused } from '../../store/move/progress.ts';
 /** What names a move, and who carries it out. */
 export type OwnMove = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
 
-interface Both {
+interface MoveDrivers {
   source: Driver;
   target: Driver;
 }
@@ -22,7 +22,7 @@ interface Both {
  * Answers the cells for this mover alone: their transactions throw `MoveRefused` once another one has taken over. No transaction of an
  * earlier mover is under way then, and none can follow. In the directory its name stands already.
  */
-export async function takeCells(cells: Both, move: OwnMove): Promise<Both> {
+export async function takeCells(cells: MoveDrivers, move: OwnMove): Promise<MoveDrivers> {
   const { fromCell, toCell } = move;
   return { source: await takeCell(cells.source, fromCell, move), target: await takeCell(cells.target, toCell, move) };
 }
@@ -39,11 +39,11 @@ export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Pro
       );
     });
   }
-  return ofMover(cell, move);
+  return guardedBy(cell, move);
 }
 
 /** The cells know of no mover any more. The directory forgets the move itself. */
-export async function letGo(cells: Both, move: OwnMove): Promise<void> {
+export async function releaseCells(cells: MoveDrivers, move: OwnMove): Promise<void> {
   for (const cell of besideDirectory(cells, move)) {
     await cell.transaction(async (tx) => {
       await tx.run('delete from project_moves where project_id = ? and mover = ?', [move.projectId, move.mover]);
@@ -51,11 +51,11 @@ export async function letGo(cells: Both, move: OwnMove): Promise<void> {
   }
 }
 
-function besideDirectory({ source, target }: Both, { fromCell, toCell }: OwnMove): Driver[] {
+function besideDirectory({ source, target }: MoveDrivers, { fromCell, toCell }: OwnMove): Driver[] {
   return [...(fromCell === FIRST_CELL ? [] : [source]), ...(toCell === FIRST_CELL ? [] : [target])];
 }
 
-function ofMover(cell: Driver, move: OwnMove): Driver {
+function guardedBy(cell: Driver, move: OwnMove): Driver {
   return {
     dialect: cell.dialect,
     read: (work) => cell.read(work),

@@ -1,4 +1,4 @@
-/** How do the rows of a project leave a database that has them no longer, a bounded piece at a time? */
+/** How do the rows of a project leave a database that has them no longer, a bounded chunk at a time? */
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import {
@@ -19,81 +19,82 @@ const ROWS_MAX = 1_000;
 type Contents = 'all' | 'unreferenced';
 
 /** Removes all rows of the project. What is due goes first, so that nobody comes across it. */
-export async function removeProject(driver: Driver, projectId: number, afterPiece = () => {}): Promise<void> {
-  for (const sheet of [...PRESENT.toReversed(), ...HISTORY]) {
-    await removeStretch(driver, sheet, projectId, {}, 'all', afterPiece);
+export async function removeProject(driver: Driver, projectId: number, afterChunk = () => {}): Promise<void> {
+  for (const group of [...PRESENT.toReversed(), ...HISTORY]) {
+    await removeRange(driver, group, projectId, {}, 'all', afterChunk);
   }
 }
 
-/** Removes the rows of a stretch, with their parts. */
-export async function removeStretch(
+/** Removes the rows of a range, with their dependents. */
+export async function removeRange(
   driver: Driver,
-  sheet: RowGroup,
+  group: RowGroup,
   projectId: number,
-  stretch: RowRange,
+  range: RowRange,
   contents: Contents,
-  afterPiece = () => {},
+  afterChunk = () => {},
 ): Promise<number> {
-  // Each piece begins behind the one before. From the beginning, the database would go through all that it has deleted and
-  // not yet vacuumed, again for each piece.
-  let { after } = stretch;
+  // Each chunk begins behind the one before. From the beginning, the database would go through all that it has deleted and
+  // not yet vacuumed, again for each chunk.
+  let { after } = range;
   let reached = after;
   for (let removed = 0; ; ) {
     const count = await driver.transaction(async (tx) => {
-      const rest = { ...stretch, after };
-      const { condition, params } = within(sheet, projectId, rest);
+      const rest = { ...range, after };
+      const { condition, params } = within(group, projectId, rest);
       const rows = await tx.query<Row>(
-        `select ${ownersOf(sheet).join(', ')} from ${sheet.table.name} where ${condition} order by ${sheet.order.join(', ')} limit ?`,
+        `select ${ownersOf(group).join(', ')} from ${group.table.name} where ${condition} order by ${group.order.join(', ')} limit ?`,
         [...params, ROWS_MAX],
       );
       const last = rows.at(-1);
       if (last === undefined) return 0;
-      const upTo = valuesOf(last, sheet.order);
-      await removeRows(tx, sheet, projectId, { ...rest, upTo }, rows, contents);
+      const upTo = valuesOf(last, group.order);
+      await removeRows(tx, group, projectId, { ...rest, upTo }, rows, contents);
       reached = upTo;
       return rows.length;
     });
     after = reached;
     removed += count;
-    if (count > 0) afterPiece();
+    if (count > 0) afterChunk();
     if (count < ROWS_MAX) return removed;
   }
 }
 
-/** Removes `rows`, which are those of the stretch. */
+/** Removes `rows`, which are those of the range. */
 async function removeRows(
   tx: Transaction,
-  sheet: RowGroup,
+  group: RowGroup,
   projectId: number,
-  stretch: RowRange,
+  range: RowRange,
   rows: readonly Row[],
   contents: Contents,
 ): Promise<void> {
-  const told = sheet.content === undefined ? [] : keysOf(rows, sheet.content);
-  for (const part of sheet.parts) told.push(...(await removePart(tx, part, keysOf(rows, part.owner))));
-  const { condition, params } = within(sheet, projectId, stretch);
-  await tx.run(`delete from ${sheet.table.name} where ${condition}`, params);
-  if (told.length === 0) return;
-  if (contents === 'all') await tx.run('delete from contents where key in (??)', [told]);
-  else await dropUnreferencedContents(tx, told);
+  const contentKeys = group.content === undefined ? [] : keysOf(rows, group.content);
+  for (const dependent of group.dependents)
+    contentKeys.push(...(await removeDependents(tx, dependent, keysOf(rows, dependent.owner))));
+  const { condition, params } = within(group, projectId, range);
+  await tx.run(`delete from ${group.table.name} where ${condition}`, params);
+  if (contentKeys.length === 0) return;
+  if (contents === 'all') await tx.run('delete from contents where key in (??)', [contentKeys]);
+  else await dropUnreferencedContents(tx, contentKeys);
 }
 
-/** Removes the rows of a part; answers the keys of the contents that they told of. */
-export async function removePart(
+/** Removes the rows of a dependent; answers the keys of the contents that they contentKeys of. */
+export async function removeDependents(
   tx: Transaction,
   { table, column, content }: DependentRows,
   keys: readonly number[],
 ): Promise<number[]> {
   if (keys.length === 0) return [];
-  const told =
+  const contentKeys =
     content === undefined
       ? []
       : await tx.query<Row>(`select ${content} from ${table.name} where ${column} in (??)`, [keys]);
   await tx.run(`delete from ${table.name} where ${column} in (??)`, [keys]);
-  return content === undefined ? [] : keysOf(told, content);
+  return content === undefined ? [] : keysOf(contentKeys, content);
 }
 
 /** The columns by which a row is found, and what belongs to it. */
-export function ownersOf({ order, parts, content }: RowGroup): string[] {
-  return [...new Set([...order, ...parts.map(({ owner }) => owner), ...(content === undefined ? [] : [content])])];
+export function ownersOf({ order, dependents, content }: RowGroup): string[] {
+  return [...new Set([...order, ...dependents.map(({ owner }) => owner), ...(content === undefined ? [] : [content])])];
 }

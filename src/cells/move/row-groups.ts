@@ -1,6 +1,6 @@
 /**
- * What is a project made of? Of sheets: rows of a table that one index has together and in order. Rows of other tables
- * that belong to a row of a sheet go wherever it goes, and so does the content of a message with every row that refers
+ * What is a project made of? Of row groups: rows of a table that one index has together and in order. Rows of other tables
+ * that belong to a row of a group go wherever it goes, and so does the content of a message with every row that refers
  * to it.
  */
 import type { Queries, SqlValue } from '../../store/driver.ts';
@@ -18,15 +18,15 @@ export interface RowGroup {
   /** The columns that name the message of whose content the row tells. */
   readonly content?: string;
   /** Tables whose rows belong to a row of it: by their column and the row's. */
-  readonly parts: readonly DependentRows[];
+  readonly dependents: readonly DependentRows[];
   /** Bytes that belong to a row, beyond its own large columns, as far as they can be known from it. */
   readonly bytes?: string;
   /**
-   * Of a sheet that may have a million rows, most of which never change: a number that differs when the row does. Its
+   * Of a group that may have a million rows, most of which never change: a number that differs when the row does. Its
    * first column of `order` is a time. Both sides are then compared range by range, without reading rows.
    */
   readonly digest?: string;
-  /** Of a sheet with a digest: whether its rows never change, and new ones have times of about now. */
+  /** Of a group with a digest: whether its rows never change, and new ones have times of about now. */
   readonly isAppended?: true;
 }
 
@@ -34,12 +34,12 @@ export interface DependentRows {
   readonly table: MovedTable;
   /** Of `table`. */
   readonly column: string;
-  /** Of the sheet. */
+  /** Of the group. */
   readonly owner: string;
   readonly content?: string;
 }
 
-/** Of a sheet with a digest: the rows of these times. */
+/** Of a group with a digest: the rows of these times. */
 export interface TimeRange {
   fromMs: number;
   toMs: number;
@@ -48,10 +48,10 @@ export interface TimeRange {
 /** Digests of rows are summed: the sum of ten million of them is a safe integer. */
 const DIGESTS = 100_000_007;
 
-const PARTS_OF_RUN = [
-  part('journal', 'run_key', 'key', 'key'),
-  part('invocations', 'run_key', 'key'),
-  part('pending_events', 'run_key', 'key'),
+const DEPENDENTS_OF_RUN = [
+  dependent('journal', 'run_key', 'key', 'key'),
+  dependent('invocations', 'run_key', 'key'),
+  dependent('pending_events', 'run_key', 'key'),
 ];
 /** Of a run, with its journal. */
 const BYTES_OF_RUN = 'journal_bytes + entries * 200';
@@ -60,42 +60,42 @@ const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'pro
 
 /** What may have a million rows, or more. It is copied while the project is in use. */
 export const HISTORY: readonly RowGroup[] = [
-  sheet('logs', {
+  rowGroup('logs', {
     order: ['at_ms', 'seq'],
     content: 'message_key',
-    parts: [part('log_details', 'seq', 'seq')],
+    dependents: [dependent('log_details', 'seq', 'seq')],
     digest: `seq % ${DIGESTS}`,
     isAppended: true,
   }),
-  sheet('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}`, isAppended: true }),
-  sheet('runs', {
+  rowGroup('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}`, isAppended: true }),
+  rowGroup('runs', {
     order: ['created_at_ms', 'key'],
     content: 'key',
-    parts: PARTS_OF_RUN,
+    dependents: DEPENDENTS_OF_RUN,
     bytes: BYTES_OF_RUN,
     digest: `(key + state * 3 + version * 5 + entries * 7 + coalesce(completed_at_ms, 0) + coalesce(dead_key, 0) * 11
       + coalesce(failure_key, 0) * 13 + coalesce(failure_state, 0) * 17) % ${DIGESTS}`,
   }),
-  sheet('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGESTS}` }),
+  rowGroup('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGESTS}` }),
 ];
 
 /** What changes all the time. It is copied again when nothing changes any more. */
 export const PRESENT: readonly RowGroup[] = [
-  sheet('message_counts', { order: ['day'] }),
-  sheet('url_groups', { order: ['name'] }),
-  sheet('url_group_endpoints', { order: ['group_name', 'position'] }),
-  sheet('queues', { order: ['id'] }),
-  sheet('flow_keys', { order: ['key'] }),
-  sheet('schedules', { order: ['id'], parts: [part('schedule_plans', 'key', 'key')] }),
-  sheet('deduplications', { order: ['hash'] }),
-  sheet('ending_runs', { order: ['key'] }),
-  sheet('waiters', { order: ['event_id', 'key'], content: 'key' }),
-  // Their parts may change while the rows of the runs do not.
-  sheet('runs', {
+  rowGroup('message_counts', { order: ['day'] }),
+  rowGroup('url_groups', { order: ['name'] }),
+  rowGroup('url_group_endpoints', { order: ['group_name', 'position'] }),
+  rowGroup('queues', { order: ['id'] }),
+  rowGroup('flow_keys', { order: ['key'] }),
+  rowGroup('schedules', { order: ['id'], dependents: [dependent('schedule_plans', 'key', 'key')] }),
+  rowGroup('deduplications', { order: ['hash'] }),
+  rowGroup('ending_runs', { order: ['key'] }),
+  rowGroup('waiters', { order: ['event_id', 'key'], content: 'key' }),
+  // Their dependents may change while the rows of the runs do not.
+  rowGroup('runs', {
     where: `state = ${RUN_STATE.RUN_STARTED}`,
     order: ['id'],
     content: 'key',
-    parts: PARTS_OF_RUN,
+    dependents: DEPENDENTS_OF_RUN,
     bytes: BYTES_OF_RUN,
   }),
   messages('claim_token is not null', 'key'),
@@ -109,22 +109,22 @@ export const PRESENT: readonly RowGroup[] = [
 /** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */
 export const OTHER_TABLES: readonly string[] = [
   ...['numbers', 'projects', 'cells', 'project_moves', 'tokens'],
-  // What is to be told to the operator is told from where it came about.
+  // What is to be contentKeys to the operator is contentKeys from where it came about.
   ...['operator_facts', 'operator_events'],
 ];
 
-function sheet(
+function rowGroup(
   name: string,
-  { parts = [], ...rest }: Omit<RowGroup, 'table' | 'parts'> & { parts?: readonly DependentRows[] },
+  { dependents = [], ...rest }: Omit<RowGroup, 'table' | 'dependents'> & { dependents?: readonly DependentRows[] },
 ): RowGroup {
-  return { table: tableOf(name), parts, ...rest };
+  return { table: tableOf(name), dependents, ...rest };
 }
 
 function messages(where: string, ...order: string[]): RowGroup {
-  return sheet('messages', { where, order, content: 'key' });
+  return rowGroup('messages', { where, order, content: 'key' });
 }
 
-function part(name: string, column: string, owner: string, content?: string): DependentRows {
+function dependent(name: string, column: string, owner: string, content?: string): DependentRows {
   return { table: tableOf(name), column, owner, ...(content !== undefined && { content }) };
 }
 
@@ -136,16 +136,16 @@ export function tableOf(name: string): MovedTable {
 
 /** The rows of the project that lie in a range of times, behind one key and up to another. */
 export interface RowRange {
-  range?: TimeRange | undefined;
+  times?: TimeRange | undefined;
   after?: RowKey | undefined;
   upTo?: RowKey | undefined;
 }
 
-/** The condition for a stretch, with its parameters. */
+/** The condition for a range, with its parameters. */
 export function within(
   { where, order }: RowGroup,
   projectId: number,
-  { range, after, upTo }: RowRange,
+  { times, after, upTo }: RowRange,
 ): { condition: string; params: SqlValue[] } {
   const [first] = order;
   const key = `(${order.join(', ')})`;
@@ -153,11 +153,11 @@ export function within(
   const conditions = [
     'project_id = ?',
     ...(where === undefined ? [] : [where]),
-    ...(range ? [`${first} >= ? and ${first} < ?`] : []),
+    ...(times ? [`${first} >= ? and ${first} < ?`] : []),
     ...(after ? [`${key} > ${marks}`] : []),
     ...(upTo ? [`${key} <= ${marks}`] : []),
   ];
-  const params = [projectId, ...(range ? [range.fromMs, range.toMs] : []), ...(after ?? []), ...(upTo ?? [])];
+  const params = [projectId, ...(times ? [times.fromMs, times.toMs] : []), ...(after ?? []), ...(upTo ?? [])];
   return { condition: conditions.join(' and '), params };
 }
 
@@ -184,13 +184,13 @@ export interface Digest {
 /** Of all rows of these times. */
 export async function digestOf(
   queries: Queries,
-  sheet: RowGroup,
+  group: RowGroup,
   projectId: number,
-  range: TimeRange | undefined,
+  times: TimeRange | undefined,
 ): Promise<Digest> {
-  const { condition, params } = within(sheet, projectId, { range });
+  const { condition, params } = within(group, projectId, { times });
   const [row] = await queries.query<Digest>(
-    `select count(*) as rows, cast(coalesce(sum(${sheet.digest}), 0) as bigint) as sum from ${sheet.table.name} where ${condition}`,
+    `select count(*) as rows, cast(coalesce(sum(${group.digest}), 0) as bigint) as sum from ${group.table.name} where ${condition}`,
     params,
   );
   return row ?? { rows: 0, sum: 0 };
@@ -199,26 +199,26 @@ export async function digestOf(
 /** Of each part of `widthMs` of the range, by its number; those without rows are left out. */
 export async function digestsOf(
   queries: Queries,
-  sheet: RowGroup,
+  group: RowGroup,
   projectId: number,
-  { range, widthMs }: { range: TimeRange; widthMs: number },
+  { range: times, widthMs }: { range: TimeRange; widthMs: number },
 ): Promise<Map<number, Digest>> {
-  const { condition, params } = within(sheet, projectId, { range });
+  const { condition, params } = within(group, projectId, { times });
   const rows = await queries.query<Digest & { part: number }>(
-    `select cast((${sheet.order[0]} - ?) / ? as bigint) as part, count(*) as rows,
-       cast(coalesce(sum(${sheet.digest}), 0) as bigint) as sum
-     from ${sheet.table.name} where ${condition} group by 1`,
-    [range.fromMs, widthMs, ...params],
+    `select cast((${group.order[0]} - ?) / ? as bigint) as part, count(*) as rows,
+       cast(coalesce(sum(${group.digest}), 0) as bigint) as sum
+     from ${group.table.name} where ${condition} group by 1`,
+    [times.fromMs, widthMs, ...params],
   );
   return new Map(rows.map(({ part, ...digest }) => [part, digest]));
 }
 
 /** From the first to the last time of its rows; undefined: it has none. */
-export async function timesOf(queries: Queries, sheet: RowGroup, projectId: number): Promise<TimeRange | undefined> {
-  const [column] = sheet.order;
-  const { condition, params } = within(sheet, projectId, {});
+export async function timesOf(queries: Queries, group: RowGroup, projectId: number): Promise<TimeRange | undefined> {
+  const [column] = group.order;
+  const { condition, params } = within(group, projectId, {});
   const [row] = await queries.query<{ first: number | null; last: number | null }>(
-    `select min(${column}) as first, max(${column}) as last from ${sheet.table.name} where ${condition}`,
+    `select min(${column}) as first, max(${column}) as last from ${group.table.name} where ${condition}`,
     params,
   );
   return row?.first == null || row.last === null ? undefined : { fromMs: row.first, toMs: row.last + 1 };

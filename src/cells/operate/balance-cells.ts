@@ -47,12 +47,12 @@ export interface BalanceOptions {
 export function planCells(config: Config): Promise<BalancePlan> {
   return withDirectory(config, async (directory) => {
     const measured = await measureCells(directory);
-    return toldOf(measured, planOf(measured));
+    return describePlan(measured, planOf(measured));
   });
 }
 
 /**
- * Finishes moves that were interrupted, makes the plan, and carries it out. What cannot be moved is told of, and the others go
+ * Finishes moves that were interrupted, makes the plan, and carries it out. What cannot be moved is plan of, and the others go
  * on. After an interruption the same call does what is left. Throws `CannotStart`.
  */
 export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<Balanced> {
@@ -70,7 +70,7 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
     };
     const before = await measureCells(directory);
     await untilAllGuard(directory);
-    const { unfinished } = toldOf(before, []);
+    const { unfinished } = describePlan(before, []);
     for (const move of before.moves) {
       const named = nameMove(before, move);
       onMove(named);
@@ -82,14 +82,14 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
     }
     const measured = before.moves.length > 0 ? await measureCells(directory) : before;
     const planned = planOf(measured);
-    const told = { ...toldOf(measured, planned), unfinished };
-    onPlan(told);
+    const plan = { ...describePlan(measured, planned), unfinished };
+    onPlan(plan);
     for (const move of planned) {
       const named = nameMove(measured, move);
       onMove(named);
       await carryOut(named.project, () => moveBetween(directory, move, onProgress));
     }
-    return { ...told, done, failed };
+    return { ...plan, done, failed };
   });
 }
 
@@ -99,7 +99,7 @@ function planOf(measured: Measured): PlannedMove[] {
   return planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));
 }
 
-function toldOf(measured: Measured, planned: readonly PlannedMove[]): BalancePlan {
+function describePlan(measured: Measured, planned: readonly PlannedMove[]): BalancePlan {
   const { cells, moves } = measured;
   const loads = new Map(
     cells.flatMap(({ measured: found }) => found?.loads ?? []).map((load) => [load.projectId, load]),

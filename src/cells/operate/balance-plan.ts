@@ -38,30 +38,30 @@ const WHOLE = 1e12;
  * has the least; if no cell takes any, they stay. Then the fullest cell gives to the emptiest, as long as that helps.
  */
 export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
-  const homes = homesOf(cells);
-  const taking = homes.filter(({ isDraining }) => !isDraining);
+  const planned = plannedCellsOf(cells);
+  const taking = planned.filter(({ isDraining }) => !isDraining);
   if (taking.length === 0) return [];
-  for (const home of homes) {
-    if (!home.isDraining) continue;
-    for (const [projectId] of heaviestFirst(home)) give(home, emptiest(taking), projectId);
+  for (const cell of planned) {
+    if (!cell.isDraining) continue;
+    for (const [projectId] of heaviestFirst(cell)) moveLoad(cell, emptiest(taking), projectId);
   }
   const share = taking.reduce((sum, { load }) => sum + load, 0) / taking.length;
   while (levelOnce(taking, share));
-  return movesInto(homes, cells);
+  return movesInto(planned, cells);
 }
 
 /** Where a new project is to live; undefined: nowhere. `cells`: those that can be reached. */
 export function emptiestOf(cells: readonly LoadedCell[]): CellId | undefined {
-  const taking = homesOf(cells).filter(({ isDraining }) => !isDraining);
+  const taking = plannedCellsOf(cells).filter(({ isDraining }) => !isDraining);
   return taking.length === 0 ? undefined : emptiest(taking).cellId;
 }
 
 /** Which part of all load each cell has, from 0 to 1. */
 export function sharesOf(cells: readonly LoadedCell[]): Map<CellId, number> {
-  return new Map(homesOf(cells).map(({ cellId, load }) => [cellId, load / WHOLE]));
+  return new Map(plannedCellsOf(cells).map(({ cellId, load }) => [cellId, load / WHOLE]));
 }
 
-interface Home {
+interface PlannedCell {
   cellId: CellId;
   isDraining: boolean;
   /** Its projects with their weights. */
@@ -70,7 +70,7 @@ interface Home {
   load: number;
 }
 
-function homesOf(cells: readonly LoadedCell[]): Home[] {
+function plannedCellsOf(cells: readonly LoadedCell[]): PlannedCell[] {
   const all = cells.flatMap(({ projects }) => projects).toSorted((a, b) => a.projectId - b.projectId);
   const weigh = weighing(all);
   const inOrder = cells.toSorted((a, b) => a.cellId - b.cellId);
@@ -98,7 +98,7 @@ function weighing(all: readonly ProjectLoad[]): (project: ProjectLoad) => number
 }
 
 /** Moves one project out of a cell that has more than its share. False: nothing helps. */
-function levelOnce(taking: readonly Home[], share: number): boolean {
+function levelOnce(taking: readonly PlannedCell[], share: number): boolean {
   const to = emptiest(taking);
   const over = taking
     .filter(({ load }) => load > share * OVER_SHARE)
@@ -109,13 +109,13 @@ function levelOnce(taking: readonly Home[], share: number): boolean {
       .filter(([, weight]) => weight > 0 && weight <= difference * PART_MAX)
       .toSorted(([, a], [, b]) => Math.abs(difference / 2 - a) - Math.abs(difference / 2 - b));
     if (best === undefined) continue;
-    give(from, to, best[0]);
+    moveLoad(from, to, best[0]);
     return true;
   }
   return false;
 }
 
-function give(from: Home, to: Home, projectId: ProjectId): void {
+function moveLoad(from: PlannedCell, to: PlannedCell, projectId: ProjectId): void {
   const weight = from.projects.get(projectId) ?? 0;
   from.projects.delete(projectId);
   from.load -= weight;
@@ -123,22 +123,22 @@ function give(from: Home, to: Home, projectId: ProjectId): void {
   to.load += weight;
 }
 
-function emptiest(homes: readonly Home[]): Home {
-  return homes.reduce((one, other) => {
+function emptiest(planned: readonly PlannedCell[]): PlannedCell {
+  return planned.reduce((one, other) => {
     const isEmptier = other.load < one.load || (other.load === one.load && other.cellId < one.cellId);
     return isEmptier ? other : one;
   });
 }
 
-function heaviestFirst({ projects }: Home): [ProjectId, number][] {
+function heaviestFirst({ projects }: PlannedCell): [ProjectId, number][] {
   return [...projects].toSorted(([a, weightA], [b, weightB]) => weightB - weightA || a - b);
 }
 
 /** From where projects are to where they are to be: those of cells that drain first, then the heaviest. */
-function movesInto(homes: readonly Home[], cells: readonly LoadedCell[]): PlannedMove[] {
+function movesInto(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
   const before = new Map(cells.flatMap((cell) => cell.projects.map(({ projectId }) => [projectId, cell] as const)));
-  return homes
-    .flatMap((home) => heaviestFirst(home).map(([projectId, weight]) => ({ projectId, weight, toCell: home.cellId })))
+  return planned
+    .flatMap((cell) => heaviestFirst(cell).map(([projectId, weight]) => ({ projectId, weight, toCell: cell.cellId })))
     .flatMap(({ projectId, weight, toCell }) => {
       const { cellId: fromCell = toCell, isDraining = false } = before.get(projectId) ?? {};
       return fromCell === toCell ? [] : [{ projectId, weight, fromCell, toCell, isDraining }];

@@ -69,7 +69,7 @@ export function addCell(config: Config, { name, url }: { name: string; url: stri
     } finally {
       await added.close();
     }
-    await tellAll(directory);
+    await awaitWorkers(directory);
   });
 }
 
@@ -141,7 +141,7 @@ async function openedCell({ openCell, url: firstUrl }: Directory, url: string): 
   }
 }
 
-async function tellAll({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+async function awaitWorkers({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length === 0) return;
   throw new CannotStart(`it is done, but these workers have not said that they know of it: ${behind.join(', ')}`);

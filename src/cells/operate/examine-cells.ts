@@ -15,7 +15,7 @@ import { isExpiring } from '../../store/drivers/postgres/log-days.ts';
 import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { Finding } from '../../store/operations/reports/invariants.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
-import { isStuck } from '../move/held-move.ts';
+import { isStuck } from '../move/move-lease.ts';
 import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';
 import { listMoves } from '../store/moves.ts';
 import { urlOf } from './cells.ts';

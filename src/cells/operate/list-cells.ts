@@ -6,7 +6,7 @@ import type { MovePhase } from '../../engine/accounts/store.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
 import type { Millis } from '../../engine/model.ts';
 import { systemClock } from '../../system/system.ts';
-import { isStuck } from '../move/held-move.ts';
+import { isStuck } from '../move/move-lease.ts';
 import { urlOf, withDirectory } from './cells.ts';
 import { measureCells } from './measure-cells.ts';
 

@@ -50,14 +50,14 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
     cell,
     projects: projects.filter(({ cellId }) => cellId === cell.cellId).map(({ projectId }) => projectId),
   }));
-  const answers = new Map<CellId, Answer>();
+  const answers = new Map<CellId, CellMeasure>();
   const reasons = new Map<CellId, string>();
   const left = [...found];
   const askAll = async () => {
     for (let next = left.shift(); next; next = left.shift()) {
       const { cellId } = next.cell;
       try {
-        answers.set(cellId, await ask(directory, next.cell));
+        answers.set(cellId, await measure(directory, next.cell));
       } catch (error) {
         reasons.set(cellId, messageOf(error)); // whatever is wrong there, the others are told of
       }
@@ -117,12 +117,12 @@ export async function checkReach(
   }
 }
 
-interface Answer {
+interface CellMeasure {
   totals: Totals;
   loads: StoredLoad[];
 }
 
-function ask(directory: Reachable, cell: MeasuredCell['cell']): Promise<Answer> {
+function measure(directory: Reachable, cell: MeasuredCell['cell']): Promise<CellMeasure> {
   const nowMs = systemClock.wallMs();
   return withCell(directory, cell, async (driver) => {
     const rows = await driver.read((queries) => readTotals(queries, { nowMs }));
@@ -153,7 +153,7 @@ async function withCell<T>(
 /** With each of its projects, also those that do nothing. */
 function loadedCell(
   { cell: { cellId, isDraining }, projects }: MeasuredCell,
-  answer: Answer | undefined,
+  answer: CellMeasure | undefined,
 ): LoadedCell | undefined {
   if (!answer) return undefined;
   const loads = new Map(answer.loads.map((load) => [load.projectId, load]));

@@ -8,7 +8,7 @@ import { LogDays } from '../../store/drivers/postgres/log-days.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { systemClock } from '../../system/system.ts';
-import { HeldMove } from '../move/held-move.ts';
+import { MoveLease } from '../move/move-lease.ts';
 import { cancelProjectMove, type MovedProject, type MoveProjectOptions, moveProject } from '../move/move-project.ts';
 import { adoptProject } from '../store/directory.ts';
 import { cellNamed, type Directory, openCellDriver, withDirectory } from './cells.ts';
@@ -40,7 +40,7 @@ export function moveProjectTo(config: Config, request: ProjectMoveRequest): Prom
 /** As `moveProjectTo`, with all workers knowing the cells. */
 export async function moveBetween(
   directory: Directory,
-  { projectId, fromCell, toCell }: Where,
+  { projectId, fromCell, toCell }: MoveRoute,
   onProgress: MoveProjectOptions['onProgress'],
 ): Promise<MovedProject> {
   await reachBoth(directory, { fromCell, toCell });
@@ -66,13 +66,13 @@ export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveReques
   });
 }
 
-export async function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
+export async function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: MoveRoute): Promise<void> {
   await reachBoth(directory, { fromCell, toCell });
   return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
 }
 
 /** A database that hangs would keep a move waiting for minutes. Throws `CannotStart`. */
-async function reachBoth(directory: Directory, { fromCell, toCell }: Omit<Where, 'projectId'>): Promise<void> {
+async function reachBoth(directory: Directory, { fromCell, toCell }: Omit<MoveRoute, 'projectId'>): Promise<void> {
   const cells = await directory.store.cells.listCells();
   for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReach(directory, cell);
 }
@@ -97,11 +97,11 @@ export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Dire
     );
 }
 
-type Where = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
+type MoveRoute = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
 
 async function withBoth<T>(
   directory: Directory,
-  { projectId, fromCell, toCell, mover }: Where & Pick<MoveProjectOptions, 'mover'>,
+  { projectId, fromCell, toCell, mover }: MoveRoute & Pick<MoveProjectOptions, 'mover'>,
   work: (options: MoveProjectOptions) => Promise<T>,
 ): Promise<T> {
   const cells = await directory.store.cells.listCells();
@@ -109,19 +109,19 @@ async function withBoth<T>(
   const target = openCellDriver(directory, cells, toCell);
   const days = new LogDays(target);
   const { moves } = directory.store;
-  let held: HeldMove | undefined;
+  let lease: MoveLease | undefined;
   try {
-    held = await HeldMove.take(moves, systemClock, projectId, mover);
+    lease = await MoveLease.take(moves, systemClock, projectId, mover);
     return await work({
       ...{ projectId, fromCell, toCell, mover, directory: moves, clock: systemClock },
-      ...{ source: held.guard(source), target: held.guard(target) },
-      makeRoom: (logs) => days.makeFor(logs),
+      ...{ source: lease.guard(source), target: lease.guard(target) },
+      prepareLogs: (logs) => days.makeFor(logs),
     });
   } catch (error) {
     if (error instanceof MoveRefused) throw new CannotStart(error.message, { cause: error });
     throw error;
   } finally {
-    await held?.stop();
+    await lease?.stop();
     await Promise.all([source.close(), target.close()]);
   }
 }

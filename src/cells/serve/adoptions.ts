@@ -5,30 +5,30 @@ import type { Store } from '../../store/store.ts';
 
 export class Adoptions {
   readonly #known = new Set<ProjectId>();
-  readonly #untold = new Map<ProjectId, Project>();
-  #telling: Promise<void> | undefined;
+  readonly #unsaved = new Map<ProjectId, Project>();
+  #saving: Promise<void> | undefined;
 
   add(projects: readonly Project[]): void {
     for (const project of projects) {
-      if (!this.#known.has(project.projectId)) this.#untold.set(project.projectId, project);
+      if (!this.#known.has(project.projectId)) this.#unsaved.set(project.projectId, project);
     }
   }
 
   /** Resolves when `store` knows all that were added. Throws `StoreUnavailable`. */
-  tell(store: Store): Promise<void> {
-    this.#telling ??= this.#tell(store).finally(() => {
-      this.#telling = undefined;
+  save(store: Store): Promise<void> {
+    this.#saving ??= this.#saveAll(store).finally(() => {
+      this.#saving = undefined;
     });
-    return this.#telling;
+    return this.#saving;
   }
 
-  async #tell(store: Store): Promise<void> {
-    while (this.#untold.size > 0) {
-      const projects = [...this.#untold.values()];
+  async #saveAll(store: Store): Promise<void> {
+    while (this.#unsaved.size > 0) {
+      const projects = [...this.#unsaved.values()];
       await store.cells.adoptProjects({ projects });
       for (const { projectId } of projects) {
         this.#known.add(projectId);
-        this.#untold.delete(projectId);
+        this.#unsaved.delete(projectId);
       }
     }
   }

@@ -22,10 +22,10 @@ import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
 
 /** The longest time between two looks at the cells. Cells at rest are looked at as often as heartbeats are sent. */
-const LOOK_MS_MAX = 5_000;
-const LOOKS_PER_TIMEOUT = 3;
+const POLL_MS_MAX = 5_000;
+const POLLS_PER_TIMEOUT = 3;
 /** How soon a watched log is looked for again in a cell that could not be opened. */
-const WATCH_AGAIN_MS = 2_000;
+const WATCH_RETRY_MS = 2_000;
 
 export class Cells {
   readonly #context: CellsContext;
@@ -38,7 +38,7 @@ export class Cells {
   readonly #pausedMoves: PausedMoves | undefined;
   readonly #alarm: Alarm;
   /** How many of the cells have been looked at in this round. */
-  #looked = 0;
+  #polled = 0;
   /** Where projects lived when the accounts were read the last time. */
   #residents: Residents = new Map();
   #isClosed = false;
@@ -61,7 +61,7 @@ export class Cells {
     this.#projects = projects;
     this.#first = first;
     if (context.openDriver) this.#pausedMoves = new PausedMoves(context, context.openDriver);
-    this.#alarm = new Alarm(context.first.clock, () => this.#look());
+    this.#alarm = new Alarm(context.first.clock, () => this.#pollCells());
   }
 
   /** What is open of the cell of the project; undefined: it is at rest. Throws `StoreUnavailable` while it is away. */
@@ -83,7 +83,7 @@ export class Cells {
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
-    const release = cell.hold(() => watcher.leave());
+    const release = cell.keepOpen(() => watcher.leave());
     let unwatch: (() => void) | undefined;
     let isOver = false;
     const begin = (): void => {
@@ -92,7 +92,7 @@ export class Cells {
         .use(async ({ engine }) => {
           if (!isOver) unwatch = engine.watchLog(projectId, watcher);
         })
-        .catch(() => again.setIn(WATCH_AGAIN_MS));
+        .catch(() => again.setIn(WATCH_RETRY_MS));
     };
     const again = new Alarm(this.#context.first.clock, begin);
     begin();
@@ -130,7 +130,7 @@ export class Cells {
   }
 
   /** Whether an engine of this worker has the message of this claim, wherever its project lives by now. */
-  hold(claimToken: ClaimToken): boolean {
+  hasClaim(claimToken: ClaimToken): boolean {
     return this.engines.some((engine) => engine.holds(claimToken));
   }
 
@@ -201,29 +201,29 @@ export class Cells {
       // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
       if (visited.has(cell.cellId)) served.visit();
     }
-    this.#look();
+    this.#pollCells();
   }
 
   /**
    * Serves this worker's share of the cells, and looks whether it may leave others. Of many cells some at a time, and no more while as
    * many have not answered: a thousand looks at once would wait for each other until they were given up.
    */
-  #look(): void {
+  #pollCells(): void {
     const { cellsOfWorker = CELLS_OF_WORKER } = this.#context;
     const { worker, recovery } = this.#context.first;
     const cells = [...this.#others];
-    const looksOfRound = Math.max(1, Math.ceil(cells.length / cellsOfWorker));
-    this.#alarm.setIn(Math.min(LOOK_MS_MAX, recovery.timeoutMs / LOOKS_PER_TIMEOUT) / looksOfRound);
-    if (cells.filter(([, cell]) => cell.isLooking).length >= cellsOfWorker) return;
+    const pollsPerRound = Math.max(1, Math.ceil(cells.length / cellsOfWorker));
+    this.#alarm.setIn(Math.min(POLL_MS_MAX, recovery.timeoutMs / POLLS_PER_TIMEOUT) / pollsPerRound);
+    if (cells.filter(([, cell]) => cell.isPolling).length >= cellsOfWorker) return;
     const others = this.#first.engine.otherWorkers;
-    if (this.#looked >= cells.length) this.#looked = 0;
-    if (this.#looked === 0 && others.every((other) => other > worker)) void this.#pausedMoves?.look();
+    if (this.#polled >= cells.length) this.#polled = 0;
+    if (this.#polled === 0 && others.every((other) => other > worker)) void this.#pausedMoves?.check();
     const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
     const opensAll = cells.length <= cellsOfWorker;
-    for (const [cellId, cell] of cells.slice(this.#looked, this.#looked + cellsOfWorker)) {
+    for (const [cellId, cell] of cells.slice(this.#polled, this.#polled + cellsOfWorker)) {
       cell.serve(served.has(cellId), { opens: opensAll });
     }
-    this.#looked += cellsOfWorker;
+    this.#polled += cellsOfWorker;
   }
 
   #createFor(store: Store, name: string): Promise<Engine> {

@@ -49,7 +49,7 @@ export async function openCells(context: CellsContext): Promise<Engine> {
   const { clock, log, operatorEvents: events } = first;
   const limitMs = fenceLimitMs(first.recovery.timeoutMs);
   const projects = new ProjectFence(clock, log, limitMs, (projectId) => accounts.nameOf(projectId));
-  const isHeldElsewhere = (claimToken: ClaimToken) => cells.hold(claimToken);
+  const isHeldElsewhere = (claimToken: ClaimToken) => cells.hasClaim(claimToken);
   const recovery = { ...first.recovery, projects, isHeldElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
   let all: Engine | undefined;

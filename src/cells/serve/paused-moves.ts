@@ -12,7 +12,7 @@ import type { Clock } from '../../engine/ports.ts';
 import type { Driver } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';
-import { GONE_AFTER_MS, LET_GO_MS } from '../move/held-move.ts';
+import { GONE_AFTER_MS, RELEASED_MS } from '../move/move-lease.ts';
 import { endPause } from '../move/move-project.ts';
 
 /** The first cell has the directory. */
@@ -24,7 +24,7 @@ type MovesContext = {
   accounts: Pick<StoredAccounts, 'nameOf'>;
 };
 
-interface Seen extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
+interface SeenMove extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
   /** Since when the command has said no more, as `elapsedMs` counts here: clocks of machines differ. */
   sinceMs: Millis;
 }
@@ -32,8 +32,8 @@ interface Seen extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
 export class PausedMoves {
   readonly #context: MovesContext;
   readonly #openDriver: (cellId: CellId) => Driver;
-  #seen = new Map<ProjectId, Seen>();
-  #looking: Promise<void> | undefined;
+  #seen = new Map<ProjectId, SeenMove>();
+  #checking: Promise<void> | undefined;
   #ended = 0;
 
   /** `openDriver`: a short connection to a cell. */
@@ -43,21 +43,21 @@ export class PausedMoves {
   }
 
   /** Looks at all moves. To be called every few seconds, by one of all workers. */
-  look(): Promise<void> {
-    this.#looking ??= this.#look()
+  check(): Promise<void> {
+    this.#checking ??= this.#check()
       .catch((error: unknown) => this.#context.first.log.warn('moves_not_read', { reason: messageOf(error) }))
       .finally(() => {
-        this.#looking = undefined;
+        this.#checking = undefined;
       });
-    return this.#looking;
+    return this.#checking;
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { store, clock } = this.#context.first;
     const before = this.#seen;
     this.#seen = new Map();
     for (const move of await store.moves.listMoves()) {
-      if (move.seenAtMs === LET_GO_MS) continue;
+      if (move.seenAtMs === RELEASED_MS) continue;
       const { projectId, mover, seenAtMs } = move;
       const earlier = before.get(projectId);
       const isSame = earlier?.mover === mover && earlier.seenAtMs === seenAtMs;
@@ -81,7 +81,7 @@ export class PausedMoves {
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];
     try {
       await endPause({ projectId, fromCell, toCell, mover, directory: moves, source, target });
-      await moves.keepMove({ projectId, mover, nowMs: LET_GO_MS });
+      await moves.keepMove({ projectId, mover, nowMs: RELEASED_MS });
       log.warn('move_stopped', { project });
     } catch (error) {
       if (error instanceof MoveRefused) return;

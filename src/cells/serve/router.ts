@@ -54,7 +54,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
     readTotals,
     cellOf: (projectId) => cells.nameOf(projectId),
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
-    holds: (claimToken) => cells.hold(claimToken),
+    holds: (claimToken) => cells.hasClaim(claimToken),
     ping: () => ping(cells, clock),
     quiesce: (limitMs) => cells.quiesce(limitMs),
     drain: (limitMs) => cells.drain(limitMs),

@@ -69,7 +69,7 @@ export class ServedCell implements CellState {
   #isClosed = false;
   #usedAtMs: Millis = -Infinity;
   #watch: (ReturnType<WatchCell> & { isListening?: true }) | undefined;
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
 
   constructor(cell: Cell, context: CellsContext, createEngine: (store: Store) => Promise<Engine>) {
     this.#cell = cell;
@@ -99,8 +99,8 @@ export class ServedCell implements CellState {
   }
 
   /** Whether a look is not answered yet. */
-  get isLooking(): boolean {
-    return this.#looking !== undefined;
+  get isPolling(): boolean {
+    return this.#polling !== undefined;
   }
 
   get state(): CellState['state'] {
@@ -133,14 +133,14 @@ export class ServedCell implements CellState {
     this.#isServed = isServed;
     if (this.#isClosed || 'done' in this.#state || this.#state.is === 'away') return;
     if (isNew && (opens || !this.#context.watchCell)) return this.#wake();
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+    this.#polling ??= this.#poll().finally(() => {
+      this.#polling = undefined;
     });
   }
 
   /** For a request, which may come to a cell at rest. Throws `StoreUnavailable` when it is away. */
   async use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
-    const release = this.hold();
+    const release = this.keepOpen();
     try {
       return await work(this.opened ?? (await this.#openedSoon()));
     } finally {
@@ -149,7 +149,7 @@ export class ServedCell implements CellState {
   }
 
   /** Keeps it open, once it is, until the returned function is called. `onLost`: called if its database is lost meanwhile. */
-  hold(onLost: () => void = () => {}): () => void {
+  keepOpen(onLost: () => void = () => {}): () => void {
     const holder = { onLost };
     this.#holders.add(holder);
     return () => {
@@ -173,7 +173,7 @@ export class ServedCell implements CellState {
   /** Resolves when the cell knows the projects that live here, or cannot be told now. */
   async adopted(): Promise<void> {
     try {
-      if (this.opened) await this.#adoptions.tell(this.opened.store);
+      if (this.opened) await this.#adoptions.save(this.opened.store);
     } catch (error) {
       // Its projects are refused until the accounts are read again.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -185,7 +185,7 @@ export class ServedCell implements CellState {
     this.#isClosed = true;
     if (this.#state.is === 'away') this.#state.retry.cancel();
     if ('done' in this.#state) await this.#state.done;
-    await this.#looking;
+    await this.#polling;
     await this.adopted();
     await this.opened?.engine.quiesce(limitMs);
   }
@@ -230,7 +230,7 @@ export class ServedCell implements CellState {
       const found = await store.cells.readCellId();
       if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
       store.guardProjects();
-      await this.#adoptions.tell(store);
+      await this.#adoptions.save(store);
       this.#state = { is: 'open', opened: { store, engine: await this.#createEngine(store) } };
       this.#failure = undefined;
       this.#usedAtMs = this.#nowMs;
@@ -286,14 +286,14 @@ export class ServedCell implements CellState {
     return this.#isQuiet && this.inFlight === 0;
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { watchCell } = this.#context;
     const { opened } = this;
     if (!(opened || this.#isServed)) return this.#endWatch();
     if (!watchCell || (opened && !this.#mayRest)) return;
     const dueInMs = await this.#dueInMs(watchCell);
     if (!opened) this.#stayOrWake(dueInMs);
-    else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#beginRest(opened);
+    else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#startRest(opened);
     else this.#usedAtMs = this.#nowMs; // this worker will do what is due soon
   }
 
@@ -301,7 +301,7 @@ export class ServedCell implements CellState {
   async #dueInMs(watchCell: WatchCell): Promise<Millis> {
     try {
       this.#watch ??= watchCell(this.#url());
-      const { isNeglected, dueInMs, eventInMs } = await this.#watch.look();
+      const { isNeglected, dueInMs, eventInMs } = await this.#watch.poll();
       if (isNeglected) return 0;
       return this.#context.first.operatorEvents ? Math.min(dueInMs, eventInMs) : dueInMs;
     } catch {
@@ -319,7 +319,7 @@ export class ServedCell implements CellState {
     this.#listen();
   }
 
-  async #beginRest(opened: Opened): Promise<void> {
+  async #startRest(opened: Opened): Promise<void> {
     const { worker, log } = this.#context.first;
     const claims = await opened.store.workers.claimsOf({ worker }).catch(() => undefined);
     if (claims?.length !== 0 || this.opened !== opened || this.#isClosed || !this.#mayRest) return;

@@ -1,4 +1,4 @@
-/** How is a table of any size read in bounded memory? In the order of its key, piece by piece. */
+/** How is a table of any size read in bounded memory? In the order of its key, chunk by chunk. */
 import type { Queries, SqlValue } from '../driver.ts';
 import type { MovedTable } from './tables.ts';
 
@@ -8,13 +8,13 @@ export type RowKey = readonly SqlValue[];
 export interface Chunk {
   /** Values of the table's columns. */
   rows: SqlValue[][];
-  /** Key of the last row: the next piece begins after it. */
+  /** Key of the last row: the next chunk begins after it. */
   lastKey: RowKey;
 }
 
 export interface ChunkLimits {
   rowsMax: number;
-  /** Bytes of the large columns together; a piece of one row may have more. */
+  /** Bytes of the large columns together; a chunk of one row may have more. */
   bytesMax: number;
 }
 

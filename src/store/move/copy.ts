@@ -1,5 +1,5 @@
 /**
- * Copies a store into another database of either kind, table by table and in pieces. Each piece is saved in one
+ * Copies a store into another database of either kind, table by table and in chunks. Each chunk is saved in one
  * transaction with a note of how far the copy has come. Then it reads both sides to see that they are equal.
  */
 import type { Driver, Queries } from '../driver.ts';
@@ -23,11 +23,11 @@ export type Source = Pick<Driver, 'read'>;
 export interface CopyOptions {
   /** Replace what the target has, whatever that is. */
   overwrite?: boolean;
-  /** Told after each piece of rows that was copied. */
+  /** Told after each chunk of rows that was copied. */
   onProgress?: (progress: { table: string; rows: number }) => void;
   /** Makes room in the target, which is empty then, for the logs of these times. */
   prepareLogs?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
-  /** Upkeep of the target after each piece. */
+  /** Upkeep of the target after each chunk. */
   afterChunk?: () => void;
   limits?: ChunkLimits;
 }
@@ -76,22 +76,22 @@ async function copyTable(
   source: Source,
   target: Driver,
   table: MovedTable,
-  { onProgress, afterChunk: afterPiece, limits = CHUNK_LIMITS }: CopyOptions,
+  { onProgress, afterChunk, limits = CHUNK_LIMITS }: CopyOptions,
 ): Promise<void> {
   const progress = await progressOf(target, table);
   if (progress.kind === 'complete') return;
   let { after } = progress;
   for (let rows = 0; ; ) {
     const from = after;
-    const piece = await source.read((queries) => readChunk(queries, table, from, limits));
+    const chunk = await source.read((queries) => readChunk(queries, table, from, limits));
     await target.transaction(async (tx) => {
-      if (piece) await tx.insertMany(table.name, table.columns, piece.rows);
-      await noteProgress(tx, table, piece?.lastKey);
+      if (chunk) await tx.insertMany(table.name, table.columns, chunk.rows);
+      await noteProgress(tx, table, chunk?.lastKey);
     });
-    afterPiece?.();
-    if (piece === undefined) return;
-    after = piece.lastKey;
-    rows += piece.rows.length;
+    afterChunk?.();
+    if (chunk === undefined) return;
+    after = chunk.lastKey;
+    rows += chunk.rows.length;
     onProgress?.({ table: table.name, rows });
   }
 }
@@ -110,11 +110,11 @@ async function compareAll(source: Source, target: Driver, limits?: ChunkLimits):
   throw new MoveRefused(`copied wrongly: ${different.join(', ')}; run the command again, which copies that anew`);
 }
 
-/** Number and checksum of a table's rows, read piece by piece. */
+/** Number and checksum of a table's rows, read chunk by chunk. */
 async function sumTable(source: Source, table: MovedTable, limits = CHUNK_LIMITS): Promise<RowSum> {
   const sum = new RowSum();
-  for (let piece = await readFrom(undefined); piece !== undefined; piece = await readFrom(piece.lastKey)) {
-    for (const row of piece.rows) sum.add(row);
+  for (let chunk = await readFrom(undefined); chunk !== undefined; chunk = await readFrom(chunk.lastKey)) {
+    for (const row of chunk.rows) sum.add(row);
   }
   return sum;
 

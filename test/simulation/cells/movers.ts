@@ -3,7 +3,7 @@
  * given at once, for one project too.
  */
 
-import { HeldMove } from '../../../src/cells/move/held-move.ts';
+import { MoveLease } from '../../../src/cells/move/move-lease.ts';
 import { cancelProjectMove, type MoveProjectOptions, moveProject } from '../../../src/cells/move/move-project.ts';
 import type { CellId, Millis, ProjectId } from '../../../src/engine/model.ts';
 import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
@@ -124,11 +124,11 @@ export class Movers {
         if ('step' in progress) world.note(`${about}: ${progress.step}`);
       },
     };
-    let held: HeldMove | undefined;
+    let held: MoveLease | undefined;
     /** With the move for itself. */
     const take = async (): Promise<MoveProjectOptions> => {
       const { directory: moves, mover, source, target } = options;
-      held = await HeldMove.take(moves, new SteadyClock(clock), projectId, mover);
+      held = await MoveLease.take(moves, new SteadyClock(clock), projectId, mover);
       return { ...options, source: held.guard(source), target: held.guard(target) };
     };
     try {

@@ -17,14 +17,14 @@ import { lastOf, withOthers } from './answers.ts';
 import { Connections } from './connections/connections.ts';
 import type { ConnectionPool } from './connections/pool.ts';
 import { askSession, type Session, type TransactionName } from './connections/session.ts';
-import { placeOf } from './connections/url.ts';
+import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOG_DAYS, PASSING } from './layout.ts';
 import { BulkStatements } from './statements/bulk.ts';
 import { PostgresTransaction } from './transaction.ts';
 
-interface Begun {
+interface StartedTransaction {
   session: Session;
   /** Undefined: nobody could be asked about it later. */
   name: TransactionName | undefined;
@@ -50,14 +50,14 @@ const DIALECT: SqlDialect = {
 /** How often a transaction that lost a conflict is tried. Each try waits until the transaction that won has ended. */
 const TRIES_MAX = 8;
 /** Between two looks at what became of a commit. */
-const LOOK_AGAIN_MS = 50;
+const STATUS_RETRY_MS = 50;
 /** How long the last look may take after the time of the transaction is over: a server that works answers sooner. */
-const LAST_LOOK_MS = 1_000;
+const LAST_STATUS_MS = 1_000;
 
 /** With its isolation: a database may have another default. */
 const BEGIN = 'begin isolation level read committed';
 /** Citus passes a warning of a node on as a message for developers. */
-const HEAR_NODES = "select set_config('client_min_messages', 'debug1', true)";
+const SHOW_NODE_WARNINGS = "select set_config('client_min_messages', 'debug1', true)";
 /** The code of messages that are not even a warning. */
 const SUCCESS = '00000';
 
@@ -86,7 +86,7 @@ export class PostgresDriver implements Driver {
     this.#connections = new Connections(context, pool);
     const { statementTimeoutMs } = this.#connections;
     this.#mayIdleMs = Math.min(context.idleMs ?? statementTimeoutMs, statementTimeoutMs);
-    this.#schema = placeOf(context.url).schema;
+    this.#schema = locationOf(context.url).schema;
   }
 
   /** Whether the rows are on a node of Citus, as far as is known: nobody has said so before the first connection. */
@@ -108,11 +108,13 @@ export class PostgresDriver implements Driver {
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     const { client, session } = await this.#take();
     try {
-      this.#connections.hold(client);
-      const begun = lastOf(this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead));
+      this.#connections.cork(client);
+      const started = lastOf(
+        this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead),
+      );
       const answer = work({ query: (text, params) => this.#query(client, text, params) });
-      this.#connections.release(client);
-      const result = await withOthers(begun, answer);
+      this.#connections.uncork(client);
+      const result = await withOthers(started, answer);
       await client.query('commit');
       client.release();
       return result;
@@ -177,8 +179,8 @@ export class PostgresDriver implements Driver {
     texts: readonly string[],
     values: readonly string[] = [],
   ): Promise<pg.QueryResult<TransactionName>>[] {
-    const begun = client.query<TransactionName>(begin);
-    return [begun, ...texts.map((text) => this.#connections.sendOwn<TransactionName>(client, text, values))];
+    const started = client.query<TransactionName>(begin);
+    return [started, ...texts.map((text) => this.#connections.sendOwn<TransactionName>(client, text, values))];
   }
 
   #forgetOldPlans(client: PoolClient): void {
@@ -200,17 +202,17 @@ export class PostgresDriver implements Driver {
       nowMs: this.#nowMs,
       session,
     });
-    let begun: pg.QueryResult<TransactionName>;
+    let started: pg.QueryResult<TransactionName>;
     let result: T;
     try {
-      tx.hold();
+      tx.cork();
       const values = [String(lockWaitMs)];
-      const beginning = tx.noteBegin(this.#sendAll(client, BEGIN, session.begin, values));
+      const starting = tx.noteBegin(this.#sendAll(client, BEGIN, session.begin, values));
       result = await withOthers(
-        beginning,
+        starting,
         work(tx).finally(() => tx.hasBegun || tx.flush()), // what was written leaves with the commit, if that can be sent at once
       );
-      begun = await beginning;
+      started = await starting;
     } catch (error) {
       tx.flush();
       await tx.settled();
@@ -218,15 +220,15 @@ export class PostgresDriver implements Driver {
       await this.#abandon(client, failure);
       throw failure;
     }
-    await this.#commit(client, tx, { session, name: session.isNamed ? begun.rows[0] : undefined, untilMs });
+    await this.#commit(client, tx, { session, name: session.isNamed ? started.rows[0] : undefined, untilMs });
     return result;
   }
 
   /** Sends the commit behind all that was written. Resolves only when it is certain. */
-  async #commit(client: PoolClient, tx: PostgresTransaction, begun: Begun): Promise<void> {
-    const { isRouted } = begun.session;
-    tx.hold();
-    if (isRouted) tx.note(this.#connections.sendOwn(client, HEAR_NODES, []));
+  async #commit(client: PoolClient, tx: PostgresTransaction, started: StartedTransaction): Promise<void> {
+    const { isRouted } = started.session;
+    tx.cork();
+    if (isRouted) tx.note(this.#connections.sendOwn(client, SHOW_NODE_WARNINGS, []));
     const committed = commitOn(client);
     tx.flush();
     let answer: CommitAnswer;
@@ -238,13 +240,13 @@ export class PostgresDriver implements Driver {
       if (idleEnd !== undefined) throw idleEnd;
       // Citus may fail after the node that has the rows has committed.
       if (isAnswer(error) && !isRouted) throw error;
-      return this.#lookUp(begun, error);
+      return this.#lookUp(started, error);
     }
     client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server says ROLLBACK to the commit of a transaction in which something failed.
     if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
-    if (answer.warning !== undefined) return this.#lookUp(begun, answer.warning);
+    if (answer.warning !== undefined) return this.#lookUp(started, answer.warning);
   }
 
   /** The error with which the server ended a silent transaction. A commit that was sent after it had no effect. */
@@ -257,9 +259,9 @@ export class PostgresDriver implements Driver {
    * The answer to a commit was lost or is in doubt, so this asks the server, which remembers the outcome. The callers
    * have waited for a while already.
    */
-  async #lookUp({ session, name, untilMs }: Begun, reason: unknown): Promise<void> {
+  async #lookUp({ session, name, untilMs }: StartedTransaction, reason: unknown): Promise<void> {
     do {
-      const limitMs = Math.max(LAST_LOOK_MS, untilMs - this.#clock.elapsedMs);
+      const limitMs = Math.max(LAST_STATUS_MS, untilMs - this.#clock.elapsedMs);
       const status = name && (await within(this.#clock, limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
       if (status === 'aborted') {
@@ -267,7 +269,7 @@ export class PostgresDriver implements Driver {
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
       }
       if (status === 'forgotten') break;
-      await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve, 'outside'));
+      await new Promise<void>((resolve) => this.#clock.startTimer(STATUS_RETRY_MS, resolve, 'outside'));
     } while (this.#clock.elapsedMs < untilMs);
     throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
   }
@@ -283,7 +285,7 @@ export class PostgresDriver implements Driver {
         const [, { rows }, , { tag, warning }] = await Promise.all([
           client.query(BEGIN),
           this.#connections.sendOwn<{ same: number; status: string | null }>(client, lookUp, [xid, server]),
-          isRouted ? this.#connections.sendOwn(client, HEAR_NODES, []) : undefined,
+          isRouted ? this.#connections.sendOwn(client, SHOW_NODE_WARNINGS, []) : undefined,
           commitOn(client),
         ]);
         client.release();

@@ -8,7 +8,7 @@ import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
 const IDLE = '25P03';
 // Serialization failure, deadlock, a row that another transaction inserted after this one looked for it, a silent
 // transaction.
-const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
+const RETRIED = new Set(['40001', '40P01', '23505', IDLE]);
 const FULL = '53100';
 /** A lock was not free in time. */
 const LOCKED = '55P03';
@@ -54,7 +54,7 @@ const MEANINGS = new Map([
   ['XX002', 'an index is corrupted'],
 ]);
 /** Whoever gets one of these would get it for any command: that need not be tried. */
-const OF_THE_WHOLE = new Set([
+const NOT_OF_ONE_COMMAND = new Set([
   '08', // connection
   '25', // the state of the transaction
   '28', // the login
@@ -69,7 +69,7 @@ const OF_THE_WHOLE = new Set([
 ]);
 
 // A pooler mixes connections: a prepared statement belongs to another connection, or exists already.
-const ELSEWHERE = new Set(['26000', '42P05']);
+const MIXED_UP = new Set(['26000', '42P05']);
 
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
@@ -80,7 +80,7 @@ function sqlStateOf(error: unknown): string | undefined {
 /** Whether the transaction was rolled back because of another one, and may succeed if it is tried again. */
 export function isConflict(error: unknown): boolean {
   const state = sqlStateOf(error);
-  return state !== undefined && AGAIN.has(state);
+  return state !== undefined && RETRIED.has(state);
 }
 
 /** Whether the error only says that an earlier statement of the transaction has failed. */
@@ -112,13 +112,13 @@ export function classify(error: unknown): unknown {
   if (isDefect(state)) return error;
   if (state === LOCKED) return new LockNotFree('another worker has it locked', options);
   if (state === FULL) return new StoreFull('the disk of the database is full', options);
-  if (ELSEWHERE.has(state)) {
+  if (MIXED_UP.has(state)) {
     const reason = 'a pooler mixes up prepared statements: WAYPOST_DATABASE_PREPARE=false goes without';
     return new StoreUnavailable(reason, options);
   }
   const meaning = MEANINGS.get(state);
   const reason = `the database is not available (${meaning === undefined ? '' : `${meaning}, `}SQLSTATE ${state})`;
-  return OF_THE_WHOLE.has(classOf(state))
+  return NOT_OF_ONE_COMMAND.has(classOf(state))
     ? new StoreUnavailable(reason, options)
     : new StatementRefused(reason, options);
 }

@@ -6,10 +6,10 @@ import { cutUnlessEnded } from './connections/stream.ts';
 import { clientOptions } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 
-export interface Ear {
-  hear(payload: string): void;
+export interface Listener {
+  onNotification(payload: string): void;
   /** Called when it listens, at first and again after the connection was lost: what was sent before is not heard. */
-  noteGap(): void;
+  onGap(): void;
 }
 
 const RECONNECT_MS = { first: 200, max: 10_000 };
@@ -18,7 +18,7 @@ const RECONNECT_MS = { first: 200, max: 10_000 };
 export class Listening {
   readonly #clock: Clock;
   readonly #of: ReturnType<typeof clientOptions>;
-  readonly #ears = new Map<string, Ear>();
+  readonly #listeners = new Map<string, Listener>();
   #client: pg.Client | undefined;
   #isConnected = false;
   #reconnectMs = RECONNECT_MS.first;
@@ -31,16 +31,16 @@ export class Listening {
   }
 
   /** `channel` is a name that needs no quotes. */
-  add(channel: string, ear: Ear): void {
-    this.#ears.set(channel, ear);
+  add(channel: string, listener: Listener): void {
+    this.#listeners.set(channel, listener);
     if (this.#client && this.#isConnected) void this.#listen(this.#client, [channel]);
     else if (!this.#client && !this.#timer) void this.#connect();
   }
 
   async remove(channel: string): Promise<void> {
-    this.#ears.delete(channel);
+    this.#listeners.delete(channel);
     const client = this.#client;
-    if (this.#ears.size > 0) {
+    if (this.#listeners.size > 0) {
       // Nobody waits for it: what is heard until then is heard by none.
       if (this.#isConnected) void client?.query(`unlisten ${channel}`).catch(() => {});
       return;
@@ -60,13 +60,13 @@ export class Listening {
     const client = new (isBound ? BoundClient : pg.Client)({ ...config, ssl });
     client.on('error', () => {}); // the event `end` follows
     client.on('end', () => this.#reconnect(client));
-    client.on('notification', ({ channel, payload = '' }) => this.#ears.get(channel)?.hear(payload));
+    client.on('notification', ({ channel, payload = '' }) => this.#listeners.get(channel)?.onNotification(payload));
     this.#client = client;
     try {
       await client.connect();
       if (this.#client !== client) return;
       this.#isConnected = true;
-      if (await this.#listen(client, [...this.#ears.keys()])) this.#reconnectMs = RECONNECT_MS.first;
+      if (await this.#listen(client, [...this.#listeners.keys()])) this.#reconnectMs = RECONNECT_MS.first;
     } catch (error) {
       encryption.noteFailure(ssl, error);
       await client.end().catch(() => {});
@@ -82,7 +82,7 @@ export class Listening {
       await client.end().catch(() => {});
       return false;
     }
-    for (const channel of channels) this.#ears.get(channel)?.noteGap();
+    for (const channel of channels) this.#listeners.get(channel)?.onGap();
     return true;
   }
 

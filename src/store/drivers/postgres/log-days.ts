@@ -101,9 +101,9 @@ export class LogDays {
    */
   dropContents(rowsMax: number): Promise<boolean> {
     return this.#driver.transaction(async (tx) => {
-      const place = await takeOver(tx);
+      const place = await lockPosition(tx);
       if (!place || !(await readLayout(tx)).isExpiring) return false;
-      const rows = await tx.query<Place & { message_key: number }>(
+      const rows = await tx.query<WalkPosition & { message_key: number }>(
         `select project_id, at_ms, seq, message_key from expired_logs
          where (project_id, at_ms, seq) > (?, ?, ?) order by project_id, at_ms, seq limit ?`,
         [place.project_id, place.at_ms, place.seq, rowsMax],
@@ -143,14 +143,14 @@ export class LogDays {
    * Whether `work` was done; false if another worker does this work now. Throws `StoreUnavailable`, and rests, when it
    * is not possible now.
    */
-  async #define(nowMs: Millis, work: (tx: Transaction, place: Place) => Promise<void>): Promise<boolean> {
+  async #define(nowMs: Millis, work: (tx: Transaction, place: WalkPosition) => Promise<void>): Promise<boolean> {
     try {
       return await this.#driver.transaction(async (tx) => {
         await tx.query("select set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)", [
           String(LOCK_TIMEOUT_MS),
           String(STATEMENT_TIMEOUT_MS),
         ]);
-        const place = await takeOver(tx);
+        const place = await lockPosition(tx);
         if (place) await work(tx, place);
         return place !== undefined;
       });
@@ -164,15 +164,15 @@ export class LogDays {
 }
 
 /** How far the detached day has been walked through. */
-interface Place {
+interface WalkPosition {
   project_id: number;
   at_ms: number;
   seq: number;
 }
 
 /** Keeps all other workers from the partitions until the transaction ends; undefined: another worker has them now. */
-async function takeOver(tx: Transaction): Promise<Place | undefined> {
-  const [place] = await tx.query<Place>('select project_id, at_ms, seq from log_expiry for update skip locked');
+async function lockPosition(tx: Transaction): Promise<WalkPosition | undefined> {
+  const [place] = await tx.query<WalkPosition>('select project_id, at_ms, seq from log_expiry for update skip locked');
   return place;
 }
 

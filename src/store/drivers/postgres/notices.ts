@@ -8,7 +8,7 @@
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import type { StoreEvents } from '../../connection.ts';
-import { placeOf } from './connections/url.ts';
+import { locationOf } from './connections/url.ts';
 import type { PostgresDriver } from './driver.ts';
 import type { Listening } from './listening.ts';
 
@@ -56,11 +56,11 @@ export class Notices {
     this.#sender = sender;
     this.#events = events;
     this.#listening = listening;
-    this.#channel = channelOf(placeOf(url).schema);
+    this.#channel = channelOf(locationOf(url).schema);
     listening?.add(this.#channel, {
-      hear: (payload) => this.#hear(payload),
+      onNotification: (payload) => this.#receive(payload),
       // Notices sent while it was not connected are lost: look at once.
-      noteGap: () => events.onDue(clock.nowMs()),
+      onGap: () => events.onDue(clock.nowMs()),
     });
   }
 
@@ -105,7 +105,7 @@ export class Notices {
     await this.#driver.execute(`select pg_notify('${this.#channel}', $1)`, [payload]).catch(() => {});
   }
 
-  #hear(payload: string): void {
+  #receive(payload: string): void {
     const [sender, what, ...claimTokens] = payload.split(' ');
     if (sender === this.#sender) return;
     const dueAtMs = Number(what);

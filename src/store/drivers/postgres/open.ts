@@ -9,8 +9,8 @@ import { createStore } from '../../create.ts';
 import { isStore, migrate } from '../../migrations/index.ts';
 import type { Store } from '../../store.ts';
 import type { ConnectionPool } from './connections/pool.ts';
-import { listenAtOf, type Server, Servers } from './connections/servers.ts';
-import { placeOf } from './connections/url.ts';
+import { listenTargetOf, type Server, Servers } from './connections/servers.ts';
+import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 import { PostgresDriver } from './driver.ts';
 import { classify } from './failures.ts';
@@ -82,7 +82,7 @@ const OLDEST_VERSION = 140_000;
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { url, listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, clock } = options;
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
-  const server = servers.at(url, listenAtOf(listenUrl));
+  const server = servers.at(url, listenTargetOf(listenUrl));
   const opening = {}; // another store that leaves the pool meanwhile does not close it
   server.pool.join(opening);
   try {
@@ -97,7 +97,7 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
   const { connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await checkAnswers(pool);
   const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, idleMs: MIGRATION_IDLE_MS, prepares, clock };
-  await preparing.inTurn(() => prepareDatabase(patient, { mustExist, onNotDurable }));
+  await preparing.run(() => prepareDatabase(patient, { mustExist, onNotDurable }));
   const context = { url, connectionsMax, timeoutMs, prepares, clock, idleMs: IDLE_MS, ...(nowMs && { nowMs }) };
   const driver = new PostgresDriver(context, pool);
   const pauseOf = (ms: number) => () => new Promise<void>((resolve) => clock.startTimer(ms, resolve, 'outside'));
@@ -165,7 +165,7 @@ async function prepareDatabase(
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
       throw new StoreUnavailable('the database has no store where its tables are looked for');
     }
-    await makeSchema(driver, placeOf(context.url).schema);
+    await makeSchema(driver, locationOf(context.url).schema);
     await migrate(driver);
     // Of the server that has the rows: with Citus it may be another one.
     const [rows] = await driver.read((queries) =>

@@ -16,7 +16,7 @@ import type { BulkStatement, BulkStatements } from './statements/bulk.ts';
 import { eachStatement } from './statements/each.ts';
 
 /** What a transaction gets from its driver. */
-interface OfDriver {
+interface TransactionParts {
   session: Session;
   bulk: BulkStatements;
   nowMs: (() => number) | undefined;
@@ -30,13 +30,13 @@ export class PostgresTransaction implements Transaction {
   #begun: Promise<pg.QueryResult<TransactionName>> | undefined;
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
-  #isHeld = false;
+  #isCorked = false;
   /** The server has answered to its begin. */
   hasBegun = false;
   /** The first failure of the noted statements. */
   failure: unknown;
 
-  constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
+  constructor(client: PoolClient, connections: Connections, driver: TransactionParts) {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
@@ -50,20 +50,20 @@ export class PostgresTransaction implements Transaction {
   }
 
   /** From now on, sent statements leave together with the next one whose answer is awaited. */
-  hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
-    this.#connections.hold(this.#client);
+  cork(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#connections.cork(this.#client);
   }
 
   flush(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.#connections.release(this.#client);
+    if (!this.#isCorked) return;
+    this.#isCorked = false;
+    this.#connections.uncork(this.#client);
   }
 
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
-    return this.#heard(async () => {
+    return this.#answered(async () => {
       const answer = this.#connections.send<Row>(this.#client, text, params);
       return (await answer).rows;
     });
@@ -73,7 +73,7 @@ export class PostgresTransaction implements Transaction {
     const [first] = given;
     if (first === undefined) return [];
     const statement = eachStatement(text, first);
-    return this.#heard(async () => {
+    return this.#answered(async () => {
       const answer = this.#connections.sendOwn<Row & { nth: number }>(
         this.#client,
         statement.text,
@@ -106,12 +106,12 @@ export class PostgresTransaction implements Transaction {
   }
 
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
-    this.hold();
+    this.cork();
     this.note(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
-    return this.#heard(async () => {
+    return this.#answered(async () => {
       const answer = this.#connections.send(this.#client, text, params);
       return (await answer).rowCount ?? 0;
     });
@@ -131,7 +131,7 @@ export class PostgresTransaction implements Transaction {
   }
 
   #sendRows(statement: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
-    this.hold();
+    this.cork();
     this.note(this.#connections.sendOwn(this.#client, statement.text, arraysOf(statement, rows)));
   }
 
@@ -163,8 +163,8 @@ export class PostgresTransaction implements Transaction {
    * Asks with what else is asked in the same turn, in one piece: a system call costs as much as most statements. Throws the first
    * failure, which is the reason: later answers only say that the transaction is aborted.
    */
-  async #heard<T>(work: () => Promise<T>): Promise<T> {
-    this.hold();
+  async #answered<T>(work: () => Promise<T>): Promise<T> {
+    this.cork();
     queueMicrotask(() => this.flush());
     try {
       return await work();

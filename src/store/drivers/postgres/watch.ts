@@ -4,15 +4,15 @@ import type { Totals } from '../../../engine/lists/unfinished.ts';
 import type { CellPoll } from '../../../engine/stores.ts';
 import { decodeTotals, readTotals } from '../../operations/reports/totals.ts';
 import { pollCell } from '../../operations/workers/poll.ts';
-import { listenAtOf, type Servers } from './connections/servers.ts';
-import { placeOf } from './connections/url.ts';
+import { listenTargetOf, type Servers } from './connections/servers.ts';
+import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 import { PostgresDriver } from './driver.ts';
 import { channelOf } from './notices.ts';
 
 export interface CellWatch {
   /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
-  look(): Promise<CellPoll>;
+  poll(): Promise<CellPoll>;
   /** As `look`. */
   readTotals(): Promise<Totals>;
   /**
@@ -25,19 +25,19 @@ export interface CellWatch {
 
 /** `listenUrl`: empty: it does not listen. */
 export function watchPostgresStore(context: PostgresContext, servers: Servers, listenUrl: string): CellWatch {
-  const { pool, listening, looking } = servers.at(context.url, listenAtOf(listenUrl));
+  const { pool, listening, polling: looking } = servers.at(context.url, listenTargetOf(listenUrl));
   const driver = new PostgresDriver(context, pool);
-  const channel = channelOf(placeOf(context.url).schema);
+  const channel = channelOf(locationOf(context.url).schema);
   let isListening = false;
   return {
-    look: () => looking.inTurn(() => driver.readNow(pollCell)),
+    poll: () => looking.run(() => driver.readNow(pollCell)),
     readTotals: () =>
-      looking.inTurn(() =>
+      looking.run(() =>
         driver.readNow(async (queries, nowMs) => decodeTotals(await readTotals(queries, { nowMs }), { nowMs })),
       ),
     listen(listener) {
       isListening = true;
-      listening?.add(channel, { hear: listener, noteGap: listener });
+      listening?.add(channel, { onNotification: listener, onGap: listener });
     },
     async close() {
       if (isListening) await listening?.remove(channel);

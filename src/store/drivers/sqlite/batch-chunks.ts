@@ -1,6 +1,6 @@
 /**
  * How is a batch sent to the database's thread without blocking this one? What is sent is copied at once. So 90 MiB or
- * 10,000 messages are sent ahead in pieces, a large body is copied in steps and its copy handed over, and other work
+ * 10,000 messages are sent ahead in chunks, a large body is copied in steps and its copy handed over, and other work
  * gets a turn between them. The batch is still one transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-queue.ts';
@@ -9,30 +9,30 @@ import type { NewContentRow } from '../../operations/messages/columns.ts';
 import type { StoredNewMessage } from '../../operations/messages/rows.ts';
 
 /** A few milliseconds of copying. */
-export const PIECE_COST_MAX = BATCH_COST_MAX / 2;
+export const CHUNK_COST_MAX = BATCH_COST_MAX / 2;
 
 /** New memory for more takes milliseconds on a busy machine. */
 const STEP_BYTES = 1024 * 1024;
 
 /** Messages of the accept that will be at `index` in the batch that follows. */
 export interface MessageChunk {
-  kind: 'piece';
+  kind: 'chunk';
   index: number;
   messages: readonly StoredNewMessage[];
 }
 
-/** The batch without the messages that are sent ahead in pieces. Small batches have no pieces. */
+/** The batch without the messages that are sent ahead in chunks. Small batches have no chunks. */
 export function withoutChunks(commands: readonly WriteCommand[]): readonly WriteCommand[] {
   return commands.map((command) =>
     isHeavy(command) ? { ...command, args: { ...command.args, messages: [] } } : command,
   );
 }
 
-/** A turn of the event loop is due after each. Without a piece, only a part of a body was copied. */
+/** A turn of the event loop is due after each. Without a chunk, only a part of a body was copied. */
 export interface Step {
-  piece?: MessageChunk;
-  /** Copies that belong to the piece alone. */
-  handedOver?: ArrayBuffer[];
+  chunk?: MessageChunk;
+  /** Copies that belong to the chunk alone. */
+  transferred?: ArrayBuffer[];
 }
 
 export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
@@ -42,20 +42,20 @@ export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
     let cost = 0;
     for (const message of command.args.messages) {
       const more = costOfMessages([message]);
-      if (messages.length > 0 && cost + more > PIECE_COST_MAX) {
-        yield { piece: { kind: 'piece', index, messages } };
+      if (messages.length > 0 && cost + more > CHUNK_COST_MAX) {
+        yield { chunk: { kind: 'chunk', index, messages } };
         messages = [];
         cost = 0;
       }
       const body = message.content.at(-1);
-      if (more > PIECE_COST_MAX && body instanceof Uint8Array) {
+      if (more > CHUNK_COST_MAX && body instanceof Uint8Array) {
         yield* stepsOfOne(index, message, body);
         continue;
       }
       messages.push(message);
       cost += more;
     }
-    if (messages.length > 0) yield { piece: { kind: 'piece', index, messages } };
+    if (messages.length > 0) yield { chunk: { kind: 'chunk', index, messages } };
   }
 }
 
@@ -66,19 +66,19 @@ function* stepsOfOne(index: number, message: StoredNewMessage, body: Uint8Array)
     yield {};
   }
   const content = message.content.with(-1, copy) as NewContentRow;
-  yield { piece: { kind: 'piece', index, messages: [{ ...message, content }] }, handedOver: [copy.buffer] };
+  yield { chunk: { kind: 'chunk', index, messages: [{ ...message, content }] }, transferred: [copy.buffer] };
 }
 
 function isHeavy(command: WriteCommand): command is Extract<WriteCommand, { method: 'accept' }> {
-  return command.method === 'accept' && costOf(command) > PIECE_COST_MAX;
+  return command.method === 'accept' && costOf(command) > CHUNK_COST_MAX;
 }
 
-/** Puts the messages of the pieces back into the batch. */
-export function joinChunks(batch: readonly WriteCommand[], pieces: readonly MessageChunk[]): readonly WriteCommand[] {
-  for (const { index, messages } of pieces) {
+/** Puts the messages of the chunks back into the batch. */
+export function joinChunks(batch: readonly WriteCommand[], chunks: readonly MessageChunk[]): readonly WriteCommand[] {
+  for (const { index, messages } of chunks) {
     const command = batch[index];
     if (command?.method !== 'accept')
-      throw new Error(`a piece of a batch is for its command ${index}, which takes none`);
+      throw new Error(`a chunk of a batch is for its command ${index}, which takes none`);
     for (const message of messages) command.args.messages.push(message);
   }
   return batch;

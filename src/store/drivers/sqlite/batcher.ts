@@ -15,31 +15,31 @@ import { joinChunks, type MessageChunk } from './batch-chunks.ts';
 import type { Reply } from './messages.ts';
 
 /** Lines of a thread that are remembered. It is told once more of those that were forgotten, which costs little. */
-const LINES_KNOWN_MAX = 10_000;
+const BACKLOGS_KNOWN_MAX = 10_000;
 
 /** A thread, and what it knows of the work that waits. */
 export class Client {
   readonly reply: (message: Reply) => void;
   /** When this thread will look for due work by itself. When it starts, it looks at once. */
-  #looksAtMs = -Infinity;
+  #claimsAtMs = -Infinity;
   /** Lines in which this thread looks for messages, as far as they are remembered. */
-  readonly #lines = new Set<BacklogKey>();
+  readonly #backlogs = new Set<BacklogKey>();
   /** Pieces of its next batch. */
-  #pieces: MessageChunk[] = [];
+  #chunks: MessageChunk[] = [];
 
   constructor(reply: (message: Reply) => void) {
     this.reply = reply;
   }
 
-  keep(piece: MessageChunk): void {
-    this.#pieces.push(piece);
+  addChunk(chunk: MessageChunk): void {
+    this.#chunks.push(chunk);
   }
 
-  /** A batch with the pieces that came before it. */
+  /** A batch with the chunks that came before it. */
   whole(commands: readonly WriteCommand[]): readonly WriteCommand[] {
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    return joinChunks(commands, pieces);
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return joinChunks(commands, chunks);
   }
 
   /** The answer to a claim says what else waits: it replaces all that this thread was told before. */
@@ -48,26 +48,26 @@ export class Client {
       const result = results[index];
       if (method !== 'claim' || result?.kind !== 'answer') continue;
       const { nextDueAtMs, waitingBacklogs, emptied } = result.answer as Writes['claim']['answer'];
-      this.#looksAtMs = nextDueAtMs ?? Infinity;
-      for (const line of emptied) this.#lines.delete(line);
+      this.#claimsAtMs = nextDueAtMs ?? Infinity;
+      for (const backlog of emptied) this.#backlogs.delete(backlog);
       this.noteKnown(waitingBacklogs);
     }
   }
 
   /** This thread knows of these lines by itself. */
   noteKnown(waitingBacklogs: readonly BacklogKey[]): void {
-    if (this.#lines.size >= LINES_KNOWN_MAX) this.#lines.clear();
-    for (const line of waitingBacklogs) this.#lines.add(line);
+    if (this.#backlogs.size >= BACKLOGS_KNOWN_MAX) this.#backlogs.clear();
+    for (const backlog of waitingBacklogs) this.#backlogs.add(backlog);
   }
 
   /** Tells this thread what it does not know. What is due after its next look it learns from its own claims. */
-  tell({ othersDueAtMs: dueAtMs, waitingBacklogs, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
-    const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
-    const unknown = waitingBacklogs.filter((line) => !this.#lines.has(line));
+  notify({ othersDueAtMs: dueAtMs, waitingBacklogs, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
+    const isSooner = dueAtMs !== null && dueAtMs < this.#claimsAtMs;
+    const unknown = waitingBacklogs.filter((backlog) => !this.#backlogs.has(backlog));
     if (!isSooner && unknown.length === 0 && cancelledClaims.length === 0) return;
-    if (isSooner) this.#looksAtMs = dueAtMs;
+    if (isSooner) this.#claimsAtMs = dueAtMs;
     this.noteKnown(unknown);
-    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingBacklogs: unknown, cancelledClaims });
+    this.reply({ kind: 'notice', dueAtMs: isSooner ? dueAtMs : null, waitingBacklogs: unknown, cancelledClaims });
   }
 }
 
@@ -149,7 +149,7 @@ export class Batcher {
     const only = together.length === 1 ? together[0]?.client : undefined;
     only?.noteKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {
-      if (client !== only) client.tell(outcome);
+      if (client !== only) client.notify(outcome);
     }
   }
 }

@@ -24,7 +24,7 @@ interface Pending {
 
 type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
 
-type Send<R> = (request: R, handedOver?: readonly ArrayBuffer[]) => void;
+type Send<R> = (request: R, transferred?: readonly ArrayBuffer[]) => void;
 
 export class DatabaseClient<R extends OwnerRequest> {
   readonly #send: Send<R>;
@@ -57,10 +57,10 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#events = events;
   }
 
-  /** Resolves after the commit. Call it again only then: the pieces sent belong to the batch that follows them. */
+  /** Resolves after the commit. Call it again only then: the chunks sent belong to the batch that follows them. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    for (const { piece, handedOver } of stepsOf(commands)) {
-      if (piece) this.#send(piece as R, handedOver);
+    for (const { chunk, transferred } of stepsOf(commands)) {
+      if (chunk) this.#send(chunk as R, transferred);
       await this.#endOfTurn();
     }
     return this.ask({ kind: 'batch', commands: withoutChunks(commands) } as WithoutId<R>);
@@ -88,11 +88,11 @@ export class DatabaseClient<R extends OwnerRequest> {
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, readCost });
-      this.#sendInTurn({ id, ...request } as unknown as R, readCost);
+      this.#sendOrQueue({ id, ...request } as unknown as R, readCost);
     });
   }
 
-  #sendInTurn(request: R, readCost: number): void {
+  #sendOrQueue(request: R, readCost: number): void {
     if (request.kind !== 'read') return this.#send(request);
     const { projectId = 0 } = (request.args ?? {}) as { projectId?: ProjectId };
     this.#reads.push(projectId, request, readCost);
@@ -116,7 +116,7 @@ export class DatabaseClient<R extends OwnerRequest> {
 
   receive(reply: Reply): void {
     if (reply.kind === 'fatal') return this.fail(new StoreFatal(reply.reason));
-    if (reply.kind === 'left') return this.#report(reply);
+    if (reply.kind === 'notice') return this.#report(reply);
     if (reply.kind === 'ready' || reply.kind === 'refused') return;
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
@@ -126,12 +126,12 @@ export class DatabaseClient<R extends OwnerRequest> {
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
     if (pending && pending.readCost > 0) void this.#endRead(pending.readCost);
-    if (this.#pending.size === 0) this.#tellWhoWaits();
+    if (this.#pending.size === 0) this.#endClose();
   }
 
-  #report({ dueAtMs, waitingBacklogs, cancelledClaims }: Extract<Reply, { kind: 'left' }>): void {
+  #report({ dueAtMs, waitingBacklogs, cancelledClaims }: Extract<Reply, { kind: 'notice' }>): void {
     if (dueAtMs !== null) this.#events.onDue(dueAtMs);
-    for (const line of waitingBacklogs) this.#events.onWaitingBacklog(line);
+    for (const backlog of waitingBacklogs) this.#events.onWaitingBacklog(backlog);
     if (cancelledClaims.length > 0) this.#events.onCancelled(cancelledClaims);
   }
 
@@ -147,11 +147,11 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#failure = error;
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
-    this.#tellWhoWaits();
+    this.#endClose();
     this.#onFatal(error);
   }
 
-  #tellWhoWaits(): void {
+  #endClose(): void {
     for (const resolve of this.#whenAnswered.splice(0)) resolve();
   }
 }

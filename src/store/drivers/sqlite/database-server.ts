@@ -30,7 +30,7 @@ export class DatabaseServer {
   }
 
   /** Begins to listen to the owner, and tells it so. */
-  begin(): void {
+  start(): void {
     const { port, client } = this.#owner;
     port.on('message', (request: OwnerRequest) => this.#receiveFromOwner(request));
     client.reply({ kind: 'ready' });
@@ -38,7 +38,7 @@ export class DatabaseServer {
 
   #receiveFromOwner(request: OwnerRequest): void {
     const { client } = this.#owner;
-    if (request.kind === 'piece') return client.keep(request);
+    if (request.kind === 'chunk') return client.addChunk(request);
     this.#answer(client, request, async () => {
       if (request.kind === 'connect') this.#connect(request.port);
       else if (request.kind === 'close') await this.#driver.close();
@@ -60,7 +60,7 @@ export class DatabaseServer {
   }
 
   #receive(client: Client, request: Request): void {
-    if (request.kind === 'piece') return client.keep(request);
+    if (request.kind === 'chunk') return client.addChunk(request);
     this.#answer(client, request, () => this.#do(client, request));
   }
 

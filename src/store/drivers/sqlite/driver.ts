@@ -49,7 +49,7 @@ const CHECKPOINT_BYTES = 16 * 1024 * 1024;
 /** And after this much of the WAL is written, as far as it can be reckoned from the bytes of rows. */
 const CHECKPOINT_WAL_BYTES = 24 * 1024 * 1024;
 /** With less written since the last checkpoint, the size of the WAL's file is not looked at. */
-const LOOK_BYTES_MIN = 1024 * 1024;
+const STAT_BYTES_MIN = 1024 * 1024;
 /** A page in the WAL, with its header. */
 const FRAME_BYTES = 4096 + 24;
 /** Pages that a small transaction touches, as bytes of the WAL. */
@@ -69,12 +69,12 @@ export class SqliteDriver implements Driver {
   readonly #queries: Queries;
   readonly #transaction: Transaction;
   /** Ends when the latest piece of work ends. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #lastWork: Promise<unknown> = Promise.resolve();
   #bytesSinceCheckpoint = 0;
   /** For each byte of rows, as the last checkpoint found it. */
   #walBytesPerByte = 1;
   /** Where a reader kept the last checkpoint from its end: how far the WAL was written, and how large its file was. */
-  #left = { frames: 0, bytes: 0 };
+  #unfinishedCheckpoint = { frames: 0, bytes: 0 };
   #failure: StoreFatal | undefined;
 
   /** Throws database errors as `classify` returns them, or an error when a pragma had no effect. */
@@ -102,16 +102,16 @@ export class SqliteDriver implements Driver {
   }
 
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return this.#inTurn(() => this.#within('begin immediate', () => work(this.#transaction)));
+    return this.#runExclusively(() => this.#within('begin immediate', () => work(this.#transaction)));
   }
 
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
-    return this.#inTurn(() => this.#within('begin', () => work(this.#queries)));
+    return this.#runExclusively(() => this.#within('begin', () => work(this.#queries)));
   }
 
   /** Waits for the work that was begun. */
   close(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#runExclusively(async () => {
       this.#statements.clear();
       if (this.#db.isOpen) this.#db.close();
     });
@@ -140,8 +140,9 @@ export class SqliteDriver implements Driver {
     this.#bytesSinceCheckpoint = 0;
     try {
       const { log, checkpointed } = this.#checkpoint();
-      this.#walBytesPerByte = (Math.max(0, log - this.#left.frames) * FRAME_BYTES) / bytes;
-      this.#left = log === checkpointed ? { frames: 0, bytes: 0 } : { frames: log, bytes: walBytes(this.#path) };
+      this.#walBytesPerByte = (Math.max(0, log - this.#unfinishedCheckpoint.frames) * FRAME_BYTES) / bytes;
+      this.#unfinishedCheckpoint =
+        log === checkpointed ? { frames: 0, bytes: 0 } : { frames: log, bytes: walBytes(this.#path) };
     } catch (error) {
       throw this.#noted(classify(error));
     }
@@ -154,7 +155,7 @@ export class SqliteDriver implements Driver {
   get #isCheckpointDue(): boolean {
     const bytes = this.#bytesSinceCheckpoint;
     if (bytes >= CHECKPOINT_BYTES || bytes * this.#walBytesPerByte >= CHECKPOINT_WAL_BYTES) return true;
-    return bytes >= LOOK_BYTES_MIN && walBytes(this.#path) > Math.max(WAL_BYTES_KEPT, this.#left.bytes);
+    return bytes >= STAT_BYTES_MIN && walBytes(this.#path) > Math.max(WAL_BYTES_KEPT, this.#unfinishedCheckpoint.bytes);
   }
 
   #configure(): void {
@@ -176,10 +177,10 @@ export class SqliteDriver implements Driver {
     }
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const before = this.#turn;
+  async #runExclusively<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.#lastWork;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#turn = promise;
+    this.#lastWork = promise;
     await before;
     try {
       return await work();

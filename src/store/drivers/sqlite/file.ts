@@ -5,14 +5,14 @@ import { syncToDisk } from '../../../system/disk.ts';
 import { makeFolder } from '../../../system/folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
-export interface TakenFile {
+export interface LockedFile {
   /** One name per file, so that different ways to write its path lead to one lock. */
   path: string;
   lock: FileLock;
 }
 
 /** Makes a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it. */
-export function takeFile(givenPath: string): TakenFile {
+export function lockDatabase(givenPath: string): LockedFile {
   const path = canonical(givenPath);
   createForOwner(`${path}.lock`);
   return { path, lock: lockFile(path) };

@@ -20,7 +20,7 @@ export function joinSqliteStore(
   const events = new StoreEvents();
   const clientAt = (port: MessagePort): DatabaseClient<Request> => {
     const client = new DatabaseClient<Request>(
-      (request, handedOver = []) => port.postMessage(request, handedOver),
+      (request, transferred = []) => port.postMessage(request, transferred),
       (error) => commits.fail(error),
       endOfTurn,
       events,

@@ -39,7 +39,7 @@ export type Reply =
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
   /** Sent unasked: other threads left something waiting, sooner or in another line than this one knows, or have cancelled something. */
-  | { kind: 'left'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
+  | { kind: 'notice'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };
 

@@ -11,7 +11,7 @@ import { migrate } from '../../migrations/index.ts';
 import { isLongRead } from '../../operations/all.ts';
 import type { SqlStore, Store } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
-import { createForOwner, reserveWalIndex, takeFile } from './file.ts';
+import { createForOwner, lockDatabase, reserveWalIndex } from './file.ts';
 import type { FileLock } from './lock.ts';
 import type { DatabasePorts, ThreadStart } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
@@ -54,7 +54,7 @@ export type SharedSqliteStore = SqliteStore & {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
   if (options.path === ':memory:') return openThreads(options.path, undefined, options);
-  const { path, lock } = takeFile(options.path);
+  const { path, lock } = lockDatabase(options.path);
   try {
     createForOwner(path);
     return await openThreads(path, lock, options);
@@ -161,7 +161,7 @@ export async function openInlineSqliteStore({
  */
 export async function openSqliteStoreHere(options: SqliteStoreOptions): Promise<SqliteStore> {
   if (options.path === ':memory:') return openInlineSqliteStore(options);
-  const { path, lock } = takeFile(options.path);
+  const { path, lock } = lockDatabase(options.path);
   try {
     createForOwner(path);
     const store = await openInlineSqliteStore({ ...options, path });

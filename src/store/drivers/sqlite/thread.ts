@@ -12,8 +12,8 @@ export class DatabaseThread {
 
   private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
     this.#worker = worker;
-    const send = (request: OwnerRequest, handedOver: readonly ArrayBuffer[] = []): void =>
-      worker.postMessage(request, request.kind === 'connect' ? [request.port] : handedOver);
+    const send = (request: OwnerRequest, transferred: readonly ArrayBuffer[] = []): void =>
+      worker.postMessage(request, request.kind === 'connect' ? [request.port] : transferred);
     const requests = new DatabaseClient<OwnerRequest>(send, onFatal, endOfTurn);
     this.#requests = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));

@@ -20,7 +20,7 @@ async function serve(owner: MessagePort, { path, role, limits }: ThreadStart): P
     return;
   }
   keepMemory();
-  new DatabaseServer(driver, owner, limits).begin();
+  new DatabaseServer(driver, owner, limits).start();
 }
 
 function nameOf(error: unknown): string {

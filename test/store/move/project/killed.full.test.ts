@@ -154,9 +154,9 @@ async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promi
   });
   const first = { store: { moves: directory }, worker: 'worker', clock, log };
   const paused = new PausedMoves({ first, accounts: { nameOf: String } }, openDriver);
-  await paused.look();
+  await paused.check();
   clock.elapsedMs = 5_001;
-  await paused.look();
+  await paused.check();
 }
 
 /** By the cell in which it lives, and by no other. */

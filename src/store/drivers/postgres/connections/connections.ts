@@ -7,7 +7,7 @@ import type { PostgresContext } from '../context.ts';
 import { toParameter, unescapeText } from '../statements/values.ts';
 import { ConnectionPool } from './pool.ts';
 import { streamOf } from './stream.ts';
-import { placeOf } from './url.ts';
+import { locationOf } from './url.ts';
 
 /** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
@@ -94,7 +94,7 @@ export class Connections {
   constructor(context: PostgresContext, pool = new ConnectionPool(context)) {
     this.#prepares = context.prepares;
     this.#pool = pool.join(this);
-    const { schema } = placeOf(context.url);
+    const { schema } = locationOf(context.url);
     this.#names = this.#pool.namesIn(schema);
     this.#size = schema === undefined ? 'ofDatabase' : 'ofSchema';
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
@@ -147,12 +147,12 @@ export class Connections {
    * Statements sent from now on wait for `release`, and leave in one piece with the last one. Otherwise the library
    * makes a system call for each statement, and the server wakes up for each.
    */
-  hold(client: pg.ClientBase): void {
+  cork(client: pg.ClientBase): void {
     streamOf(client).cork();
   }
 
   /** Sends the statements that were held. */
-  release(client: pg.ClientBase): void {
+  uncork(client: pg.ClientBase): void {
     streamOf(client).uncork();
   }
 

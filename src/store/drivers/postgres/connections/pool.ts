@@ -4,7 +4,7 @@ import type { Clock } from '../../../../engine/ports.ts';
 import type { PostgresContext, ServerContext } from '../context.ts';
 import { BoundClient } from './channel-binding.ts';
 import type { Encryption } from './encryption.ts';
-import { Shares } from './shares.ts';
+import { FairSemaphore } from './fair-semaphore.ts';
 import { cutUnlessEnded, streamOf } from './stream.ts';
 import { clientOptions } from './url.ts';
 
@@ -19,7 +19,7 @@ export class ConnectionPool {
   readonly #open = new Set<pg.ClientBase>();
   /** By whom. */
   readonly #taken = new Map<pg.ClientBase, object>();
-  readonly #shares: Shares;
+  readonly #shares: FairSemaphore;
   readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
   /** The error that broke a connection while no statement was under way. */
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
@@ -28,7 +28,7 @@ export class ConnectionPool {
   constructor({ url, connectionsMax, timeoutMs, clock }: ServerContext & Pick<PostgresContext, 'url'>) {
     this.timeoutMs = timeoutMs;
     this.#clock = clock;
-    this.#shares = new Shares({ connectionsMax, timeoutMs, clock });
+    this.#shares = new FairSemaphore({ connectionsMax, timeoutMs, clock });
     const { config, encryption, isBound } = clientOptions(url, timeoutMs);
     this.#encryption = encryption;
     this.#pool = new pg.Pool({
@@ -53,13 +53,13 @@ export class ConnectionPool {
       this.#taken.delete(client);
       if (this.#isClosed) cutUnlessEnded(client, this.#clock);
       // Once the pool has it back.
-      if (user) queueMicrotask(() => this.#shares.giveBack(user));
+      if (user) queueMicrotask(() => this.#shares.release(user));
     });
   }
 
   /** For a store that has joined, or one that is about to. The caller gives it back. Rejects when none is free in time. */
   async take(user: object): Promise<pg.PoolClient> {
-    await this.#shares.take(user);
+    await this.#shares.acquire(user);
     try {
       const client = await this.#encryption.connect((ssl) => {
         this.#pool.options.ssl = ssl; // of connections that the pool makes from now on
@@ -68,7 +68,7 @@ export class ConnectionPool {
       this.#taken.set(client, user);
       return client;
     } catch (error) {
-      this.#shares.giveBack(user);
+      this.#shares.release(user);
       throw error;
     }
   }

@@ -1,15 +1,15 @@
 /** What the stores of one worker share: connections to each of their servers. */
 import type { ServerContext } from '../context.ts';
 import { Listening } from '../listening.ts';
+import { FairSemaphore } from './fair-semaphore.ts';
 import { ConnectionPool } from './pool.ts';
-import { Shares } from './shares.ts';
-import { placeOf } from './url.ts';
+import { locationOf } from './url.ts';
 
 /** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
-export type ListenAt = { url: string } | 'off';
+export type ListenTarget = { url: string } | 'off';
 
 /** Empty: nowhere. */
-export function listenAtOf(listenUrl: string): ListenAt {
+export function listenTargetOf(listenUrl: string): ListenTarget {
   return listenUrl === '' ? 'off' : { url: listenUrl };
 }
 
@@ -20,12 +20,12 @@ const PREPARED_AT_ONCE = 4;
  * Looks at stores of one server at a time. A session of PostgreSQL remembers the tables of each schema that it has seen, a third of a MiB for
  * each store: of a thousand stores at rest only those few sessions know all.
  */
-const LOOKS_AT_ONCE = 2;
+const POLLS_AT_ONCE = 2;
 
 export interface Server {
   pool: ConnectionPool;
-  preparing: Shares;
-  looking: Shares;
+  preparing: FairSemaphore;
+  polling: FairSemaphore;
   listening: Listening | undefined;
 }
 
@@ -39,14 +39,14 @@ export class Servers {
   }
 
   /** The connections to the database of a store, whatever its schema. */
-  at(storeUrl: string, listenAt: ListenAt = { url: storeUrl }): Server {
-    const { url } = placeOf(storeUrl);
+  at(storeUrl: string, listenAt: ListenTarget = { url: storeUrl }): Server {
+    const { url } = locationOf(storeUrl);
     const known = this.#byUrl.get(url);
     if (known && !known.pool.isClosed) return known;
     const server: Server = {
       pool: new ConnectionPool({ url, ...this.#context }),
-      preparing: new Shares({ ...this.#context, connectionsMax: PREPARED_AT_ONCE }),
-      looking: new Shares({ ...this.#context, connectionsMax: LOOKS_AT_ONCE }),
+      preparing: new FairSemaphore({ ...this.#context, connectionsMax: PREPARED_AT_ONCE }),
+      polling: new FairSemaphore({ ...this.#context, connectionsMax: POLLS_AT_ONCE }),
       listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#context }),
     };
     this.#byUrl.set(url, server);

@@ -90,9 +90,9 @@ const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) a
  * What is known of the database that a URL leads to. `unborn`: on Citus, before the schema or the first migration. `gateId`: the number
  * that Citus has for the first of the store's tables.
  */
-type Place = ({ kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' }) & { schema: string };
+type RowLocation = ({ kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' }) & { schema: string };
 
-interface Found {
+interface FoundSchema {
   schema: string;
   hasTransactionTimeout: number;
   citus: number;
@@ -130,23 +130,23 @@ export async function askSession(
   const ask = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
     (await connections.sendOwn<Row>(client, text, values)).rows[0];
   const settings = setting({ ...PINNED, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' });
-  connections.hold(client); // defaults end a transaction that hears nothing after its begin
+  connections.cork(client); // defaults end a transaction that hears nothing after its begin
   const answers = [
     client.query('begin isolation level read committed'),
     ...[settings, DEFAULT_PATH].map((text) => ask(`select ${text}`)),
   ];
-  connections.release(client);
+  connections.uncork(client);
   await Promise.all(answers);
-  const found = await ask<Found>(FIND, [schema ?? '']);
+  const found = await ask<FoundSchema>(FIND, [schema ?? '']);
   if (!found) throw new Error('the database did not answer which schema it has');
-  const place = await findPlace(found, ask);
+  const place = await locateRows(found, ask);
   await client.query('commit');
-  return sessionAt(place, found.hasTransactionTimeout === 1, statementTimeoutMs, mayIdleMs);
+  return sessionFor(place, found.hasTransactionTimeout === 1, statementTimeoutMs, mayIdleMs);
 }
 
 type Ask = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
 
-async function findPlace({ schema, citus }: Found, ask: Ask): Promise<Place> {
+async function locateRows({ schema, citus }: FoundSchema, ask: Ask): Promise<RowLocation> {
   if (citus !== 1) return { kind: 'here', schema };
   const found = await ask<{ isThere: number; routed: number; gateId: number | null }>(
     `select to_regnamespace(at.name) is not null as "isThere",
@@ -169,8 +169,8 @@ function gateAt(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
 }
 
-function sessionAt(
-  place: Place,
+function sessionFor(
+  place: RowLocation,
   hasTransactionTimeout: boolean,
   statementTimeoutMs: number,
   mayIdleMs: number,

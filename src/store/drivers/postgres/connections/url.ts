@@ -4,7 +4,7 @@ import { BINDING_PARAMETER, bindingOf } from './channel-binding.ts';
 import { Encryption, SSL_PARAMETERS } from './encryption.ts';
 
 /** Where a store is: a database, and perhaps a schema in it. */
-export interface Place {
+export interface DatabaseLocation {
   /** Without the schema. */
   url: string;
   /** Absent: session.ts chooses it. */
@@ -19,7 +19,7 @@ const KNOWN = [...OWN, 'application_name', 'host', 'options', 'password', 'port'
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 
 /** `?schema=` in the URL names the schema. Throws when that cannot be one, and for any parameter that has no effect. */
-export function placeOf(given: string): Place {
+export function locationOf(given: string): DatabaseLocation {
   const url = new URL(given);
   for (const name of new Set(url.searchParams.keys())) {
     if (!KNOWN.includes(name))
@@ -49,7 +49,7 @@ export function clientOptions(
   given: string,
   timeoutMs: number,
 ): { config: pg.ClientConfig; encryption: Encryption; isBound: boolean } {
-  const url = new URL(placeOf(given).url);
+  const url = new URL(locationOf(given).url);
   const host = url.searchParams.get('host') ?? decodeURIComponent(url.hostname);
   const encryption = new Encryption(url.searchParams, host.startsWith('/'));
   const binding = bindingOf(url.searchParams);

@@ -10,19 +10,19 @@ import { classify } from '../failures.ts';
 /** A store. */
 type User = object;
 
-interface Waiting {
+interface Waiter {
   user: User;
   resolve: () => void;
 }
 
-export class Shares {
+export class FairSemaphore {
   readonly #connectionsMax: number;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   readonly #users = new Set<User>();
   readonly #heldBy = new Map<User, number>();
   #held = 0;
-  #waiting: Waiting[] = [];
+  #waiting: Waiter[] = [];
 
   constructor({ connectionsMax, timeoutMs, clock }: ServerContext) {
     this.#connectionsMax = connectionsMax;
@@ -41,7 +41,7 @@ export class Shares {
   }
 
   /** Resolves when the store may have one more, which counts from then on. Rejects when it may not in time. */
-  async take(user: User): Promise<void> {
+  async acquire(user: User): Promise<void> {
     if (this.#mayTake(user)) return this.#count(user, 1);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting = { user, resolve };
@@ -58,20 +58,20 @@ export class Shares {
   }
 
   /** For a user of its own. Throws `StoreUnavailable` when others take too long. */
-  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async run<T>(work: () => Promise<T>): Promise<T> {
     const user = {};
     this.join(user);
     try {
-      await this.take(user).catch((error: unknown) => {
+      await this.acquire(user).catch((error: unknown) => {
         throw classify(error);
       });
-      return await work().finally(() => this.giveBack(user));
+      return await work().finally(() => this.release(user));
     } finally {
       this.leave(user);
     }
   }
 
-  giveBack(user: User): void {
+  release(user: User): void {
     this.#count(user, -1);
     for (const waiting of [...this.#waiting]) {
       if (!this.#mayTake(waiting.user)) continue;

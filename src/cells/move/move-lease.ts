@@ -12,26 +12,26 @@ import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';
 import { takenOver } from './mover.ts';
 
-const KEEP_EVERY_MS = 1_000;
+const RENEW_EVERY_MS = 1_000;
 /** Who has been silent for this long is gone. */
 export const GONE_AFTER_MS = 5_000;
 /** In place of when a command has said that it goes on: nobody does, and its project is served. */
-export const LET_GO_MS = 0;
+export const RELEASED_MS = 0;
 /** Who has said it no longer ago than this is not asked whether another one has taken over. */
-const SURE_MS = 3_000;
-const LOOK_EVERY_MS = 200;
+const FRESH_MS = 3_000;
+const RETRY_EVERY_MS = 200;
 
 /** Whether the command that moves the project has ended before it was done. */
 export function isStuck({ seenAtMs }: Pick<ProjectMove, 'seenAtMs'>, nowMs: number): boolean {
   return seenAtMs < nowMs - GONE_AFTER_MS;
 }
 
-export class HeldMove {
+export class MoveLease {
   readonly #moves: Store['moves'];
   readonly #clock: Clock;
   readonly #projectId: ProjectId;
   readonly #mover: string;
-  #sureAtMs: number;
+  #renewedAtMs: number;
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
 
@@ -40,20 +40,20 @@ export class HeldMove {
     this.#clock = clock;
     this.#projectId = projectId;
     this.#mover = mover;
-    this.#sureAtMs = clock.elapsedMs;
-    this.#keepLater();
+    this.#renewedAtMs = clock.elapsedMs;
+    this.#scheduleRenewal();
   }
 
   /** Of a move that has begun. Waits until an earlier command is known to be gone. Throws `MoveRefused` when it goes on. */
-  static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<HeldMove> {
-    const untilMs = clock.elapsedMs + GONE_AFTER_MS + KEEP_EVERY_MS;
+  static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<MoveLease> {
+    const untilMs = clock.elapsedMs + GONE_AFTER_MS + RENEW_EVERY_MS;
     for (;;) {
       const nowMs = clock.wallMs();
       if (await moves.keepMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - GONE_AFTER_MS }))
-        return new HeldMove(moves, clock, projectId, mover);
+        return new MoveLease(moves, clock, projectId, mover);
       if (!(await moves.findMove({ projectId }))) throw new MoveRefused('the move has ended');
       if (clock.elapsedMs > untilMs) throw new MoveRefused('another command moves the project');
-      await new Promise<void>((resolve) => clock.startTimer(LOOK_EVERY_MS, resolve));
+      await new Promise<void>((resolve) => clock.startTimer(RETRY_EVERY_MS, resolve));
     }
   }
 
@@ -62,9 +62,9 @@ export class HeldMove {
     return {
       dialect: driver.dialect,
       transaction: async (work, options) => {
-        if (this.#unsureForMs > SURE_MS) await this.#keep();
+        if (this.#ageMs > FRESH_MS) await this.#renew();
         return driver.transaction((tx) => {
-          if (this.#unsureForMs > GONE_AFTER_MS) throw new MoveRefused('this command stood still; run it again');
+          if (this.#ageMs > GONE_AFTER_MS) throw new MoveRefused('this command stood still; run it again');
           return work(tx);
         }, options);
       },
@@ -80,26 +80,26 @@ export class HeldMove {
     await this.#round;
   }
 
-  get #unsureForMs(): number {
-    return this.#clock.elapsedMs - this.#sureAtMs;
+  get #ageMs(): number {
+    return this.#clock.elapsedMs - this.#renewedAtMs;
   }
 
-  async #keep(): Promise<void> {
-    const begunMs = this.#clock.elapsedMs;
+  async #renew(): Promise<void> {
+    const startedMs = this.#clock.elapsedMs;
     const kept = { projectId: this.#projectId, mover: this.#mover, nowMs: this.#clock.wallMs() };
     if (!(await this.#moves.keepMove(kept))) throw takenOver();
-    this.#sureAtMs = begunMs;
+    this.#renewedAtMs = startedMs;
   }
 
-  #keepLater(): void {
-    this.#timer = this.#clock.startTimer(KEEP_EVERY_MS, () => {
-      this.#round = this.#keep()
+  #scheduleRenewal(): void {
+    this.#timer = this.#clock.startTimer(RENEW_EVERY_MS, () => {
+      this.#round = this.#renew()
         .catch((error: unknown) => {
           // It is found out again by whatever is written next.
           if (!(error instanceof MoveRefused || error instanceof StoreUnavailable)) throw error;
         })
         .then(() => {
-          if (this.#timer) this.#keepLater();
+          if (this.#timer) this.#scheduleRenewal();
         });
     });
   }

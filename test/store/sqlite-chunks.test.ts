@@ -1,7 +1,7 @@
 /** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
 import { describe, expect, it } from 'vitest';
 import { costOf, costOfMessages } from '../../src/store/batches/batch-queue.ts';
-import { joinChunks, type MessageChunk, PIECE_COST_MAX } from '../../src/store/drivers/sqlite/batch-chunks.ts';
+import { CHUNK_COST_MAX, joinChunks, type MessageChunk } from '../../src/store/drivers/sqlite/batch-chunks.ts';
 import { DatabaseClient } from '../../src/store/drivers/sqlite/client.ts';
 import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
@@ -52,14 +52,14 @@ describe('a batch on its way to the thread', () => {
       turns.shift()?.();
       await Promise.resolve();
     }
-    const pieces = sent.filter((request): request is MessageChunk => request.kind === 'piece');
+    const pieces = sent.filter((request): request is MessageChunk => request.kind === 'chunk');
     const batch = sent.at(-1);
     if (batch?.kind !== 'batch') throw new Error('the last to go is the batch');
     for (const { messages } of pieces) {
-      expect(messages.length === 1 || costOfMessages(messages) <= PIECE_COST_MAX).toBe(true);
+      expect(messages.length === 1 || costOfMessages(messages) <= CHUNK_COST_MAX).toBe(true);
     }
     expect(batch.commands.reduce((sum, command) => sum + costOf(command), 0)).toBeLessThanOrEqual(
-      commands.length * PIECE_COST_MAX,
+      commands.length * CHUNK_COST_MAX,
     );
     expect(pieces.length).toBeGreaterThan(1);
     expect(shapeOf(joinChunks(batch.commands, pieces))).toEqual(shapeOf(commands));
