@@ -259,7 +259,7 @@ describe('waypost doctor', () => {
     await execute("update second.numbers set next = 5 where name = 'queues'");
     expect(await failures()).toEqual([
       'FAIL  The numbers of a cell come from its range.',
-      'queues: the next is 5 and the end 17592186044416, in place of 8796093022209 to 17592186044416',
+      'queues: the next is 5 and the end 17592186044416, instead of 8796093022209 to 17592186044416',
     ]);
   });
 

@@ -1,8 +1,7 @@
 /**
- * Makes the rows that the target has of a project the same as the source's, in chunks: each is one transaction, in which a
- * row comes with its dependents and with the content that it tells of. What is equal already is not read, or not written. So
- * it does not matter how far an earlier try has come, and the same is done while the project is in use, until little
- * differs, and once more when nothing changes any more.
+ * Makes a project's rows in the target equal to those of the source, in chunks. Each chunk is one transaction, which writes
+ * rows with their dependent rows and the contents that they refer to. Equal rows are not read, or not written. So it can
+ * run again after an interruption, repeatedly while the project is in use, and a last time while the project is paused.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
 import { CHUNK_LIMITS, type ChunkLimits, type RowKey } from '../../store/move/chunks.ts';
@@ -47,7 +46,7 @@ export class Aligner {
   readonly #target: Driver;
   readonly #projectId: number;
   readonly #limits: ChunkLimits;
-  /** Told after each chunk that was written. */
+  /** Called after each written chunk. */
   readonly #onChunk: OnChunk;
 
   constructor({ source, target, projectId, limits = CHUNK_LIMITS }: Ends, onPiece: OnChunk) {
@@ -58,7 +57,7 @@ export class Aligner {
     this.#onChunk = onPiece;
   }
 
-  /** Of a group with a digest: answers how many rows were written. `sinceMs`: what is earlier is not looked at. */
+  /** Aligns a group with a digest, from `sinceMs` on. Returns the number of written rows. */
   async alignHistory(group: RowGroup, sinceMs = 0): Promise<number> {
     const times = await this.#timesOf(group);
     if (times === undefined) return 0;
@@ -111,7 +110,7 @@ export class Aligner {
     return written;
   }
 
-  /** Goes through the rows of both sides; answers how many were written. `isEmpty`: the target has none. */
+  /** Compares the rows of both sides. Returns the number of written rows. `isEmpty`: the target has none. */
   async #copy(
     group: RowGroup,
     times: TimeRange | undefined,
@@ -132,7 +131,7 @@ export class Aligner {
     }
   }
 
-  /** The next rows of the source: as many as may be held in memory together with what belongs to them, and at least one. */
+  /** The next rows of the source: as many as fit in memory with their dependents and contents, and at least one. */
   #readChunk(group: RowGroup, range: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
     const { rowsMax, bytesMax } = this.#limits;
     return this.#source.read(async (queries) => {
@@ -196,7 +195,7 @@ export class Aligner {
     );
   }
 
-  /** Makes what the target has of the range the same as `rows`, and what belongs to them; answers how many were written. */
+  /** Replaces the range in the target by `rows`, with their dependents and contents. Returns the number of written rows. */
   async #replace(
     group: RowGroup,
     range: RowRange,
@@ -228,7 +227,7 @@ export class Aligner {
     return rows.length;
   }
 
-  /** Removes the range, and those of `rows` that lie elsewhere; answers the keys of the contents that were contentKeys of. */
+  /** Removes the range, and those of `rows` outside it. Returns the keys of the contents to which the rows referred. */
   async #removeFrom(tx: Transaction, group: RowGroup, range: RowRange, rows: readonly Row[]): Promise<number[]> {
     const { condition, params } = within(group, this.#projectId, range);
     const { name, key } = group.table;
@@ -239,7 +238,7 @@ export class Aligner {
       contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
-    // A message that waited in another line, a run that has ended meanwhile: its row is in another range.
+    // The row of a message whose wait state changed, or of a run that has ended, is in another range.
     if (key.length === 1) await tx.run(`delete from ${name} where ${key[0]} in (??)`, [keysOf(rows, key[0] ?? '')]);
     return contentKeys;
   }
@@ -295,7 +294,7 @@ function lengths(columns: readonly string[]): string {
   return columns.length === 0 ? '0' : columns.map((column) => `coalesce(length(${column}), 0)`).join(' + ');
 }
 
-/** The dependents of rows, and the keys of all contents that these and the rows tell of. */
+/** The dependents of rows, and the keys of all contents to which these and the rows refer. */
 async function dependentsOf(
   queries: Queries,
   group: RowGroup,

@@ -1,6 +1,6 @@
 /**
- * Of several commands that would move the same project, one does. It says every second in the directory that it goes on;
- * another one takes over when it has been silent, as after a crash.
+ * The lease by which one command alone moves a project. The command renews it in the directory every second; another command
+ * takes over when the lease has expired, as after a crash.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -13,11 +13,11 @@ import type { Store } from '../../store/store.ts';
 import { takenOver } from './mover.ts';
 
 const RENEW_EVERY_MS = 1_000;
-/** Who has been silent for this long is gone. */
+/** A lease that was not renewed for this long has expired. */
 export const GONE_AFTER_MS = 5_000;
-/** In place of when a command has said that it goes on: nobody does, and its project is served. */
+/** The renewal time of a released lease: no command has it, and the project is served. */
 export const RELEASED_MS = 0;
-/** Who has said it no longer ago than this is not asked whether another one has taken over. */
+/** A lease that was renewed within this time needs no renewal before a transaction. */
 const FRESH_MS = 3_000;
 const RETRY_EVERY_MS = 200;
 
@@ -44,7 +44,7 @@ export class MoveLease {
     this.#scheduleRenewal();
   }
 
-  /** Of a move that has begun. Waits until an earlier command is known to be gone. Throws `MoveRefused` when it goes on. */
+  /** Takes the lease of a started move, once that of an earlier command has expired. Throws `MoveRefused` if it is renewed. */
   static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<MoveLease> {
     const untilMs = clock.elapsedMs + GONE_AFTER_MS + RENEW_EVERY_MS;
     for (;;) {
@@ -57,7 +57,7 @@ export class MoveLease {
     }
   }
 
-  /** The same database, in which nothing is written once another command has taken over: `MoveRefused` is thrown. */
+  /** The same database, whose transactions throw `MoveRefused` once another command may have taken over. */
   guard(driver: Driver): Driver {
     return {
       dialect: driver.dialect,
@@ -95,7 +95,7 @@ export class MoveLease {
     this.#timer = this.#clock.startTimer(RENEW_EVERY_MS, () => {
       this.#round = this.#renew()
         .catch((error: unknown) => {
-          // It is found out again by whatever is written next.
+          // The next transaction finds it out.
           if (!(error instanceof MoveRefused || error instanceof StoreUnavailable)) throw error;
         })
         .then(() => {

@@ -5,8 +5,8 @@
  * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
  * on that one serves it, and its rows in the former one are deleted.
  *
- * Each step may be done again. So whoever calls this once more after a crash goes on: before the switch, the project is
- * served by its former cell again at first, and what is copied already is found to be equal.
+ * Each step may be repeated. So a call after a crash continues the move: before the switch, the former cell first serves the
+ * project again, and rows that were copied are found to be equal.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -198,7 +198,7 @@ async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): 
   let sinceMs = 0;
   for (let pass = 1; ; pass += 1) {
     const [begunMs, begunAtMs] = [clock.elapsedMs, clock.wallMs()];
-    // What was appended before the last pass began is compared once more in the pause: not in each pass.
+    // Rows that were appended before the last pass are compared in the pause, not in each pass.
     for (const group of HISTORY) await aligner.alignHistory(group, group.isAppended ? sinceMs : 0);
     for (const group of PRESENT) if (group.table.name !== 'messages') await aligner.alignPresent(group);
     sinceMs = begunAtMs - LATE_MS;

@@ -1,4 +1,4 @@
-/** How do the rows of a project leave a database that has them no longer, a bounded chunk at a time? */
+/** Deletes the rows of a project from a database, in bounded chunks. */
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import {
@@ -15,10 +15,10 @@ import {
 
 const ROWS_MAX = 1_000;
 
-/** What becomes of the contents that the rows tell of: all go, or those of which no other row tells. */
+/** Which contents are deleted with their rows: all, or those to which no other row refers. */
 type Contents = 'all' | 'unreferenced';
 
-/** Removes all rows of the project. What is due goes first, so that nobody comes across it. */
+/** Removes all rows of the project. Due messages go first, so that no worker finds them. */
 export async function removeProject(driver: Driver, projectId: number, afterChunk = () => {}): Promise<void> {
   for (const group of [...PRESENT.toReversed(), ...HISTORY]) {
     await removeRange(driver, group, projectId, {}, 'all', afterChunk);
@@ -79,7 +79,7 @@ async function removeRows(
   else await dropUnreferencedContents(tx, contentKeys);
 }
 
-/** Removes the rows of a dependent; answers the keys of the contents that they contentKeys of. */
+/** Removes dependent rows. Returns the keys of the contents to which they referred. */
 export async function removeDependents(
   tx: Transaction,
   { table, column, content }: DependentRows,

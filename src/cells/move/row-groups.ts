@@ -1,7 +1,6 @@
 /**
- * What is a project made of? Of row groups: rows of a table that one index has together and in order. Rows of other tables
- * that belong to a row of a group go wherever it goes, and so does the content of a message with every row that refers
- * to it.
+ * The rows of a project as row groups: rows of a table that one index has together and in order. The dependent rows in
+ * other tables are copied with their row, and so is the content of a message with every row that refers to it.
  */
 import type { Queries, SqlValue } from '../../store/driver.ts';
 import type { RowKey } from '../../store/move/chunks.ts';
@@ -15,7 +14,7 @@ export interface RowGroup {
   readonly where?: string;
   /** Columns that order its rows within the project, by an index. No two rows are equal in them. */
   readonly order: readonly string[];
-  /** The columns that name the message of whose content the row tells. */
+  /** The column with the key of the content to which the row refers. */
   readonly content?: string;
   /** Tables whose rows belong to a row of it: by their column and the row's. */
   readonly dependents: readonly DependentRows[];
@@ -109,7 +108,7 @@ export const PRESENT: readonly RowGroup[] = [
 /** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */
 export const OTHER_TABLES: readonly string[] = [
   ...['numbers', 'projects', 'cells', 'project_moves', 'tokens'],
-  // What is to be contentKeys to the operator is contentKeys from where it came about.
+  // Operator events are reported from the cell in which they occurred.
   ...['operator_facts', 'operator_events'],
 ];
 

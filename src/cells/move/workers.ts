@@ -1,7 +1,7 @@
 /**
- * Attempts that are under way move with claim and worker, but their worker may have no heartbeat in the target: it serves
- * other cells. It would count as lost there, and what it is doing would be done once more. So it counts as live for as long
- * as it would after a heartbeat. Before that is over it hears of the switch, and sends its own.
+ * Announces workers with attempts of a moved project in its new cell. The claims move along, but their worker may have no
+ * heartbeat there. It would count as lost, and its attempts would be repeated. So it counts as live as after a heartbeat;
+ * before that expires, the worker learns of the switch and sends its own.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Driver } from '../../store/driver.ts';

@@ -36,9 +36,9 @@ export interface Balanced extends BalancePlan {
 }
 
 export interface BalanceOptions {
-  /** Told when the plan is made. */
+  /** Called with the plan. */
   onPlan: (plan: BalancePlan) => void;
-  /** Told when a project is about to be moved. */
+  /** Called before each move. */
   onMove: (move: NamedMove) => void;
   onProgress: NonNullable<MoveProjectOptions['onProgress']>;
 }
@@ -52,8 +52,8 @@ export function planCells(config: Config): Promise<BalancePlan> {
 }
 
 /**
- * Finishes moves that were interrupted, makes the plan, and carries it out. What cannot be moved is plan of, and the others go
- * on. After an interruption the same call does what is left. Throws `CannotStart`.
+ * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the others
+ * are still moved. After an interruption the same call does the rest. Throws `CannotStart`.
  */
 export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<Balanced> {
   return withDirectory(config, async (directory) => {

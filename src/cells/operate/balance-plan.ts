@@ -1,6 +1,6 @@
 /**
- * Which projects are to live elsewhere, so that cells that drain become empty and the fullest of the others come down? Pure,
- * and the same for the same loads. Where the plan has been carried out, the next one is empty.
+ * Plans which projects move, so that draining cells become empty and the fullest of the others lose load. Pure, and the same
+ * for the same loads. After the plan was carried out, the next one is empty.
  */
 import type { CellId, ProjectId } from '../../engine/model.ts';
 

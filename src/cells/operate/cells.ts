@@ -38,7 +38,7 @@ export interface Directory {
 
 /**
  * Makes a database that nobody uses, or a schema of one, a cell. Resolves when all workers know it. After an
- * interruption the same call goes on. Throws `CannotStart`.
+ * interruption the same call continues. Throws `CannotStart`.
  */
 export function addCell(config: Config, { name, url }: { name: string; url: string }): Promise<void> {
   if (!isName(name))

@@ -1,6 +1,6 @@
 /**
- * What must hold between the directory and each cell, for `waypost doctor`. They are different databases, of different moments:
- * what does not hold is asked for once more, so that a project which was just being moved is not told of.
+ * Checks the invariants between the directory and each cell, for `waypost doctor`. They are separate databases, read at
+ * different times: a violation is checked again, so that a project which was just being moved is not reported.
  */
 
 import { orTellOfKey } from '../../accounts/open-accounts.ts';
@@ -190,5 +190,5 @@ async function wrongNumbers(queries: Queries, cellId: CellId): Promise<string[]>
   );
   return rows
     .filter((row) => row.next < first || row.next > until || row.until !== until)
-    .map((row) => `${row.name}: the next is ${row.next} and the end ${row.until}, in place of ${first} to ${until}`);
+    .map((row) => `${row.name}: the next is ${row.next} and the end ${row.until}, instead of ${first} to ${until}`);
 }

@@ -1,4 +1,4 @@
-/** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
+/** Measures the totals and the load of each cell. One that is away or hangs is given up after a few seconds. */
 
 import type { Sealer } from '../../accounts/accounts.ts';
 import { databaseOf, messageOf } from '../../admin/open-store.ts';
@@ -59,7 +59,7 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
       try {
         answers.set(cellId, await measure(directory, next.cell));
       } catch (error) {
-        reasons.set(cellId, messageOf(error)); // whatever is wrong there, the others are told of
+        reasons.set(cellId, messageOf(error)); // the other cells are still reported
       }
     }
   };

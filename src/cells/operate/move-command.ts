@@ -22,8 +22,8 @@ export interface ProjectMoveRequest {
 }
 
 /**
- * Resolves when the project lives in the cell, and nothing of it is left where it was. After an interruption the same call
- * goes on. Throws `CannotStart`.
+ * Resolves when the project lives in the cell and its rows in the former one are deleted. After an interruption the same call
+ * continues. Throws `CannotStart`.
  */
 export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MovedProject> {
   return withDirectory(config, async (directory) => {

@@ -1,4 +1,4 @@
-/** Which of the projects that live in a cell by the directory has its store been told of? */
+/** Saves the projects that the directory has assigned to a cell in the cell's store. */
 import type { Project } from '../../engine/accounts/store.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Store } from '../../store/store.ts';

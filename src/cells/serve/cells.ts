@@ -21,7 +21,7 @@ import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 /** Puts an engine over the store of a cell. `name`: of a cell that is not the first. Throws `StoreUnavailable`. */
 export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
 
-/** The longest time between two looks at the cells. Cells at rest are looked at as often as heartbeats are sent. */
+/** The longest time between two polls of the cells. Cells at rest are polled as often as heartbeats are sent. */
 const POLL_MS_MAX = 5_000;
 const POLLS_PER_TIMEOUT = 3;
 /** How soon a watched log is looked for again in a cell that could not be opened. */
@@ -37,7 +37,7 @@ export class Cells {
   readonly #others = new Map<CellId, ServedCell>();
   readonly #pausedMoves: PausedMoves | undefined;
   readonly #alarm: Alarm;
-  /** How many of the cells have been looked at in this round. */
+  /** How many cells have been polled in this round. */
   #polled = 0;
   /** Where projects lived when the accounts were read the last time. */
   #residents: Residents = new Map();
@@ -150,7 +150,7 @@ export class Cells {
 
   /** As `Engine.drain`, and closes all stores but the first. */
   async drain(limitMs: Millis): Promise<void> {
-    // What becomes of an attempt whose project has moved is saved in another cell than that of its engine: none is closed before.
+    // The outcome of an attempt whose project has moved is saved in another cell than its engine's: none is closed before.
     await this.quiesce(limitMs);
     const others = [...this.#others.values()];
     await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.close())]);
@@ -205,8 +205,8 @@ export class Cells {
   }
 
   /**
-   * Serves this worker's share of the cells, and looks whether it may leave others. Of many cells some at a time, and no more while as
-   * many have not answered: a thousand looks at once would wait for each other until they were given up.
+   * Serves this worker's share of the cells, and closes others that may rest. Many cells are polled some at a time, and no more
+   * while as many have not responded: a thousand polls at once would delay each other until they time out.
    */
   #pollCells(): void {
     const { cellsOfWorker = CELLS_OF_WORKER } = this.#context;

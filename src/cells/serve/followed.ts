@@ -1,6 +1,6 @@
 /**
- * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one that
- * this worker has: what it still needs, and what becomes of it, is where the project lives now.
+ * The store of a cell as its engine sees it. If a project moved during an attempt, the claim moved along: the attempt's
+ * reads and its outcome go to the cell in which the project lives now.
  */
 
 import type { Change, ProjectId, Settlement } from '../../engine/model.ts';

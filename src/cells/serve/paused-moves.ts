@@ -42,7 +42,7 @@ export class PausedMoves {
     this.#openDriver = openDriver;
   }
 
-  /** Looks at all moves. To be called every few seconds, by one of all workers. */
+  /** Checks all moves. To be called every few seconds, by one worker of all. */
   check(): Promise<void> {
     this.#checking ??= this.#check()
       .catch((error: unknown) => this.#context.first.log.warn('moves_not_read', { reason: messageOf(error) }))
@@ -67,7 +67,7 @@ export class PausedMoves {
     }
   }
 
-  /** Once more at a later look if it fails. */
+  /** A later check tries again if it fails. */
   async #end({ projectId, fromCell, toCell, seenAtMs }: ProjectMove): Promise<void> {
     const { first, accounts } = this.#context;
     const { worker, clock, log } = first;
@@ -75,7 +75,7 @@ export class PausedMoves {
     const project = accounts.nameOf(projectId);
     this.#ended += 1;
     const mover = `${worker} ${this.#ended}`; // one that is new, as each command has
-    // Whoever has said something meanwhile keeps it.
+    // A command that has renewed its lease since then keeps it.
     const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: seenAtMs + 1 };
     if (!(await moves.keepMove(taken))) return;
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];

@@ -83,7 +83,7 @@ function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
   return asked((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
 
-/** Once more when the project turns out to have moved: what this worker knows of that may be old. */
+/** Tries again if the project has moved, since this worker's accounts may be outdated. */
 async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {
   try {
     return await cells.use(projectId, ({ engine }) => work(engine));

@@ -1,5 +1,5 @@
 /**
- * Which cells does a worker serve? With few cells all workers serve all of them. With many, each is served by those of
+ * Chooses the cells that a worker serves. With few cells all workers serve all of them. With many, each is served by those of
  * the live workers that come first in an order of its own (rendezvous hashing): when a worker leaves, its cells go to
  * others, and all others stay where they are.
  *

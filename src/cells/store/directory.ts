@@ -1,5 +1,5 @@
 /**
- * Which cells are there, and which of them is this store?
+ * The cells of an installation, and the cell that this store is.
  *
  * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
  * row for each project that lives in it.

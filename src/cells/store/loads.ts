@@ -1,4 +1,4 @@
-/** How much does each project of a cell do? What is read is bounded, however much there is. */
+/** Estimates the load of each project of a cell, by reading a bounded number of rows. */
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { Queries } from '../../store/driver.ts';
 

@@ -1,4 +1,4 @@
-/** Which projects are on their way from one cell to another, and how far has each come? The directory keeps it. */
+/** The moves of projects between cells, and the phase of each, in the directory. */
 import type { InMove, MovePhase, ProjectMove } from '../../engine/accounts/store.ts';
 import type { InProject, Millis } from '../../engine/model.ts';
 import type { Queries } from '../../store/driver.ts';
@@ -45,8 +45,8 @@ export const beginMove = write(
 );
 
 /**
- * Says that `mover` goes on, and takes over from a command that has said so before `goneBeforeMs` last. False: another
- * command moves the project, or none does.
+ * Renews the lease of `mover`, or takes over one that was last renewed before `goneBeforeMs`. False: another command has
+ * the lease, or the project is not being moved.
  */
 export const keepMove = write(
   ofAccounts,

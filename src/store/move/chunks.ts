@@ -1,4 +1,4 @@
-/** How is a table of any size read in bounded memory? In the order of its key, chunk by chunk. */
+/** Reads a table of any size in bounded memory: in chunks, in the order of its key. */
 import type { Queries, SqlValue } from '../driver.ts';
 import type { MovedTable } from './tables.ts';
 

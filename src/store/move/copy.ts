@@ -1,6 +1,6 @@
 /**
- * Copies a store into another database of either kind, table by table and in chunks. Each chunk is saved in one
- * transaction with a note of how far the copy has come. Then it reads both sides to see that they are equal.
+ * Copies a store into another database of either kind, table by table and in chunks. Each chunk is saved in one transaction
+ * with the progress of the copy. Then it reads both sides and compares them.
  */
 import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
@@ -23,11 +23,11 @@ export type Source = Pick<Driver, 'read'>;
 export interface CopyOptions {
   /** Replace what the target has, whatever that is. */
   overwrite?: boolean;
-  /** Told after each chunk of rows that was copied. */
+  /** Called after each copied chunk of rows. */
   onProgress?: (progress: { table: string; rows: number }) => void;
-  /** Makes room in the target, which is empty then, for the logs of these times. */
+  /** Prepares the target, which is still empty, for the logs of these times. */
   prepareLogs?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
-  /** Upkeep of the target after each chunk. */
+  /** Maintenance of the target after each chunk. */
   afterChunk?: () => void;
   limits?: ChunkLimits;
 }
@@ -40,10 +40,10 @@ export interface CopiedTable {
 }
 
 /**
- * Copies all of `source` and answers what was found equal on both sides. `source` is a store with this program's schema
- * to which no one writes, or one snapshot of it. After an interruption, call it again with the same arguments: it goes
- * on where it stopped. Throws `MoveRefused` when source and target do not fit, when the source changed meanwhile, or
- * when a copied table differs. The target then stays closed to servers.
+ * Copies all of `source` and returns the tables, found equal on both sides. `source` is a store with this program's schema
+ * to which nobody writes, or one snapshot of it. After an interruption, call it again with the same arguments to continue.
+ * Throws `MoveRefused` when source and target do not fit, when the source has changed since the start, or when a copied
+ * table differs. The target then stays closed to servers.
  */
 export async function copyStore(source: Source, target: Driver, options: CopyOptions = {}): Promise<CopiedTable[]> {
   const fingerprint = await source.read(async (queries) => {

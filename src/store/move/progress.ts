@@ -1,6 +1,6 @@
 /**
- * How far has a move come? The target keeps this in the same transactions as the rows, so that a move that was killed
- * goes on where it stopped. Until the move is complete no server opens the target.
+ * The progress of a move. The target saves it in the same transactions as the rows, so that a killed move continues where
+ * it stopped. Until the move is complete no server opens the target.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../driver.ts';
 import { appliedMigrations, MIGRATIONS, migrate, UNFINISHED_MOVE } from '../migrations/index.ts';
@@ -8,7 +8,7 @@ import type { RowKey } from './chunks.ts';
 import { RowSum } from './row-sum.ts';
 import { MOVED_TABLES, type MovedTable } from './tables.ts';
 
-/** Why a move cannot begin, or go on. The message is for the operator. */
+/** Why a move cannot start or continue. The message is for the operator. */
 export class MoveRefused extends Error {
   constructor(message: string) {
     super(message);

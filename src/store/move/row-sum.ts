@@ -1,4 +1,4 @@
-/** Do two tables hold the same rows? */
+/** Checksums of rows, for comparing tables. */
 import { createHash } from 'node:crypto';
 import type { SqlValue } from '../driver.ts';
 

@@ -1,4 +1,4 @@
-/** What is a store made of? All tables and columns: a move would lose a missing one, so a test compares. */
+/** All tables and columns of a store. A move would lose a missing one, so a test compares this list with the schema. */
 
 export interface MovedTable {
   readonly name: string;

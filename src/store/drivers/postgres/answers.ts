@@ -1,4 +1,4 @@
-/** Several statements are sent together: when are they answered? */
+/** The results of statements that are sent together. */
 
 /** The result of `second`, once both are done. Rejects with the first failure, and leaves no rejection unhandled. */
 export async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {

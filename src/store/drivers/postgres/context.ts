@@ -1,4 +1,4 @@
-/** What do the parts of a driver on PostgreSQL share? */
+/** The settings that the parts of a driver on PostgreSQL share. */
 import type { Clock } from '../../../engine/ports.ts';
 
 export interface PostgresContext {

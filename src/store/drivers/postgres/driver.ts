@@ -49,9 +49,9 @@ const DIALECT: SqlDialect = {
 
 /** How often a transaction that lost a conflict is tried. Each try waits until the transaction that won has ended. */
 const TRIES_MAX = 8;
-/** Between two looks at what became of a commit. */
+/** Between two queries for the outcome of a commit. */
 const STATUS_RETRY_MS = 50;
-/** How long the last look may take after the time of the transaction is over: a server that works answers sooner. */
+/** Time limit of the last query for an outcome, after the time of the transaction is over. A working server is faster. */
 const LAST_STATUS_MS = 1_000;
 
 /** With its isolation: a database may have another default. */

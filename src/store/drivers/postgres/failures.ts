@@ -1,4 +1,4 @@
-/** What does an error of the client library or of the server mean for the caller? */
+/** Classifies errors of the client library and of the server by their meaning for the caller. */
 import pg from 'pg';
 import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
 import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
@@ -13,8 +13,8 @@ const FULL = '53100';
 /** A lock was not free in time. */
 const LOCKED = '55P03';
 /**
- * What no state of a database makes a correct program send: these are defects of this program. All else is of the
- * database, by whatever name it goes: it may be damaged, locked, moved or set in ways that nobody has listed.
+ * Defects of this program, which a correct program causes in no state of the database. All other codes are failures of the
+ * database: it may be damaged, locked, moved or configured in ways that nobody has listed.
  */
 const DEFECT_CLASSES = new Set([
   '21', // more rows than the statement allows
@@ -53,7 +53,7 @@ const MEANINGS = new Map([
   ['XX001', 'its data is corrupted'],
   ['XX002', 'an index is corrupted'],
 ]);
-/** Whoever gets one of these would get it for any command: that need not be tried. */
+/** Classes of errors that every command would get: retrying single commands is useless. */
 const NOT_OF_ONE_COMMAND = new Set([
   '08', // connection
   '25', // the state of the transaction
@@ -93,7 +93,7 @@ export function isIdleEnd(error: unknown): boolean {
   return sqlStateOf(error) === IDLE;
 }
 
-/** Whether the server has said what became of the statement: without an answer, a commit may have happened. */
+/** Whether the server has reported the outcome of the statement. Otherwise a commit may have happened. */
 export function isAnswer(error: unknown): boolean {
   const state = sqlStateOf(error);
   // A server that goes down says so, in class 57, while a commit may already be on disk.

@@ -1,4 +1,4 @@
-/** Does a server have the database open? Each worker on it has heartbeats in table `workers`. */
+/** Finds whether a server has the database open, by the heartbeats in table `workers`. */
 import type { Queries } from '../../driver.ts';
 
 /**

@@ -1,4 +1,4 @@
-/** How do the store's tables lie in PostgreSQL: with how much room, vacuumed how often, in which partitions? */
+/** Storage settings of the store's tables in PostgreSQL: free space, vacuum thresholds, partitions. */
 
 /**
  * For tables whose rows change all the time. Each page keeps some free room, so that a new version of a row stays on

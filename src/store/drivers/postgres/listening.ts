@@ -8,7 +8,7 @@ import type { PostgresContext } from './context.ts';
 
 export interface Listener {
   onNotification(payload: string): void;
-  /** Called when it listens, at first and again after the connection was lost: what was sent before is not heard. */
+  /** Called when listening starts, at first and after the connection was lost. Earlier notifications are lost. */
   onGap(): void;
 }
 
@@ -41,7 +41,7 @@ export class Listening {
     this.#listeners.delete(channel);
     const client = this.#client;
     if (this.#listeners.size > 0) {
-      // Nobody waits for it: what is heard until then is heard by none.
+      // Nobody waits for this. Later notifications of the channel have no listener.
       if (this.#isConnected) void client?.query(`unlisten ${channel}`).catch(() => {});
       return;
     }

@@ -1,11 +1,11 @@
 /**
- * How do old logs leave PostgreSQL without a row of them being deleted?
+ * Drops old logs in PostgreSQL by whole days, without deleting rows.
  *
  * `logs` and `log_details` have a partition for each day (UTC), made some days ahead. A day past its retention is
  * detached: from then on no query sees it. Contents are shared: entries of several days, unfinished messages and dead
- * letters refer to the same one. So the detached table is walked through once, in pieces, to find the contents to which
- * nothing else refers; then it is dropped. Each step is one transaction, and its result tells which step is next. So
- * any worker can go on after another one crashed.
+ * letters refer to the same one. So the detached table is read once, in chunks, to find the contents to which nothing else
+ * refers; then it is dropped. Each step is one transaction, and its result determines the next step. So any worker can
+ * continue after another one crashed.
  *
  * Nothing depends on partitions being made in time. Entries without one go to the default partition, whose rows are
  * deleted as on SQLite (operations/retention.ts). All entries go there when logs are kept for less than a day.
@@ -163,7 +163,7 @@ export class LogDays {
   }
 }
 
-/** How far the detached day has been walked through. */
+/** The last row of the detached day that has been read. */
 interface WalkPosition {
   project_id: number;
   at_ms: number;

@@ -1,9 +1,10 @@
 /**
- * How do workers tell each other that something is due sooner than they expect, that accounts have changed, or that messages in flight were cancelled?
+ * Notifies other workers that something is due earlier than they expect, that accounts have changed, or that messages in
+ * flight were cancelled.
  *
- * By a notification of the database, outside the transactions: inside, each commit would wait for all others that
- * notify. Nothing depends on it. If a notice is lost, or the server has none, the worker learns of it at its next
- * heartbeat; an attempt whose message was cancelled then goes on until it ends by itself.
+ * Notifications of the database are sent outside the transactions: inside, each commit would wait for all others that
+ * notify. Delivery does not depend on them. If one is lost, or the server has none, the worker learns the change at its
+ * next heartbeat; an attempt of a cancelled message then continues to its end.
  */
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
@@ -24,7 +25,7 @@ const ACCOUNTS = 'accounts';
 const CANCELLED = 'cancelled';
 /** Claims in one notice, whose payload is at most 8,000 bytes. */
 const CANCELLED_MAX = 400;
-/** At most one notice in this time: a worker that hears one looks at all that is due. */
+/** At most one notice in this time: a worker that receives one claims everything that is due. */
 const PAUSE_MS = 20;
 /** A worker learns of what is due later from a heartbeat. */
 const SOON_MS = 10_000;
@@ -64,12 +65,12 @@ export class Notices {
     });
   }
 
-  /** Tells the others that projects, tokens or keys have changed. */
+  /** Projects, tokens or keys have changed. */
   publishAccountsChange(): void {
     void this.#send(`${this.#sender} ${ACCOUNTS}`);
   }
 
-  /** Tells the others, one of which may have these claims, that their messages were cancelled. */
+  /** The messages of these claims, which other workers may have, were cancelled. */
   publishCancelled(claimTokens: readonly ClaimToken[]): void {
     for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
       const tokens = claimTokens.slice(at, at + CANCELLED_MAX);
@@ -77,7 +78,7 @@ export class Notices {
     }
   }
 
-  /** Tells the others that something unclaimed is due at `dueAtMs`. */
+  /** An unclaimed message is due at `dueAtMs`. */
   publishDue(dueAtMs: number): void {
     if (this.#isClosed || dueAtMs > this.#clock.nowMs() + SOON_MS) return;
     this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);

@@ -1,4 +1,4 @@
-/** Which numbers were never used before, by this server or by one that it has replaced? */
+/** Reserves numbers that neither this server nor one that it has replaced has given before. */
 
 /**
  * Identifies one start of one server: a promoted standby was started at another time. After a failover or a restore,

@@ -1,4 +1,4 @@
-/** A look from time to time at a store that is not open, over the connections of those that are. */
+/** Polls a store that is not open, over the connections of the open ones. */
 
 import type { Totals } from '../../../engine/lists/unfinished.ts';
 import type { CellPoll } from '../../../engine/stores.ts';
@@ -16,8 +16,8 @@ export interface CellWatch {
   /** As `look`. */
   readTotals(): Promise<Totals>;
   /**
-   * From now on `listener` is told when somebody says that something is due there, or may have said so unheard. Not
-   * while the store is open here: it listens itself.
+   * From now on, calls `listener` when a worker has notified that something is due there, or when a notification may be
+   * lost. Not for a store that is open here: it listens itself.
    */
   listen(listener: () => void): void;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * How is a batch sent to the database's thread without blocking this one? What is sent is copied at once. So 90 MiB or
- * 10,000 messages are sent ahead in chunks, a large body is copied in steps and its copy handed over, and other work
- * gets a turn between them. The batch is still one transaction.
+ * Sends a batch to the database's thread without blocking this one. Posting a message copies it at once. So 90 MiB or
+ * 10,000 messages are sent ahead in chunks, and a large body is copied in steps and its copy transferred. Other work runs
+ * between them. The batch is still one transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-queue.ts';
 import type { WriteCommand } from '../../operations/all.ts';

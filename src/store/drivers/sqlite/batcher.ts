@@ -1,8 +1,8 @@
 /**
- * How do the batches of several threads share a transaction?
+ * Commits the batches of several threads together, so that they share an fsync.
  *
- * Batches that wait when a transaction ends are committed together, in order of arrival, until the transaction is full: then
- * threads share their fsyncs. Each thread has one batch under way at a time, so threads take turns.
+ * Batches that wait when a transaction ends fill the next one, in order of arrival. Each thread has one batch under way at a
+ * time, so threads are served round-robin.
  */
 
 import { Fifo } from '../../../engine/admission/fair-queue.ts';
@@ -14,15 +14,15 @@ import type { WriteCommand, Writes } from '../../operations/all.ts';
 import { joinChunks, type MessageChunk } from './batch-chunks.ts';
 import type { Reply } from './messages.ts';
 
-/** Lines of a thread that are remembered. It is told once more of those that were forgotten, which costs little. */
+/** Remembered backlogs of a thread. A forgotten one is reported to the thread again, which costs little. */
 const BACKLOGS_KNOWN_MAX = 10_000;
 
-/** A thread, and what it knows of the work that waits. */
+/** A thread, and the waiting work that it knows. */
 export class Client {
   readonly reply: (message: Reply) => void;
-  /** When this thread will look for due work by itself. When it starts, it looks at once. */
+  /** When this thread will next claim due work. It claims at once when it starts. */
   #claimsAtMs = -Infinity;
-  /** Lines in which this thread looks for messages, as far as they are remembered. */
+  /** Endpoint backlogs that this thread knows to have messages, as far as they are remembered. */
   readonly #backlogs = new Set<BacklogKey>();
   /** Pieces of its next batch. */
   #chunks: MessageChunk[] = [];
@@ -42,7 +42,7 @@ export class Client {
     return joinChunks(commands, chunks);
   }
 
-  /** The answer to a claim says what else waits: it replaces all that this thread was told before. */
+  /** The result of a claim reports the waiting work, and replaces the earlier notices. */
   noteClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
@@ -54,13 +54,13 @@ export class Client {
     }
   }
 
-  /** This thread knows of these lines by itself. */
+  /** This thread knows these backlogs already. */
   noteKnown(waitingBacklogs: readonly BacklogKey[]): void {
     if (this.#backlogs.size >= BACKLOGS_KNOWN_MAX) this.#backlogs.clear();
     for (const backlog of waitingBacklogs) this.#backlogs.add(backlog);
   }
 
-  /** Tells this thread what it does not know. What is due after its next look it learns from its own claims. */
+  /** Reports new work to this thread, unless its own next claim will find it in time. */
   notify({ othersDueAtMs: dueAtMs, waitingBacklogs, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#claimsAtMs;
     const unknown = waitingBacklogs.filter((backlog) => !this.#backlogs.has(backlog));
@@ -145,7 +145,7 @@ export class Batcher {
       client.noteClaims(commands, results);
       client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
     }
-    // A client that is alone in the transaction asked for all of it, and knows of its lines.
+    // A client that is alone in the transaction made all its changes, and knows its backlogs.
     const only = together.length === 1 ? together[0]?.client : undefined;
     only?.noteKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {

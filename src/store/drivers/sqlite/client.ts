@@ -18,7 +18,7 @@ const READ_COST_MAX = 16;
 interface Pending {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
-  /** 0 for what is no read. */
+  /** 0: no read. */
   readCost: number;
 }
 
@@ -33,7 +33,7 @@ export class DatabaseClient<R extends OwnerRequest> {
   readonly #events: StoreEvents;
   readonly #pending = new Map<number, Pending>();
   readonly #whenAnswered: (() => void)[] = [];
-  /** Reads that are not sent yet: projects take turns. */
+  /** Reads that are not sent yet, round-robin by project. */
   readonly #reads = new FairQueue<R>();
   /** Of reads that were sent, until the turn of the event loop in which they are answered ends. */
   #readCost = 0;

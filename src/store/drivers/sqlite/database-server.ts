@@ -1,4 +1,4 @@
-/** In a database's thread: which other threads use the database, and what is done for each of them? */
+/** Serves the requests of all threads that use a database, in the database's thread. */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
@@ -29,7 +29,7 @@ export class DatabaseServer {
     );
   }
 
-  /** Begins to listen to the owner, and tells it so. */
+  /** Starts to listen to the owner, and reports that it is ready. */
   start(): void {
     const { port, client } = this.#owner;
     port.on('message', (request: OwnerRequest) => this.#receiveFromOwner(request));

@@ -48,7 +48,7 @@ const STATEMENTS_MAX = 256;
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
 /** And after this much of the WAL is written, as far as it can be reckoned from the bytes of rows. */
 const CHECKPOINT_WAL_BYTES = 24 * 1024 * 1024;
-/** With less written since the last checkpoint, the size of the WAL's file is not looked at. */
+/** With less written since the last checkpoint, the size of the WAL's file is not read. */
 const STAT_BYTES_MIN = 1024 * 1024;
 /** A page in the WAL, with its header. */
 const FRAME_BYTES = 4096 + 24;
@@ -68,12 +68,12 @@ export class SqliteDriver implements Driver {
   readonly #statements = new Map<string, StatementSync>();
   readonly #queries: Queries;
   readonly #transaction: Transaction;
-  /** Ends when the latest piece of work ends. */
+  /** Settles when the work that was queued last has ended. */
   #lastWork: Promise<unknown> = Promise.resolve();
   #bytesSinceCheckpoint = 0;
   /** For each byte of rows, as the last checkpoint found it. */
   #walBytesPerByte = 1;
-  /** Where a reader kept the last checkpoint from its end: how far the WAL was written, and how large its file was. */
+  /** The WAL when a reader prevented the last checkpoint from completing: its frames, and the size of its file. */
   #unfinishedCheckpoint = { frames: 0, bytes: 0 };
   #failure: StoreFatal | undefined;
 

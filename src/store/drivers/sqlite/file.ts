@@ -1,4 +1,4 @@
-/** How does a program take a database file for itself, and how does it put one on disk for certain? */
+/** Locks, creates, replaces and removes database files. */
 import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { syncToDisk } from '../../../system/disk.ts';

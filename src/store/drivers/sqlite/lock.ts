@@ -1,4 +1,4 @@
-/** Which process alone may work on a database file? */
+/** The lock by which one process alone uses a database file. */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -48,7 +48,7 @@ export function lockFile(path: string): FileLock {
   return { release };
 }
 
-/** The file may appear or vanish meanwhile. */
+/** The file may appear or vanish at any time. */
 function describeOwner(ownerPath: string): string {
   try {
     const { mtime } = statSync(ownerPath);

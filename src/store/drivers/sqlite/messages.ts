@@ -1,4 +1,4 @@
-/** What do the server's threads and a database thread send each other? One message each way per flush or read. */
+/** The messages between the server's threads and a database thread: one each way per batch or read. */
 import type { MessagePort } from 'node:worker_threads';
 import type { BacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ClaimToken } from '../../../engine/model.ts';
@@ -38,7 +38,7 @@ export type Reply =
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
-  /** Sent unasked: other threads left something waiting, sooner or in another line than this one knows, or have cancelled something. */
+  /** Without a request: other threads left work that this one does not know, sooner or in another backlog, or cancelled claims. */
   | { kind: 'notice'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };

@@ -1,4 +1,4 @@
-/** How does a database that is in use become one file, that is sound and all of one moment? */
+/** Copies a database that is in use into one consistent file, and checks database files. */
 import { DatabaseSync } from 'node:sqlite';
 import { createForOwner, removeDatabase } from './file.ts';
 
@@ -14,8 +14,8 @@ class FileUnsound extends Error {
 }
 
 /**
- * Writes what is committed in the database `from` to `to`, without the room of removed rows. A server may go on writing
- * meanwhile; its write-ahead log cannot be cut before this ends. Replaces `to`. Throws SQLite's errors.
+ * Writes the committed rows of the database `from` to `to`, without free pages. A server may write during the copy, but its
+ * write-ahead log cannot be truncated before the end. Replaces `to`. Throws SQLite's errors.
  */
 export function writeSnapshot(from: string, to: string): void {
   removeDatabase(to);

@@ -1,4 +1,4 @@
-/** How does a server prove that it knows the password, on this very connection? URLs of some providers demand it. */
+/** Channel binding: the server proves that it knows the password on this connection. URLs of some providers demand it. */
 import pg from 'pg';
 
 const BINDINGS = ['disable', 'prefer', 'require'] as const;

@@ -1,4 +1,4 @@
-/** How a store uses its connections: what they bind and read, and what they prepare. */
+/** A store's use of its connections: bound and parsed values, and prepared statements. */
 import type pg from 'pg';
 import { StoreUnavailable } from '../../../../engine/store-errors.ts';
 import type { SqlParam } from '../../../driver.ts';

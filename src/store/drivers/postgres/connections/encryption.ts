@@ -1,4 +1,4 @@
-/** How is a connection encrypted, and which certificate is trusted? By `sslmode` of the URL, as in libpq. */
+/** Encrypts a connection and chooses the trusted certificate by `sslmode` of the URL, as in libpq. */
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../../engine/store-errors.ts';

@@ -1,7 +1,6 @@
 /**
- * How many of the connections to a server may one store have, where several share them? No more than half of those that the others have
- * left. Otherwise a store whose statements all wait, behind a lock that somebody holds on its tables, would in the end have every
- * connection, and the others would wait as well.
+ * Limits the connections that one store may have, where several stores share a server: half of those that the others do not
+ * use. Otherwise a store whose statements all wait for a lock on its tables would take every connection and block the others.
  */
 import type { Clock } from '../../../../engine/ports.ts';
 import type { ServerContext } from '../context.ts';

@@ -1,4 +1,4 @@
-/** What the stores of one worker share: connections to each of their servers. */
+/** The connections to each server, which the stores of one worker share. */
 import type { ServerContext } from '../context.ts';
 import { Listening } from '../listening.ts';
 import { FairSemaphore } from './fair-semaphore.ts';
@@ -17,8 +17,8 @@ export function listenTargetOf(listenUrl: string): ListenTarget {
 const PREPARED_AT_ONCE = 4;
 
 /**
- * Looks at stores of one server at a time. A session of PostgreSQL remembers the tables of each schema that it has seen, a third of a MiB for
- * each store: of a thousand stores at rest only those few sessions know all.
+ * Concurrent polls of closed stores on one server. A session of PostgreSQL caches the tables of each schema that it has used,
+ * a third of a MiB for each store: with a thousand closed stores only these sessions cache all of them.
  */
 const POLLS_AT_ONCE = 2;
 

@@ -22,7 +22,7 @@ export interface Session {
   /** Sent when a transaction begins; `$1` is the longest wait for a lock. The last one answers a `TransactionName`. */
   begin: readonly string[];
   beginRead: readonly string[];
-  /** What became of transaction `$1` of the server `$2`? */
+  /** Queries the outcome of transaction `$1` of the server `$2`. */
   lookUp: string;
   /** `now`: Unix time in milliseconds, at this moment. */
   clock: string;

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type pg from 'pg';
 import type { Clock } from '../../../../engine/ports.ts';
 
-/** A server that works ends a connection sooner when it is told that the client goes. */
+/** A working server closes a connection sooner after the client has announced its end. */
 const FAREWELL_MS = 1_000;
 
 export function streamOf(client: pg.ClientBase): Duplex {

@@ -1,4 +1,4 @@
-/** What does the URL of a database say? */
+/** Parses the URL of a database. */
 import type pg from 'pg';
 import { BINDING_PARAMETER, bindingOf } from './channel-binding.ts';
 import { Encryption, SSL_PARAMETERS } from './encryption.ts';

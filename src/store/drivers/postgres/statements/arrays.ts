@@ -1,6 +1,6 @@
 /**
- * How are many rows sent to PostgreSQL as a few parameters? Each column is one array in the wire's binary format. So no
- * value is escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
+ * Encodes many rows as a few parameters of PostgreSQL: each column is one array in the wire's binary format. So no value is
+ * escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
  */
 import type { SqlValue } from '../../../driver.ts';
 import { asBuffer, escapeText } from './values.ts';

@@ -1,6 +1,6 @@
 /**
- * How are many rows inserted or changed by one statement with a fixed text? Each statement is built once, because the
- * same few tables and columns come with every batch.
+ * Builds statements with a fixed text that insert or update any number of rows. Each is built once, because every batch
+ * uses the same few tables and columns.
  */
 import type { Queries } from '../../../driver.ts';
 import type { ColumnType } from './arrays.ts';

@@ -1,6 +1,6 @@
 /**
- * How are values written for PostgreSQL? Its text cannot hold the character NUL, which SQLite and JavaScript treat like
- * any other, so NUL is written as two other characters.
+ * Encodes values for PostgreSQL. Its text cannot contain the character NUL, which SQLite and JavaScript allow, so NUL is
+ * written as two other characters.
  */
 import type { SqlParam, SqlValue } from '../../../driver.ts';
 
