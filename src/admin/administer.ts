@@ -1,4 +1,4 @@
-/** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
+/** Runs the operator's commands in the server that has the database open, or in this process if there is none. */
 import type { Sealer } from '../accounts/accounts.ts';
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import { emptiestCell } from '../cells/operate/measure-cells.ts';

@@ -1,4 +1,4 @@
-/** What `waypost backup` does: it writes the whole store, as of one moment, into one file while the servers go on. */
+/** `waypost backup`: writes a consistent snapshot of the store into one file, while its servers run. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import type { Config } from '../config/table.ts';
@@ -21,7 +21,7 @@ export interface Backup {
 }
 
 export interface BackupProgress {
-  /** A step begins, of `STEPS`. */
+  /** A step of `STEPS` starts. */
   onStep: (step: (typeof STEPS)[number]) => void;
   /** Where rows are copied one by one, as from PostgreSQL. */
   onProgress: NonNullable<CopyOptions['onProgress']>;
@@ -74,7 +74,7 @@ function snapshot(path: string, part: string): void {
   writeSnapshot(path, part);
 }
 
-/** A logical copy, from one snapshot of the database, in pieces. */
+/** A logical copy, from one snapshot of the database, in chunks. */
 async function copyInto(
   { url }: Database & { kind: 'postgres' },
   part: string,

@@ -1,4 +1,4 @@
-/** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
+/** `waypost doctor`: checks the consistency of a store, whether its server is running or not. */
 import { type Sealer, unsealKeys } from '../accounts/accounts.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';

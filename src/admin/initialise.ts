@@ -1,4 +1,4 @@
-/** What `waypost init` does: it makes an encryption key, a project and a token for it. */
+/** `waypost init`: creates an encryption key, a project and a token for it. */
 
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
@@ -19,8 +19,8 @@ export interface Initialised {
 }
 
 /**
- * Throws `CannotStart` when the project has a token and `addToken` does not ask for another, or when the store is one of
- * development with something that would go on.
+ * Throws `CannotStart` when the project has a token and `addToken` is not set, or when the store is one of `waypost dev` with
+ * unfinished messages or schedules.
  */
 export async function initialise(
   config: Config,
@@ -51,7 +51,7 @@ export async function initialise(
   }
 }
 
-/** The projects of development are nobody's in production, where no token could stop what they have. */
+/** In production nobody has a token for the development projects, so nobody could stop their messages and schedules. */
 async function checkNotDevelopment(config: Config, store: Store): Promise<void> {
   const projects = await store.projects.listProjects();
   if (!projects.every(({ name }) => isDevelopmentProject(name))) return;

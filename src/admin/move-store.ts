@@ -1,4 +1,4 @@
-/** What `waypost migrate-store` does: moves a stopped store into another database, either way. */
+/** `waypost migrate-store`: copies a stopped store into another database, in either direction. */
 import { migrate } from '../store/migrations/index.ts';
 import { type CopiedTable, type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';

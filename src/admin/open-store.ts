@@ -1,4 +1,4 @@
-/** Which database, with which encryption key? For the server and for `waypost init`. */
+/** Opens the configured database with its encryption key, for the server and for `waypost init`. */
 
 import { join } from 'node:path';
 import type { Sealer } from '../accounts/accounts.ts';
@@ -184,7 +184,7 @@ async function openServer(
   }
 }
 
-/** What PostgreSQL answers to who makes a table whose name is taken. */
+/** The error code of PostgreSQL for a table that already exists. */
 const RELATION_EXISTS = '42P07';
 
 /** Opening a database makes it a store: one that a command was given by mistake is left as it is. Throws `CannotStart`. */

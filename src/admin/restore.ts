@@ -1,4 +1,4 @@
-/** What `waypost restore` does: a backup becomes the store, whole or not at all. */
+/** `waypost restore`: replaces the store with a backup, completely or not at all. */
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { unsealKeys } from '../accounts/accounts.ts';
 import { readEncryptionKey } from '../config/encryption-key.ts';

@@ -1,4 +1,4 @@
-/** One end of a move: which database does a URL name, and how does the move get it for itself alone? */
+/** One end of a move: parses the URL of a database, and opens the database exclusively. */
 import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';

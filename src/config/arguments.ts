@@ -1,4 +1,4 @@
-/** Reads words and options of a command line. Options may stand anywhere; after `--` everything is a word. */
+/** Parses the words and options of a command line, in any order; after `--` every argument is a word. */
 import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
 

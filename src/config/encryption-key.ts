@@ -8,7 +8,7 @@ import type { Config } from './table.ts';
 
 const PART_NAME_BYTES = 8;
 
-/** What file systems without hard links answer, such as shares over SMB. */
+/** The error codes of file systems without hard links, such as SMB shares. */
 const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS']);
 
 type KeySettings = Pick<Config, 'encryptionKey' | 'dataDir'>;
@@ -35,12 +35,12 @@ export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint
   return key;
 }
 
-/** What the operator is told where no key is found. */
+/** The message for the operator if no key is found. */
 export function missingKey(dataDir: string): string {
   return `there is no encryption key in ${dataDir}: put the encryption.key of this store there, or set WAYPOST_ENCRYPTION_KEY. "waypost init" makes one for a new store only`;
 }
 
-/** What the operator is told where the key is that of another store. */
+/** The message for the operator if the key belongs to another store. */
 export function wrongKey(broken: SealBroken, dataDir: string): string {
   return `${broken.message}. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`;
 }

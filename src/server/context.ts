@@ -1,4 +1,4 @@
-/** What do the workers of a process share, and what do the parts of one worker: settings, store, clock, accounts, addresses? */
+/** The settings, store, clock, accounts and addresses that the workers of a process, and the parts of one worker, share. */
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
 import type { Credentials } from '../accounts/open-accounts.ts';
 import type { OpenedStore } from '../admin/open-store.ts';
@@ -51,13 +51,13 @@ export interface WorkerOptions
   onAccountsChanged?: () => Promise<void>;
 }
 
-/** What comes with time that is held. */
+/** The additions for a server with a stopped clock. */
 export interface AroundTime {
-  /** Dates the signatures, in place of `machine`: receivers compare their date with a clock of their own. */
+  /** Dates the signatures instead of `machine`: receivers compare the date with their own clock. */
   signatureClock: Pick<Machine, 'wallMs'>;
-  /** Puts something around deliveries, which time waits for. */
+  /** Wraps deliveries, so that the clock waits for them. */
   wrap: (delivery: Delivery) => Delivery;
-  /** Lets requests pass time. */
+  /** Lets requests advance the clock. */
   virtualTime?: VirtualTime;
 }
 
@@ -69,6 +69,6 @@ export interface WorkerContext extends WorkerOptions {
   resolver: Resolver;
   browsers: Browsers;
   accounts: StoredAccounts;
-  /** Absent: the operator is told of nothing. */
+  /** Absent: operator events are disabled. */
   operatorEvents: OperatorEventsOptions | undefined;
 }

@@ -1,4 +1,4 @@
-/** Serves the numbers of this process to Prometheus, at an address of their own: whoever reaches it needs no token. */
+/** Serves the metrics of this process to Prometheus without a token, at a separate address. */
 import { createServer, type ServerResponse } from 'node:http';
 import { messageOf } from '../admin/open-store.ts';
 import type { Config } from '../config/table.ts';
@@ -11,7 +11,7 @@ import { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 /** More than the programs that ask for metrics. */
 const CONNECTIONS_MAX = 100;
 
-/** The metrics of one worker, to be given to its store first; `undefined`: nobody asks for them. */
+/** The metrics of one worker, to be given to its store first; `undefined`: metrics are disabled. */
 export function openMetrics({ metricsAddress }: Pick<Config, 'metricsAddress'>): WorkerMetrics | undefined {
   return metricsAddress === '' ? undefined : new WorkerMetrics(systemClock);
 }

@@ -1,4 +1,4 @@
-/** Operator events as the server is configured for them: of which kinds, in which project, about which disk? */
+/** Opens operator events as configured: their kinds, project and disk. */
 
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,4 +1,4 @@
-/** How many attempts may be silent, each of which keeps a connection open? */
+/** Limits silent attempts by the open files of the process, since each keeps a connection open. */
 import type { Config } from '../config/table.ts';
 
 /** Of the files that the process may have open, the share for attempts. The rest is for callers and for the store. */

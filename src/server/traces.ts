@@ -1,4 +1,4 @@
-/** Opens the recorder of spans where a collector is named; nothing of it is loaded otherwise. */
+/** Opens the recorder of spans if a collector is configured; its code is not loaded otherwise. */
 import type { Config } from '../config/table.ts';
 import type { WorkerId } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
@@ -7,7 +7,7 @@ import { systemClock } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
 
-/** `undefined`: nobody collects traces. Throws `CannotStart`. */
+/** `undefined`: no collector is configured. Throws `CannotStart`. */
 export async function openTraces(
   { tracesEndpoint: endpoint }: Pick<Config, 'tracesEndpoint'>,
   { worker: instance, log }: { worker: WorkerId; log: EventLog },

@@ -1,4 +1,4 @@
-/** How does the server tell its operator what happens? One line an event: JSON, or for people on a terminal. */
+/** Writes the server log, one line for each event: as JSON, or readable in a terminal. */
 import { pino } from 'pino';
 import type { EventLog } from '../engine/ports.ts';
 import { prettyLine } from './pretty.ts';

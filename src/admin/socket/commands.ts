@@ -1,4 +1,4 @@
-/** What can an operator do with projects and tokens? It is the same whether a server runs on the store or not. */
+/** The operator's commands on projects and tokens, the same with and without a running server. */
 import type { SigningKeys } from '../../api/accounts.ts';
 import type { TokenScope } from '../../engine/accounts/store.ts';
 import type { Millis } from '../../engine/model.ts';
@@ -19,7 +19,7 @@ export interface TokenEntry {
   id: string;
   project: string;
   scope: TokenScope;
-  /** What its owner calls it. */
+  /** The name that its owner gave it. */
   name?: string;
   createdAtMs: Millis;
   /** Exact to about an hour; absent: never. */
@@ -44,7 +44,7 @@ export interface Administration {
   /** Of one project, or of all. */
   listTokens(request: { project?: string }): Promise<TokenEntry[]>;
   createToken(request: CreateTokenRequest): Promise<CreatedToken>;
-  /** Once it resolves, the token lets nobody in any more. */
+  /** Once it resolves, the token is rejected everywhere. */
   revokeToken(request: { id: string }): Promise<TokenEntry>;
 }
 

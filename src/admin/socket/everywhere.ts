@@ -1,10 +1,10 @@
-/** When do all workers on the database know of a change to its projects, tokens or keys? */
+/** Waits until all workers on the database have confirmed a change of projects, tokens or keys. */
 
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Workers are told at once; this is the time between two looks whether they have confirmed it. */
+/** Workers are notified at once; this is the interval between two checks of their confirmations. */
 const LOOK_MS = 50;
 /** Extra time for a heartbeat that was under way, and for what follows from it. */
 const GRACE_MS = 2_000;

@@ -1,4 +1,4 @@
-/** Where does a server on a database file listen for its operator? */
+/** The path of the socket at which a server on a database file listens for the operator. */
 import { basename, dirname, join, resolve } from 'node:path';
 
 /** The shortest limit of the systems we know, without the final zero byte. Some systems cut longer paths silently. */

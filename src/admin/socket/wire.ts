@@ -1,4 +1,4 @@
-/** How is an operator's command put into a line of JSON, and its answer? */
+/** Encodes an operator's command, and its response, as a line of JSON. */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Administration, Refused } from './commands.ts';

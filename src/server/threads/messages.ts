@@ -31,7 +31,7 @@ export type ToWorker =
 export type FromWorker =
   /** The first message: the worker delivers. */
   | { kind: 'started'; worker: WorkerId }
-  /** Sent in place of `started` or `listening`: a problem that the operator can repair. */
+  /** Sent instead of `started` or `listening`: a problem that the operator can repair. */
   | { kind: 'refused'; reason: string }
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }

@@ -13,7 +13,7 @@ export interface PortsToOthers {
 
 type Message =
   | { kind: 'asked'; id: number; checkpoint: SentCheckpoint }
-  /** Nobody waits for the answer any more. */
+  /** The caller no longer waits for the answer. */
   | { kind: 'hungUp'; id: number }
   /** Without `value`: the worker makes no such call. */
   | { kind: 'answered'; id: number; value?: Answer };
@@ -83,7 +83,7 @@ export class OtherThreads implements OtherWorkers {
     }
   }
 
-  /** The others go on without this worker. */
+  /** The other workers continue without this one. */
   close(): void {
     for (const { port } of this.#others.values()) port.close();
   }

@@ -8,7 +8,7 @@ import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import type { FromWorker, ThreadStart, ToWorker } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-/** A thread has ended without being told to. What it was doing is unknown, so the whole process must end. */
+/** A thread has ended unexpectedly. The state of its work is unknown, so the whole process must end. */
 export class ThreadEnded extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

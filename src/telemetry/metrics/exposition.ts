@@ -1,4 +1,4 @@
-/** What is answered to Prometheus: the numbers of all workers of a process together, as text. Loaded where it is wanted. */
+/** Formats the metrics of all workers of a process for Prometheus. Loaded on demand. */
 import { AggregatorRegistry } from 'prom-client';
 import type { Reading } from './instruments.ts';
 

@@ -18,13 +18,13 @@ const EVERY_OF_CELL_MS = 1_000;
 /** Of cells at rest too: whoever changes something there has the cell open, and tells of it as well. */
 const EVERY_MS_MAX = 60_000;
 
-/** A store that takes longer is not waited for: what is known is told, with its age. */
+/** Time limit for a store. After it, the latest sample is reported with its age. */
 const WAIT_MS = 1_000;
 
 /** Cells share the connections to their server with all else that is done there. */
 const AT_ONCE = 4;
 
-/** A store to tell of: the only one, or that of a cell. */
+/** A store to sample: the only one, or that of a cell. */
 export type Source = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
 
 export interface Sample {

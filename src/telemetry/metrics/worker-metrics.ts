@@ -1,4 +1,4 @@
-/** What one worker counts and shows: it hears of what happens, and looks at the rest when it is asked. */
+/** Collects the metrics of one worker: counts events as they happen, and reads the gauges on request. */
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { CellState, Engine } from '../../engine/commands.ts';

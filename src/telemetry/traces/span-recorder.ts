@@ -14,7 +14,7 @@ const REQUEST_BYTES = 2 ** 19;
 const GATHER_MS = 500;
 /** At the end, what is left gets so long to reach the collector. */
 const LAST_MS = 2_000;
-/** Dropped spans are told of at most this often. */
+/** Minimum interval between two reports of dropped spans. */
 const TELL_MS = 1_000;
 
 interface Collector {
@@ -35,7 +35,7 @@ export class SpanRecorder implements Observer {
   #waitingBytes = 0;
   #sending: Promise<void> | undefined;
   #gathering: Timer | undefined;
-  /** Runs while there are dropped spans that nothing was told of. */
+  /** Runs while there are dropped spans that were not reported. */
   #telling: Timer | undefined;
   #reason = '';
 

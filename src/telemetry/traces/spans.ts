@@ -1,7 +1,7 @@
 /**
  * Which spans tell of a message, an attempt, a run? Their times are those that the store keeps or that the hook brings, their
  * ids follow from what they tell of (`engine/spans.ts`), and their attributes have the names of OpenTelemetry's conventions
- * for messaging and HTTP where there is one. As in the log, nothing of a URL but its host is told.
+ * for messaging and HTTP where there is one. As in the log, only the host of a URL is recorded.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun } from '../../engine/ports.ts';
@@ -29,7 +29,7 @@ const WAIT_MS_MIN = 100;
 /** The publish of a message that is in no run, or the callback that it is: from its making to its commit. */
 export function publishSpan({ message, isFollowUp }: NewMessage, atMs: Millis): Span | undefined {
   const { settings, createdAtMs, body } = message;
-  if (settings.run) return undefined; // its step is told of when that is over
+  if (settings.run) return undefined; // its step gets a span when it ends
   const place = spanOfMessage(message);
   if (!place) return undefined;
   const { host } = hostOf(message.origin);
