@@ -42,8 +42,8 @@ export interface Accounts {
   /** Reads the accounts anew, since other workers may have changed them. */
   refresh?(): Promise<void>;
   /**
-   * `undefined`: the accounts in memory are current, or the project that a token was found to belong to goes on without
-   * those who keep them. Otherwise this worker could not check for changes for too long, and the promise resolves when
+   * `undefined`: the accounts in memory are current, or the project of a known token is served although the
+   * directory is unavailable. Otherwise this worker could not check for changes for too long, and the promise resolves when
    * the accounts are current again. It rejects with `StoreUnavailable` when they cannot be read.
    */
   catchUp?(projectId?: ProjectId): Promise<void> | undefined;

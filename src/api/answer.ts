@@ -7,14 +7,14 @@ import { Overloaded, RateLimited } from '../protocol/rate-limits.ts';
 
 export interface Answer {
   status: number;
-  /** JSON text; `''` for the answers that the contract calls "200, no body". */
+  /** JSON text; `''` for the responses that the contract calls "200, no body". */
   json: string;
-  /** A page or a file, in place of `json`; a text is sent as UTF-8. */
+  /** A page or a file instead of `json`; a text is sent as UTF-8. */
   content?: { type: string; body: string | Uint8Array };
-  /** Text that goes on until one side ends it, in place of `json`. It is the last answer of its connection. */
+  /** Text that is streamed until one side ends it, instead of `json`. It is the last response of its connection. */
   stream?: AnswerStream;
   headers?: Readonly<Record<string, string>>;
-  /** Called when the answer has left memory: it was sent, or the client has gone. */
+  /** Called when the response has left memory: it was sent, or the client has disconnected. */
   sent?: () => void;
   /** When it aborts, the client has been too slow: the connection is closed in the middle of the answer. */
   cutOff?: AbortSignal;

@@ -60,12 +60,12 @@ export type Content = Record<string, { schema?: JsonSchema; example?: unknown }>
 const INTERFACE_VERSION = '2';
 
 const DESCRIPTION = [
-  'A message queue and a service for durable workflows that deliver over HTTP. A publish that is answered with a 2xx is on disk.',
-  'Any request can also be refused with 400 when it is not well-formed HTTP, 403 when it is a browser’s for a page that may',
-  'not call, 405 when the path has no such method, 417, 431 when its headers are too large, and 500. Every refusal is an',
+  'A message queue and durable workflow service that delivers over HTTP. A publish that returns a 2xx is on disk.',
+  'Any request can also be refused with 400 when it is not well-formed HTTP, 403 when it comes from a browser page whose',
+  'origin is not allowed, 405 when the path has no such method, 417, 431 when its headers are too large, and 500. Every refusal is an',
   'object with the member `error`.',
-  'An answer names in its header `Waypost-Ignored` what of its request means nothing here: options and parameters that do not exist,',
-  'and headers of a connection that were to be forwarded.',
+  'The response header `Waypost-Ignored` names what the server has ignored: unknown options and parameters,',
+  'and connection headers that cannot be forwarded.',
 ].join(' ');
 
 /** Section by the first word of a path after `/v2`. A path that is not below `/v2` belongs to the server itself. */
@@ -96,7 +96,7 @@ const SCHEDULES_PATH = '/v2/schedules/{destinationOrScheduleId}';
 
 /**
  * OpenAPI allows only one of several paths that differ only in the name of a parameter. Ours also differ in their
- * methods, so they share one path, and each operation says what its parameter is.
+ * methods, so they share one path, and each operation describes its parameter.
  */
 const SHARED_PATHS: Readonly<Record<string, string>> = {
   '/v2/schedules/*': SCHEDULES_PATH,
@@ -104,19 +104,19 @@ const SHARED_PATHS: Readonly<Record<string, string>> = {
 };
 
 /** The description of every 202 (contract M 11). */
-const DUPLICATE = 'A duplicate: nothing new was made, and this is the earlier message.';
+const DUPLICATE = 'A duplicate: no message was created; the response names the earlier one.';
 
 const REFUSALS: Readonly<Record<number, string>> = {
-  400: 'Something in the request is wrong; the error names it and the rule.',
-  401: 'No token, or one that nobody has.',
-  403: 'The scope of the token is not enough.',
-  404: 'What the request names is not there.',
-  409: 'What the request names is needed as it is; the error says for what.',
+  400: 'The request is invalid; the error names the field and the rule.',
+  401: 'The token is missing or unknown.',
+  403: 'The scope of the token is insufficient.',
+  404: 'The named resource does not exist.',
+  409: 'The state of the resource does not allow the request; the error gives the reason.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
-  422: 'As 400, in what a running workflow sends: to its library a 400 says that the run is over.',
-  429: 'Too many messages today, or too many requests in this second; the headers say which, and until when. Or too many live streams.',
-  503: 'The server cannot take the request now; ask again after `Retry-After`.',
+  422: 'Like 400, for requests of a running workflow, whose library takes a 400 for the end of the run.',
+  429: 'Too many messages today, or too many requests in this second; the headers name the limit and its reset time. Or too many live streams.',
+  503: 'The server cannot handle the request now; retry after `Retry-After`.',
 };
 
 const integerHeader = (description: string) => ({ description, schema: { type: 'integer' } });
@@ -169,7 +169,7 @@ export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
           type: 'apiKey',
           in: 'query',
           name: 'qstash_token',
-          description: 'The token in the query; it decides when both are there.',
+          description: 'The token in the query. It takes precedence over the header.',
         },
       },
     },
@@ -227,21 +227,19 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
       full: 'Needs a full token.',
     }[access],
   ];
-  if (takes.configHeaders) sentences.push('Each header may begin with `Waypost-` in place of `Upstash-`.');
+  if (takes.configHeaders) sentences.push('Each header may begin with `Waypost-` instead of `Upstash-`.');
   if (configuresMessage(takes)) {
     sentences.push('`Upstash-Forward-<Name>` is delivered as the header `<Name>`.');
     sentences.push(
-      'A callback has the options of a message, with `Upstash-Callback-` in place of `Upstash-`: headers to',
+      'A callback has the options of a message, with `Upstash-Callback-` instead of `Upstash-`: headers to',
     );
-    sentences.push(
-      'forward, and callbacks of its own, to three levels. Without retries of its own it has the message’s.',
-    );
+    sentences.push('forward, and callbacks of its own, to three levels. Its retries default to those of the message.');
   }
   if (path.endsWith('*')) {
-    sentences.push('The destination and its query follow unescaped; one that is escaped as a whole is understood too.');
-    sentences.push('Each config header can also be given as a parameter of the query, which is not delivered then.');
+    sentences.push('The destination and its query follow unescaped; a fully escaped destination is accepted too.');
+    sentences.push('Each config header can also be sent as a query parameter, which is then not delivered.');
   }
-  if (takes.filters) sentences.push('A filter with several values takes any of them: repeat its name.');
+  if (takes.filters) sentences.push('To match any of several values, repeat the name of the filter.');
   return sentences.join(' ');
 }
 
@@ -249,7 +247,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
   if (access !== 'public') found.add(401).add(429).add(503); // rate limits, and the store may be unavailable
-  if (access !== 'public' && access !== 'any') found.add(403); // there is a scope that is not enough
+  if (access !== 'public' && access !== 'any') found.add(403); // there is an insufficient scope
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (configuresMessage(takes)) found.add(412);
@@ -267,7 +265,7 @@ function parametersOf({ path, operationId, takes = {} }: Route, schemas: SchemaW
   const examples = exampleOf(operationId, ownNames);
   const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
     const meant = ownNames[at];
-    const description = meant === 'destination' ? destinationOf(path) : `The ${meant}, as an answer gave it.`;
+    const description = meant === 'destination' ? destinationOf(path) : `The ${meant} from an earlier response.`;
     return {
       name,
       in: 'path',
@@ -318,7 +316,7 @@ function bodyOf({ operationId, takes = {} }: Route, schemas: SchemaWriter): Oper
   );
   const schema = { type: 'object', properties, additionalProperties: false };
   return {
-    description: 'The filters may also come here; where both name one, the query wins.',
+    description: 'Filters may also be sent here. The query takes precedence.',
     content: { 'application/json': { schema } },
   };
 }

@@ -68,7 +68,7 @@ export interface Call extends Admitted {
   scope: TokenScope | undefined;
   /** What its owner calls the token, where it has a name. */
   tokenName: string | undefined;
-  /** The run whose token the caller has, in place of one of the project. */
+  /** The run whose token the caller has instead of a token of the project. */
   runKey?: RunKey | undefined;
   /** Hash of the caller's token; `''` on public routes. */
   tokenHash: string;
@@ -109,7 +109,7 @@ export interface CalledUrl {
 /** The reason why a URL is refused as a destination, as the end of a sentence; `undefined` when it is allowed. */
 export type CheckDestination = (url: URL) => undefined | string | Promise<undefined | string>;
 
-/** Time that stands still until it is told to pass. It is the same for all projects. */
+/** Time that advances only on request. It is the same for all projects. */
 export interface VirtualTime {
   nowMs(): Millis;
   /** Whether no message and no run waits for any time. */
@@ -140,7 +140,7 @@ export interface Services {
    * Names of headers that the operator's reverse proxy adds, such as `X-Forwarded-*`; never forwarded in blanket mode.
    */
   proxyHeaders: readonly string[];
-  /** Which plain headers of a publish go on with its message. */
+  /** Which plain headers of a publish are forwarded with its message. */
   plainHeaders: PlainHeaders;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;

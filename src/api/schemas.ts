@@ -126,7 +126,7 @@ export const ExplanationSchema = exactly(
     at: Type.Optional(Ms),
     dlqId: Type.Optional(Text),
     queueName: Type.Optional(Text),
-    ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages of its queue that go before it' })),
+    ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages ahead of it in its queue' })),
     blockedBy: Type.Optional(BLOCKER.schema),
     flowControlKey: Type.Optional(Text),
     cell: CellName,
@@ -228,7 +228,7 @@ export const ScheduleSchema = exactly(
         { description: 'by message id, those of the latest trigger' },
       ),
     ),
-    error: Type.Optional(Type.String({ minLength: 1, description: 'why the latest trigger made no message' })),
+    error: Type.Optional(Type.String({ minLength: 1, description: 'why the latest trigger published no message' })),
   },
   'Schedule',
 );
@@ -246,7 +246,7 @@ export const GroupHeadersSchema = Type.Object({
 export const QueueSettingsSchema = Type.Object({
   queueName: Name,
   parallelism: Type.Optional(Type.Integer({ minimum: 1, default: 1 })),
-  paused: Type.Optional(Type.Boolean({ description: 'false without it' })),
+  paused: Type.Optional(Type.Boolean({ description: 'default: false' })),
 });
 
 export const Limit = Type.Integer({ minimum: 0, description: '0: not limited' });
@@ -260,7 +260,7 @@ export const WaitingSchema = exactly(
 /** The body of a wait (contract W 14.6). */
 export const WaitSchema = Type.Object({
   url: Type.Optional(Text),
-  timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
+  timeout: Type.Optional(Type.String({ description: 'a duration; default: 7d', examples: ['20s'] })),
   timeoutUrl: Type.Optional(Text),
   timeoutHeaders: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
   timeoutBody: Type.Optional(Type.String({ description: 'base64' })),
@@ -287,7 +287,7 @@ export const TokenScopeSchema = Type.Union(
 /** What a request to check a signature holds. */
 export const SignatureCheckSchema = Type.Object({
   signature: Type.String({ description: 'the value of the header Upstash-Signature' }),
-  body: Type.String({ description: 'the body that came with it' }),
+  body: Type.String({ description: 'the body that was signed' }),
   url: Type.Optional(Type.String({ description: 'the URL as it was requested; absent: not checked' })),
 });
 export const SignatureVerdictSchema = exactly(
@@ -299,7 +299,7 @@ export const SignatureVerdictSchema = exactly(
           claim: Type.Union(SIGNATURE_CHECKS.map((claim) => Type.Literal(claim))),
           reason: Type.String({ description: 'the end of a sentence about the claim' }),
         }),
-        { minItems: 1, description: 'only where it is not valid' },
+        { minItems: 1, description: 'only if the signature is not valid' },
       ),
     ),
   },
@@ -327,7 +327,7 @@ const itemMembers = {
   body: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   headers: Type.Optional(
     Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()], {
-      description: 'what a request for this item alone would have as headers',
+      description: 'the headers that a request for this item alone would have',
     }),
   ),
 };
@@ -335,7 +335,7 @@ const itemMembers = {
 export const BatchItemsSchema = Type.Array(
   Type.Object(
     {
-      destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }),
+      destination: Type.String({ description: 'URL to deliver to, not escaped' }),
       ...itemMembers,
       queue: Type.Optional(
         Type.Union([Type.String(), Type.Null()], { description: 'name of the queue to put the message into' }),
@@ -347,13 +347,13 @@ export const BatchItemsSchema = Type.Array(
 
 export const TriggerItemsSchema = Type.Array(
   Type.Object(
-    { destination: Type.String({ description: 'URL of the workflow, nothing of it escaped' }), ...itemMembers },
+    { destination: Type.String({ description: 'URL of the workflow, not escaped' }), ...itemMembers },
     { $id: 'TriggerItem' },
   ),
 );
 
 const ItemOfRun = Type.Object(
-  { destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }), ...itemMembers },
+  { destination: Type.String({ description: 'URL to deliver to, not escaped' }), ...itemMembers },
   { $id: 'CheckpointItem' },
 );
 const StepOfRun = Type.Object({ stepId: Type.Integer({ minimum: 0 }) }, { $id: 'CheckpointStep' });
@@ -370,11 +370,15 @@ export const CheckpointSchema = Type.Object({
         },
         { $id: 'CheckpointFailure' },
       ),
-      { description: 'messages whose attempt has failed, each as if the call had been answered like this' },
+      { description: 'messages whose attempt has failed, each as if the call had returned this response' },
     ),
   ),
   lingerMs: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 10_000, description: 'how long to wait for what comes next of the run' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 10_000,
+      description: 'how long to wait for the next work of the run, in milliseconds',
+    }),
   ),
   append: Type.Optional(
     Type.Array(
@@ -388,14 +392,14 @@ export const CheckpointSchema = Type.Object({
           wait: Type.Optional(
             Type.Object({
               eventId: Name,
-              timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
+              timeout: Type.Optional(Type.String({ description: 'a duration; default: 7d', examples: ['20s'] })),
               step: StepOfRun,
             }),
           ),
         },
         { $id: 'CheckpointElement' },
       ),
-      { description: 'what enters the journal: each has one of step, call, invoke and wait' },
+      { description: 'new journal entries: each has one of step, call, invoke and wait' },
     ),
   ),
 });
@@ -405,7 +409,7 @@ export const CheckpointSavedSchema = exactly(
       exactly(
         {
           messageId: attributes.messageId,
-          token: Type.Optional(Type.String({ description: 'the call goes on with this message' })),
+          token: Type.Optional(Type.String({ description: 'the call continues with this message' })),
         },
         'CheckpointEntry',
       ),

@@ -6,7 +6,7 @@
 import { isHeaderValue, trimBlanks } from './headers.ts';
 import type { HeaderMap, TraceContext } from './options/settings.ts';
 
-/** The standard asks for at least 512 characters of `tracestate` to go on, and for no more than 8,192 of `baggage`. */
+/** The standard requires to forward at least 512 characters of `tracestate`, and at most 8,192 of `baggage`. */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 
 /**
@@ -15,7 +15,7 @@ const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
  */
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/;
 
-/** Which plain headers go on with what a request publishes. */
+/** Which plain headers of a request are forwarded with the messages that it publishes. */
 export interface PlainHeaders {
   /** Whether `ce-*` is forwarded as if it had the prefix for that (CloudEvents, binary mode). */
   cloudEvents: boolean;

@@ -134,33 +134,33 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     {
       ...row('full', 'POST', `${keyPath}/pause`, 'pauseFlowControlKey'),
       ...named,
-      summary: 'Pauses a flow-control key, also one that nobody used yet: none of its messages starts.',
+      summary: 'Pauses a flow-control key, even one that is not in use yet: none of its messages starts.',
       handle: (call) => setPaused(call, true),
     },
     {
       ...row('full', 'POST', `${keyPath}/resume`, 'resumeFlowControlKey'),
       ...named,
-      summary: 'Lets the messages of a paused flow-control key start again.',
+      summary: 'Resumes a paused flow-control key.',
       handle: (call) => setPaused(call, false),
     },
     {
       ...row('full', 'POST', `${keyPath}/pin`, 'pinFlowControlKey'),
       ...named,
-      summary: 'Fixes limits of a flow-control key, so that messages no longer set them.',
+      summary: 'Pins limits of a flow-control key: messages no longer change them.',
       takes: { query: PIN_QUERY },
       handle: pin,
     },
     {
       ...row('full', 'POST', `${keyPath}/unpin`, 'unpinFlowControlKey'),
       ...named,
-      summary: 'Lets messages set limits of a flow-control key again.',
+      summary: 'Unpins limits of a flow-control key: messages set them again.',
       takes: { query: UNPIN_QUERY },
       handle: unpin,
     },
     {
       ...row('full', 'POST', `${keyPath}/resetRate`, 'resetFlowControlKeyRate'),
       ...named,
-      summary: 'Begins a new period of a flow-control key, in which nothing was started yet.',
+      summary: 'Starts a new rate period of a flow-control key, with a count of 0.',
       handle: resetRate,
     },
     {
@@ -172,7 +172,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     },
     {
       ...row('read', 'GET', '/v2/globalParallelism', 'getGlobalParallelism'),
-      summary: 'Says how many attempts are in flight, and how many may be.',
+      summary: 'Reads the number of attempts in flight, and its limit.',
       answers: { 200: GlobalParallelismSchema },
       handle: globalParallelism,
     },

@@ -98,7 +98,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   return [
     {
       ...row('full', 'POST', '/v2/queues', 'saveQueue'),
-      summary: 'Makes a queue or replaces its settings; what is not given becomes what it is in a new queue.',
+      summary: 'Creates a queue or replaces its settings. Omitted settings get their defaults.',
       takes: { body: QueueSettingsSchema },
       refusals: [412],
       handle: save,
@@ -126,13 +126,13 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     {
       ...row('full', 'POST', `${queuePath}/pause`, 'pauseQueue'),
       ...named,
-      summary: 'Pauses a queue: it goes on to take messages, and starts none.',
+      summary: 'Pauses a queue: it still accepts messages, but starts none.',
       handle: (call) => setPaused(call, true),
     },
     {
       ...row('full', 'POST', `${queuePath}/resume`, 'resumeQueue'),
       ...named,
-      summary: 'Lets a paused queue go on, from the earliest message that was not delivered.',
+      summary: 'Resumes a paused queue from its earliest undelivered message.',
       handle: (call) => setPaused(call, false),
     },
   ];

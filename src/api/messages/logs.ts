@@ -135,7 +135,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     },
     {
       ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId/explain', 'explainWorkflowRun'),
-      summary: 'Says why a workflow run does not go on, or how it ended.',
+      summary: 'Explains why a workflow run waits, or how it ended.',
       answers: { 200: RunExplanationSchema },
       handle: explain,
     },

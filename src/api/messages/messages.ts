@@ -50,13 +50,13 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/messages/:messageId', 'getMessage'),
       isLong: true,
-      summary: 'Reads a message that is not finished, or was delivered a moment ago.',
+      summary: 'Reads a message that is unfinished or was delivered recently.',
       answers: { 200: MessageSchema },
       handle: get,
     },
     {
       ...row('read', 'GET', '/v2/messages/:messageId/explain', 'explainMessage'),
-      summary: 'Says why a message waits, or what became of it.',
+      summary: 'Explains why a message waits, or how it ended.',
       answers: { 200: ExplanationSchema },
       handle: explain,
     },

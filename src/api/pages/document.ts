@@ -17,13 +17,13 @@ export function documentRoutes(others: readonly Route[], { console }: Services):
   const routes: Route[] = [
     {
       ...row('public', 'GET', '/openapi.json', 'getOpenApiDocument'),
-      summary: 'This interface as an OpenAPI document.',
+      summary: 'This API as an OpenAPI document.',
       answers: { 200: DocumentSchema },
       handle: async ({ rawHeaders }) => answerPrepared(await readDocument(), rawHeaders, HEADERS),
     },
     {
       ...row('public', 'GET', '/docs', 'getDocumentation'),
-      summary: 'The same as a page to read, to search and to try.',
+      summary: 'The API reference as a page with search and a form to try each request.',
       answers: { 200: PageSchema },
       handle: ({ rawHeaders }) => console.file('docs.html', rawHeaders),
     },

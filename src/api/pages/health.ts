@@ -32,13 +32,13 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
   return [
     {
       ...row('public', 'GET', '/healthz', 'getHealth'),
-      summary: 'Answers while the process is alive.',
+      summary: 'Responds while the process is alive.',
       answers: { 200: HealthSchema },
       handle: () => answer(200, { status: 'alive' }),
     },
     {
       ...row('public', 'GET', '/readyz', 'getReadiness'),
-      summary: 'Answers 200 while requests can be served, else 503.',
+      summary: 'Responds with 200 while requests can be served, otherwise with 503.',
       refusals: [503],
       answers: { 200: HealthSchema },
       handle: ready,

@@ -52,7 +52,8 @@ export function signatureRoutes({ accounts, clock }: Services): Route[] {
   return [
     {
       ...row('full', 'POST', '/v2/waypost/signature/verify', 'verifySignature'),
-      summary: 'Checks a signature as a receiver does, with the signing keys of the project, and says what fails.',
+      summary:
+        'Verifies a signature as a receiver does, with the signing keys of the project, and lists the checks that fail.',
       takes: { body: SignatureCheckSchema },
       answers: { 200: SignatureVerdictSchema },
       handle: verify,

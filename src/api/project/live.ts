@@ -18,7 +18,7 @@ import { AtLeastOne, exactly, LabelsSchema, MessageIdSchema, Ms, shapeOf, Text }
 const LIVE_ENTRY = shapeOf<[LiveEntry]>()(
   {
     id: [
-      Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
+      Type.String({ minLength: 1, description: 'its position in the log, which is also a cursor of /v2/logs' }),
       ({ timeMs, n }) => encodeCursor(timeMs, n),
     ],
     time: [Ms, ({ timeMs }) => timeMs],
@@ -52,8 +52,8 @@ const LiveSchema = Type.String({
   contentMediaType: 'text/event-stream',
   contentSchema: Type.Union([LiveOpenSchema, LIVE_ENTRY.schema, LiveLostSchema, LiveEndSchema]),
   description: [
-    'Server-sent events, each with JSON as its data: `open` (LiveOpen) when everything from now on is shown, `entry` (LiveEntry),',
-    '`lost` (LiveLost) when the client was too slow for that many entries, and `end` (LiveEnd). The `id` of an event is a cursor.',
+    'Server-sent events, each with JSON as its data: `open` (LiveOpen) when the stream has started, `entry` (LiveEntry),',
+    '`lost` (LiveLost) with the number of entries that a slow client has missed, and `end` (LiveEnd). The `id` of an event is a cursor.',
   ].join(' '),
 });
 
@@ -152,7 +152,8 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
   return [
     {
       ...row('read', 'GET', '/v2/waypost/live/entries', 'listLiveEntries'),
-      summary: 'Lists the log entries after a place, oldest first: what a client of the live stream has missed.',
+      summary:
+        'Lists the log entries after a position, oldest first: those that a client of the live stream has missed.',
       takes: { query: AFTER },
       answers: { 200: LiveEntriesSchema },
       handle: list,
@@ -238,7 +239,7 @@ export class LiveStream implements LogWatcher {
   }
 }
 
-/** All streams of a project are told the same entries, which are written as text only once. */
+/** All streams of a project send the same entries, which are serialized only once. */
 const piecesOfEntries = new WeakMap<readonly LiveEntry[], Piece[]>();
 
 function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {

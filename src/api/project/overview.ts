@@ -10,7 +10,7 @@ import { type Call, type Route, row, type Services } from '../route.ts';
 import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from '../schemas.ts';
 
 const CountedSchema = exactly(
-  { count: Count, isAtLeast: Type.Boolean({ description: 'there may be more, which were not counted' }) },
+  { count: Count, isAtLeast: Type.Boolean({ description: 'the count stopped at this number; there may be more' }) },
   'Counted',
 );
 const line = { reason: UnfinishedReasonSchema, waiting: CountedSchema, due: Ms };
@@ -30,7 +30,7 @@ const OverviewSchema = exactly(
           origin: Text,
           ...line,
           isHeldBack: Type.Boolean({
-            description: 'it may have only a few attempts at a time, since too many ended without an answer',
+            description: 'its concurrency is reduced, because too many attempts ended without a response',
           }),
         }),
       ),
@@ -42,13 +42,15 @@ const OverviewSchema = exactly(
     }),
     dlq: exactly({ messages: CountedSchema, workflowRuns: CountedSchema }),
     failures: exactly({
-      lookedAt: Type.Integer({ minimum: 0, description: 'the latest entries of the DLQ, which are counted by cause' }),
+      lookedAt: Type.Integer({ minimum: 0, description: 'number of latest DLQ entries that were counted by cause' }),
       causes: Type.Array(
         exactly({
-          responseStatus: Type.Integer({ minimum: 0, description: '0 without an answer' }),
-          error: Type.Optional(Type.String({ minLength: 1, description: 'the kind of failure, without an answer' })),
+          responseStatus: Type.Integer({ minimum: 0, description: '0 without a response' }),
+          error: Type.Optional(
+            Type.String({ minLength: 1, description: 'the kind of failure, if there was no response' }),
+          ),
           count: Type.Integer({ minimum: 1 }),
-          workflowRuns: Type.Integer({ minimum: 0, description: 'so many of them are workflow runs' }),
+          workflowRuns: Type.Integer({ minimum: 0, description: 'the number of workflow runs among them' }),
           last: Ms,
         }),
       ),
@@ -58,8 +60,8 @@ const OverviewSchema = exactly(
     storage: Type.Optional(
       exactly(
         {
-          bytes: Type.Integer({ minimum: 0, description: 'of the whole database' }),
-          unusedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of them, free for new data' })),
+          bytes: Type.Integer({ minimum: 0, description: 'size of the whole database' }),
+          unusedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'the part that is free for new data' })),
         },
         'Storage',
       ),
@@ -90,7 +92,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
   return [
     {
       ...row('read', 'GET', '/v2/waypost/overview', 'getOverview'),
-      summary: 'Says how much is unfinished, what holds it back, and of what the latest failures failed.',
+      summary: 'Summarizes unfinished work, what delays it, and the causes of the latest failures.',
       answers: { 200: OverviewSchema },
       handle: overview,
     },
@@ -147,12 +149,12 @@ const Histogram = (description: string) =>
 
 const MinuteSchema = exactly(
   {
-    time: Type.Integer({ ...Ms, description: 'beginning of the minute, Unix time in milliseconds' }),
+    time: Type.Integer({ ...Ms, description: 'start of the minute, Unix time in milliseconds' }),
     accepted: Type.Integer({ ...Count, description: 'new messages: published, scheduled, callbacks, steps of runs' }),
     attempts: Type.Integer({ ...Count, description: 'delivered and failedAttempts together' }),
     delivered: Count,
     failedAttempts: Count,
-    dead: Type.Integer({ ...Count, description: 'messages that failed for good' }),
+    dead: Type.Integer({ ...Count, description: 'messages that became dead' }),
     runsStarted: Count,
     runsSucceeded: Count,
     runsFailed: Count,
@@ -165,9 +167,9 @@ const MinuteSchema = exactly(
 
 export const MinutesSchema = exactly({
   bounds: Type.Array(Count, {
-    description: 'upper bounds of the buckets in milliseconds, each included; the last bucket has none',
+    description: 'inclusive upper bounds of the buckets in milliseconds; the last bucket has none',
   }),
-  minutes: Type.Array(MinuteSchema, { description: 'those in which something happened, oldest first' }),
+  minutes: Type.Array(MinuteSchema, { description: 'minutes with activity, oldest first' }),
   cursor: Type.Optional(Text),
 });
 
@@ -185,7 +187,7 @@ export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
   return [
     {
       ...row('read', 'GET', '/v2/waypost/minutes', 'listMinutes'),
-      summary: 'Lists what was accepted, attempted and delivered by the minute, and how long it took.',
+      summary: 'Counts accepted, attempted and delivered messages per minute, with their latencies.',
       takes: { query: MINUTES_QUERY },
       answers: { 200: MinutesSchema },
       handle: list,
@@ -275,7 +277,7 @@ export function projectMetricRoutes({ engine, clock }: Services): Route[] {
   return [
     {
       ...row('read', 'GET', '/v2/waypost/metrics', 'getMetrics'),
-      summary: 'Tells how much of the project is unfinished, failed and done, in the text format of Prometheus.',
+      summary: 'Reads the metrics of the project in the text format of Prometheus.',
       answers: { 200: Type.String({ contentMediaType: 'text/plain' }) },
       handle: metrics,
     },

@@ -35,7 +35,7 @@ const TokenListSchema = exactly({ tokens: Type.Array(TOKEN.schema) }, 'TokenList
 const CreatedTokenSchema = exactly(
   {
     ...TOKEN.schema.properties,
-    token: Type.String({ minLength: 1, description: 'the token itself, which is shown only now' }),
+    token: Type.String({ minLength: 1, description: 'the token itself, shown only once' }),
   },
   'CreatedToken',
 );
@@ -66,14 +66,14 @@ function routesOver(tokens: ProjectTokens): Route[] {
     {
       ...row('full', 'GET', PATH, 'listTokens'),
       ...guarded,
-      summary: 'Lists the tokens of the project, the oldest first. The tokens themselves are kept nowhere.',
+      summary: 'Lists the tokens of the project, oldest first. The tokens themselves are not stored.',
       answers: { 200: TokenListSchema },
       handle: list,
     },
     {
       ...row('full', 'POST', PATH, 'createToken'),
       ...guarded,
-      summary: 'Makes a token for the project and shows it, once.',
+      summary: 'Creates a token for the project and shows it once.',
       takes: { body: NewTokenSchema },
       refusals: [412],
       answers: { 201: CreatedTokenSchema },
@@ -105,7 +105,7 @@ export function sessionRoutes({ accounts }: Services): Route[] {
   return [
     {
       ...row('any', 'GET', '/v2/waypost/session', 'getSession'),
-      summary: 'Reads which project the token belongs to, and what it may do.',
+      summary: 'Reads the project and the permissions of the token.',
       answers: { 200: SessionSchema },
       handle: ({ projectId, scope, tokenName }) =>
         answer(200, { project: accounts.projectName(projectId), scope, tokenName }),

@@ -123,7 +123,7 @@ export function publishRoutes(services: Services): Route[] {
     },
     {
       ...row('publish', 'POST', '/v2/enqueue/:queueName/*', 'enqueue'),
-      summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
+      summary: 'Enqueues a message for the URL in the path, or one for each endpoint of the URL group.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
       refusals: [404, 412],
       answers: { 200: PublishSchema, 202: PublishSchema },

@@ -51,7 +51,7 @@ export function scheduleRoutes(services: Services): Route[] {
   return [
     {
       ...row('full', 'POST', '/v2/schedules/*', 'createSchedule'),
-      summary: 'Creates a schedule for the URL, or the URL group, in the path, or replaces the one with its id.',
+      summary: 'Creates a schedule for the URL or URL group in the path, or replaces the schedule with its id.',
       takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
       answers: { 200: ScheduleCreatedSchema },
       handle: create,
@@ -59,7 +59,7 @@ export function scheduleRoutes(services: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/schedules', 'listSchedules'),
       isLong: true,
-      summary: 'Lists the schedules by their creation. Bodies after the first 16 MiB are left out.',
+      summary: 'Lists the schedules in order of creation. Bodies beyond the first 16 MiB are omitted.',
       answers: { 200: ScheduleListSchema },
       handle: list,
     },
@@ -72,7 +72,7 @@ export function scheduleRoutes(services: Services): Route[] {
     },
     {
       ...row('full', 'DELETE', '/v2/schedules/:scheduleId', 'deleteSchedule'),
-      summary: 'Deletes a schedule; messages that it made go on.',
+      summary: 'Deletes a schedule. The messages that it has published are still delivered.',
       handle: drop,
     },
     ...pauseRoutes('pause', 'Pauses a schedule: its times pass without a message.'),

@@ -123,14 +123,14 @@ export function urlGroupRoutes(services: Services): Route[] {
   return [
     {
       ...row('full', 'POST', endpointsPath, 'addUrlGroupEndpoints'),
-      summary: 'Adds or updates endpoints of a URL group, making it when it is missing.',
+      summary: 'Adds or updates endpoints of a URL group, and creates a missing group.',
       takes: { body: EndpointsSchema },
       refusals: [412],
       handle: add,
     },
     {
       ...row('full', 'DELETE', endpointsPath, 'removeUrlGroupEndpoints'),
-      summary: 'Removes endpoints from a URL group, and the group with the last one.',
+      summary: 'Removes endpoints from a URL group, and deletes the group with its last endpoint.',
       takes: { body: EndpointsSchema },
       handle: remove,
     },

@@ -7,8 +7,8 @@ export type JsonJob =
   | { kind: 'checkpoint'; bytes: Uint8Array; othersMax: number }
   | { kind: 'value'; bytes: Uint8Array; valuesMax: number };
 
-/** `go on` asks for the next slice of the items. */
-export type JsonRequest = JsonJob | { kind: 'go on' };
+/** `continue` asks for the next slice of the items. */
+export type JsonRequest = JsonJob | { kind: 'continue' };
 
 export type JsonReply =
   | { kind: 'items'; items: GivenItem[]; isLast: boolean }

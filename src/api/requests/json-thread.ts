@@ -38,7 +38,7 @@ export class JsonThread {
       while (reply.kind === 'items') {
         for (const item of reply.items) items.push(item);
         if (reply.isLast) return items;
-        reply = await this.#ask({ kind: 'go on' });
+        reply = await this.#ask({ kind: 'continue' });
       }
       throw reply.kind === 'refused' ? new RefusedItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
     });

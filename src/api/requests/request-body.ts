@@ -85,7 +85,7 @@ export class RequestBody {
       const refused = this.#refusalOf(declaredBytes * (limit.memoryPerByte ?? 1));
       if (refused) return Promise.reject(refused);
     }
-    // The client is told to continue only here, so that it never sends a refused body.
+    // `100 Continue` is sent only here: a client that waits for it never sends a refused body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
     return this.#collect(limit, declaredBytes);
   }

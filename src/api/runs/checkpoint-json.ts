@@ -9,7 +9,7 @@ const VALUES_MAX = 1_000_000;
 const UTF8 = new TextEncoder();
 
 export interface ParsedCheckpoint {
-  /** With the JSON text of each step in place of the step, so that what it returned is gone through here alone. */
+  /** With the JSON text of each step instead of the step: its result is parsed here only. */
   value: unknown;
   /** These texts, each in a buffer of its own and of just its size. */
   steps: Uint8Array<ArrayBuffer>[];

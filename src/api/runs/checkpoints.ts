@@ -1,4 +1,4 @@
-/** Keeps what the endpoint of a run has done so far in one call, which then goes on (contract K 3, 4). */
+/** Saves the results of steps in the middle of a call, which then continues (contract K 3, 4). */
 import { hash } from 'node:crypto';
 import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../engine/calls/commands.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -39,7 +39,7 @@ export function checkpointRoutes(services: Services): Route[] {
       memoryPerByte: JSON_MEMORY_PER_BYTE,
     });
     const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
-    // Only the worker that makes the call can let it go on. Without that one it is saved here.
+    // Only the worker that makes the call can continue it. If that worker is unavailable, the checkpoint is saved here.
     const isElsewhere = others && caller.worker !== others.own;
     const answered = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
     return answered || carryOut(sent, { leaving, saved: () => body.release() });
@@ -116,7 +116,7 @@ export function checkpointRoutes(services: Services): Route[] {
     {
       ...row('public', 'POST', PATH, 'saveCheckpoint'),
       summary:
-        'Keeps results of steps while the endpoint of a run goes on in the same call. The token in Authorization is the one that the call was delivered with.',
+        'Saves the results of steps while the endpoint of a run continues the same call. The token in Authorization is the one that was delivered with the call.',
       takes: { body: CheckpointSchema },
       refusals: [401, 409, 412, 413, 422, 429, 503],
       answers: { 200: CheckpointSavedSchema },

@@ -33,7 +33,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     operationId: method === 'POST' ? 'callWebhook' : `callWebhookBy${method[0]}${method.slice(1).toLowerCase()}`,
     access: 'public',
     isForAnyOrigin: true,
-    summary: 'Calls a webhook that a workflow run has made: its wait ends with this request, or its next one will.',
+    summary: 'Calls a webhook of a workflow run: this request ends the current wait for it, or the next one.',
     ...(method === 'GET' || method === 'HEAD' ? undefined : { takes: { body: 'bytes' } }),
     refusals: [400, 412, 413, 503],
     answers: { 200: undefined },

@@ -357,7 +357,7 @@ export const RunExplanationSchema = exactly(
   'RunExplanation',
 );
 
-/** Our own addition: why a run does not go on, in one sentence and in fields. */
+/** Our own addition: why a run waits or how it ended, in one sentence and in fields. */
 export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: RunExplanation): View {
   const { reason, others, sinceMs, dueAtMs, atMs, invokedRunId, ...fields } = rest;
   return {

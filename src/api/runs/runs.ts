@@ -72,14 +72,14 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId', 'getWorkflowRunJournal'),
       isForItsRun: true,
-      summary: 'Reads what the steps of an active workflow run have recorded.',
+      summary: 'Reads the recorded results of the steps of an active workflow run.',
       answers: { 200: JournalSchema },
       handle: getJournal,
     },
     {
       ...row('full', 'DELETE', '/v2/workflows/runs/:workflowRunId', 'endWorkflowRun'),
       isForItsRun: true,
-      summary: 'Ends a workflow run: cancels it, or says what it returned.',
+      summary: 'Ends a workflow run: cancels it, or records its return value.',
       takes: { query: [CANCEL], configHeaders: RUN_END_HEADERS, body: 'bytes' },
       handle: end,
     },
@@ -128,13 +128,13 @@ export function parkedRunRoutes({ engine }: Services): Route[] {
   return [
     {
       ...row('full', 'POST', '/v2/waypost/runs/:workflowRunId/resume', 'resumeParkedWorkflowRun'),
-      summary: 'Attempts a workflow run at once if it is parked since its code has changed.',
+      summary: 'Attempts a workflow run at once if it is parked because its code has changed.',
       answers: { 200: ResumedSchema },
       handle: resumeOne,
     },
     {
       ...row('full', 'POST', '/v2/waypost/runs/resume', 'resumeParkedWorkflowRuns'),
-      summary: 'Attempts all workflow runs at once that are parked since their code has changed, and counts them.',
+      summary: 'Attempts all workflow runs at once that are parked because their code has changed, and counts them.',
       answers: { 200: ResumedSchema },
       handle: resumeAll,
     },

@@ -114,7 +114,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
   return [
     {
       ...row('publish', 'POST', '/v2/wait/:eventId', 'waitForEvent'),
-      summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
+      summary: 'Makes a step of a workflow run wait for an event. Used by client libraries.',
       takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
       refusals: [412, 422],
       answers: { 200: WaitingSchema },
@@ -139,7 +139,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       ...row('read', 'GET', '/v2/waiters/:eventId', 'listWaiters'),
       isLong: true,
-      summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
+      summary: 'Lists the waiters for the event: up to 1,000, in order of registration.',
       refusals: [400],
       answers: { 200: Type.Array(WAITER.schema) },
       handle: list,
@@ -228,7 +228,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
   return [
     {
       ...row('read', 'GET', '/v2/waypost/waiters', 'listAllWaiters'),
-      summary: 'Lists which workflow runs wait for which events, by event and then in order of registration.',
+      summary: 'Lists the waiting workflow runs by event, then in order of registration.',
       takes: { query: ALL_WAITERS_QUERY },
       answers: { 200: AllWaitersSchema },
       handle: list,

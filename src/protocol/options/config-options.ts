@@ -244,7 +244,7 @@ export const SCHEDULE_OPTIONS = {
   ),
   scheduleCatchUp: choice(
     'Waypost-Schedule-Catch-Up',
-    'What becomes of times that passed while the server was down: no message, one for all of them, or one each; one without it.',
+    'Messages for times that passed while the server was down: none, one for all of them, or one for each; default: one.',
     'skip',
     'one',
     'all',
@@ -325,13 +325,19 @@ export const OPTIONS = {
     { override: 'run', notFor: ['enqueue', 'callback'] },
   ),
   /** The URLs of a message's callbacks; the callbacks' other headers are options of the messages that they become. */
-  callback: option('Upstash-Callback', 'URL that is told of every attempt, and of its answer.', Url, callbackUrlOf, {
-    setting: 'callback',
-    override: 'retry',
-  }),
+  callback: option(
+    'Upstash-Callback',
+    'URL that receives the outcome of every attempt, with its response.',
+    Url,
+    callbackUrlOf,
+    {
+      setting: 'callback',
+      override: 'retry',
+    },
+  ),
   'failure-callback': option(
     'Upstash-Failure-Callback',
-    'URL that is told once when the message is dead.',
+    'URL that is called once when the message is dead.',
     Url,
     callbackUrlOf,
     { setting: 'failureCallback', override: 'run' },

@@ -55,7 +55,7 @@ export function keepsTriggerConfiguration(features: Features): boolean {
   return features.includes('WF_TriggerOnConfig');
 }
 
-/** Whether a message sets retries, retry delay or flow control for one step, in place of the trigger's (contract W 6.6). */
+/** Whether a message sets retries, retry delay or flow control for one step, instead of the trigger's (contract W 6.6). */
 export function setsForStep(features: Features): boolean {
   return features.includes('WF_StepConfig');
 }

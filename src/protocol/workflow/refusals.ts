@@ -8,14 +8,14 @@ import { trimBlanks } from '../headers.ts';
 import { hasConfigPrefix } from '../options/config-names.ts';
 import type { OptionsInput } from '../options/config-scopes.ts';
 
-/** The same refusal with 422 in place of 400, unless the run really is over. */
+/** The same refusal with 422 instead of 400, unless the run really is over. */
 export function refusedInRun(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400 || error.code === 'run_over') return error;
   return new ApiError('unprocessable', error.message);
 }
 
 /**
- * As `refusedInRun`, for what a run publishes: with 412 in place of 413, too. Of the limits a library takes only a 412 for
+ * As `refusedInRun`, for what a run publishes: with 412 instead of 413, too. Of the limits a library takes only a 412 for
  * final; after a 413 it executes the step again with each retry.
  */
 export function publishRefusedInRun(error: unknown): unknown {
