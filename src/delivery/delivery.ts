@@ -1,6 +1,6 @@
 /** Delivers a message once over HTTP/1.1: the engine's `Delivery` (contract M 7). */
 import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Delivery, Machine, Randomness, UnderWay } from '../engine/ports.ts';
+import type { AttemptInFlight, Delivery, Machine, Randomness } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
 import type { MessageSettings } from '../protocol/options/settings.ts';
@@ -104,7 +104,7 @@ class HttpDelivery implements Delivery {
     this.#ports = { clock: options.clock, origins: this.#origins, answerMemory, onResend };
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     return new Promise((resolve) => {
       if (this.#closed || signal.aborted) return resolve({ kind: 'interrupted' });
       try {
@@ -136,7 +136,7 @@ class HttpDelivery implements Delivery {
     destination: Destination,
     signal: AbortSignal,
     resolve: (outcome: Outcome) => void,
-    begun?: (attempt: UnderWay) => void,
+    begun?: (attempt: AttemptInFlight) => void,
   ): void {
     const { projectId, method, settings } = claimed.message;
     const body = bodyOf(claimed);

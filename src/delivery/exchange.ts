@@ -6,7 +6,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Machine, Timer, UnderWay } from '../engine/ports.ts';
+import type { AttemptInFlight, Machine, Timer } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/options/settings.ts';
 import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.ts';
@@ -57,7 +57,7 @@ export interface ExchangePorts {
   onResend(): void;
 }
 
-export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, Interruptible {
+export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFlight, Interruptible {
   place = -1;
   readonly #request: ExchangeRequest;
   readonly #ports: ExchangePorts;

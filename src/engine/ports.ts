@@ -51,7 +51,7 @@ export interface Randomness {
 }
 
 /** An attempt in flight. */
-export interface UnderWay {
+export interface AttemptInFlight {
   /** Restarts its time limit: the endpoint has shown activity. */
   extend(): void;
   /** Stops its time limit until `extend`: the endpoint waits for us. */
@@ -66,7 +66,7 @@ export interface Delivery {
    * Sends one HTTP request for `claimed`. The outcome is `interrupted` when `signal` aborts first. Calls `begun` at once if a
    * request is sent.
    */
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome>;
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome>;
   close(): Promise<void>;
 }
 

@@ -207,7 +207,7 @@ function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): P
     url: message.url,
     deduplicated: isDuplicate,
   };
-  const begun = isDuplicate ? accepted.run : run;
-  if (begun) published.run = { id: begun.id, createdAtMs: begun.createdAtMs };
+  const started = isDuplicate ? accepted.run : run;
+  if (started) published.run = { id: started.id, createdAtMs: started.createdAtMs };
   return published;
 }

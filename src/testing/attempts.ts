@@ -1,7 +1,7 @@
 /** Around each attempt: is one under way, and is it to go wrong? */
 import { timedOut } from '../delivery/outcome.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Clock, Delivery, UnderWay } from '../engine/ports.ts';
+import type { AttemptInFlight, Clock, Delivery } from '../engine/ports.ts';
 
 /** What goes wrong with the next `times` attempts of a project to URLs that begin with `to`. */
 export interface Fault {
@@ -49,7 +49,7 @@ export class Attempts implements Delivery {
     return this.#ended.promise;
   }
 
-  async attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
+  async attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     this.#made += 1;
     const fault = this.#nextFault(claimed.message);
     const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal, begun);
@@ -66,7 +66,7 @@ export class Attempts implements Delivery {
     return this.#delivery.close();
   }
 
-  async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
+  async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     let isPaused = false;
     const count = (pauses: boolean): void => {
       if (pauses === isPaused) return;

@@ -204,9 +204,11 @@ it('says nothing after its end, whatever is still told of', () => {
   const stream = new LiveStream(sink);
   stream.end('draining');
   const before = written.length;
-  stream.begin(undefined);
-  stream.tell([{ timeMs: 1, n: 1, state: 'CREATED', messageId: 'msg_x', url: 'https://a.example/', method: 'POST' }]);
-  stream.lose(1);
+  stream.start(undefined);
+  stream.publish([
+    { timeMs: 1, n: 1, state: 'CREATED', messageId: 'msg_x', url: 'https://a.example/', method: 'POST' },
+  ]);
+  stream.skip(1);
   stream.beat();
   stream.end('unavailable');
   expect(written.slice(before)).toEqual([]);
@@ -259,7 +261,7 @@ it('ends when the log is not read here any more, so that its client opens anothe
     return () => {};
   };
   const connection = await connect();
-  watcher?.leave();
+  watcher?.close();
   await connection.closed;
   expect(dataOf(connection, 'end')).toEqual([{ reason: 'unavailable' }]);
 });
@@ -268,7 +270,7 @@ it('leaves out what a slow client does not take, keeps little of it, and says ho
   let watcher: LogWatcher | undefined;
   world.engine.watchLog = (_, given) => {
     watcher = given;
-    given.begin(undefined);
+    given.start(undefined);
     return () => {};
   };
   const responses: { writableLength: number }[] = [];
@@ -281,7 +283,7 @@ it('leaves out what a slow client does not take, keeps little of it, and says ho
     const entries = Array.from({ length: 10 }, () => ({
       ...{ timeMs: 1, n: ++told, state: 'CREATED' as const, messageId: 'msg_x' as const, url, method: 'POST' as const },
     }));
-    watcher?.tell(entries);
+    watcher?.publish(entries);
   };
   // The system has buffers of some megabytes of its own.
   while ((responses[0]?.writableLength ?? 0) < WAITING_BYTES_MAX) {

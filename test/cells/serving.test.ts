@@ -472,10 +472,10 @@ it('a worker that ends saves what becomes of an attempt in the cell to which its
 function watch({ engine }: Worker, projectId: ProjectId): { told: string[]; stop: () => void } {
   const told: string[] = [];
   const watcher: LogWatcher = {
-    begin: () => told.push('begin'),
-    tell: (entries) => told.push(...entries.map(({ state }) => state)),
-    lose: (count) => told.push(`lost ${count}`),
-    leave: () => told.push('leave'),
+    start: () => told.push('begin'),
+    publish: (entries) => told.push(...entries.map(({ state }) => state)),
+    skip: (count) => told.push(`lost ${count}`),
+    close: () => told.push('leave'),
   };
   return { told, stop: engine.watchLog(projectId, watcher) };
 }

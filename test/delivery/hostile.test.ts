@@ -6,7 +6,7 @@ import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Resolver } from '../../src/delivery/addresses/resolver.ts';
-import type { UnderWay } from '../../src/engine/ports.ts';
+import type { AttemptInFlight } from '../../src/engine/ports.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import {
@@ -356,7 +356,7 @@ describe('a connection that was kept alive', () => {
 
   it('and closes in the middle of a call that has shown to be at work has failed: nothing is sent twice', async () => {
     let requests = 0;
-    let underWay: UnderWay | undefined;
+    let underWay: AttemptInFlight | undefined;
     const endpoint = await startTcp((socket) => {
       onEachHead(socket, () => {
         requests += 1;

@@ -62,19 +62,19 @@ class Notes implements LogWatcher {
   lost = 0;
   isOver = false;
 
-  begin(last: LogPosition | undefined): void {
+  start(last: LogPosition | undefined): void {
     this.begun.push(last?.n);
   }
 
-  tell(entries: readonly LiveEntry[]): void {
+  publish(entries: readonly LiveEntry[]): void {
     this.told.push(...entries.map(({ n }) => n));
   }
 
-  lose(count: number): void {
+  skip(count: number): void {
     this.lost += count;
   }
 
-  leave(): void {
+  close(): void {
     this.isOver = true;
   }
 }

@@ -5,7 +5,7 @@
  * it has sent: the endpoint still sees it, only nobody hears the answer.
  */
 import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../../src/engine/model.ts';
-import type { Clock, Delivery, Machine, Timer, UnderWay } from '../../src/engine/ports.ts';
+import type { AttemptInFlight, Clock, Delivery, Machine, Timer } from '../../src/engine/ports.ts';
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 
 /** What an endpoint makes of a request that arrived. */
@@ -121,7 +121,7 @@ export class SimulatedSender implements Delivery {
     this.#dead = true;
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     if (this.#dead) return new Promise(() => {});
     if (signal.aborted) return Promise.resolve({ kind: 'interrupted' });
     const attempt = this.#note(claimed);

@@ -193,11 +193,11 @@ export class LiveStream implements LogWatcher {
     this.beat(); // the head of the answer goes with it
   }
 
-  begin(last: LogPosition | undefined): void {
+  start(last: LogPosition | undefined): void {
     if (this.#hasRoom) this.#to.write(event('open', {}, last));
   }
 
-  tell(entries: readonly LiveEntry[]): void {
+  publish(entries: readonly LiveEntry[]): void {
     for (const { bytes, count } of piecesOf(entries)) {
       this.#tellLost();
       if (this.#hasRoom) this.#to.write(bytes);
@@ -205,12 +205,12 @@ export class LiveStream implements LogWatcher {
     }
   }
 
-  lose(count: number): void {
+  skip(count: number): void {
     this.#lost += count;
     this.#tellLost();
   }
 
-  leave(): void {
+  close(): void {
     this.end('unavailable');
   }
 

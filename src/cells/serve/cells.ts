@@ -83,7 +83,7 @@ export class Cells {
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
-    const release = cell.keepOpen(() => watcher.leave());
+    const release = cell.keepOpen(() => watcher.close());
     let unwatch: (() => void) | undefined;
     let isOver = false;
     const begin = (): void => {

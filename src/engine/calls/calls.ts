@@ -7,7 +7,7 @@
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { Claimed, ClaimToken, Millis, Outcome } from '../model.ts';
-import type { UnderWay } from '../ports.ts';
+import type { AttemptInFlight } from '../ports.ts';
 import type { CheckpointAnswer } from './commands.ts';
 import type { StepParts } from './drafts.ts';
 import { type CallEnd, endsOf } from './ends.ts';
@@ -79,7 +79,7 @@ export class Call {
   #idle: IdleCall | undefined;
   /** Its endpoint has the entries of the journal up to this position. */
   #hasUpTo: number;
-  #attempt: UnderWay | undefined;
+  #attempt: AttemptInFlight | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #held = new Map<ClaimToken, Held>();
   /** By each message that is done with them. */
@@ -106,7 +106,7 @@ export class Call {
   }
 
   /** The request is being sent. */
-  begun(attempt: UnderWay): void {
+  begun(attempt: AttemptInFlight): void {
     this.#attempt = attempt;
   }
 

@@ -7,7 +7,7 @@
 import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { InFlight } from '../lanes/in-flight.ts';
 import type { ClaimToken, Millis } from '../model.ts';
-import type { Clock, UnderWay } from '../ports.ts';
+import type { AttemptInFlight, Clock } from '../ports.ts';
 
 export interface ActiveClaim {
   backlog: BacklogKey;
@@ -18,7 +18,7 @@ export interface ActiveClaim {
   /** The body bytes of the slot. */
   bytes: number;
   /** Its attempt, once the request is being sent. */
-  attempt?: UnderWay | undefined;
+  attempt?: AttemptInFlight | undefined;
   isCancelled?: boolean;
 }
 

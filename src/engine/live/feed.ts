@@ -22,13 +22,13 @@ const FULL_READS_MAX = 8;
 /** A watcher of the log of a project. Its methods are called in this order. */
 export interface LogWatcher {
   /** Each entry that is committed from now on will be published. `last`: the last entry before. */
-  begin(last: LogPosition | undefined): void;
+  start(last: LogPosition | undefined): void;
   /** New entries, in the order of the log as far as they are committed: an entry may come after later ones. None comes twice. */
-  tell(entries: readonly LiveEntry[]): void;
+  publish(entries: readonly LiveEntry[]): void;
   /** `count` entries were skipped, because there were too many. */
-  lose(count: number): void;
+  skip(count: number): void;
   /** The log is no longer read here: it may be in another cell now. No other call follows. */
-  leave(): void;
+  close(): void;
 }
 
 type Logs = Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'>;
@@ -76,7 +76,7 @@ class Feed {
     this.#logs = logs;
     this.#clock = clock;
     this.#onLeft = onLeft;
-    this.#alarm = new Alarm(clock, () => void this.#turn(), 'outside');
+    this.#alarm = new Alarm(clock, () => void this.#poll(), 'outside');
     this.#alarm.setIn(0);
   }
 
@@ -86,7 +86,7 @@ class Feed {
 
   add(watcher: LogWatcher): void {
     this.#watchers.add(watcher);
-    if (this.#window) watcher.begin(this.#window.last);
+    if (this.#window) watcher.start(this.#window.last);
   }
 
   remove(watcher: LogWatcher): void {
@@ -94,22 +94,22 @@ class Feed {
     if (!this.isWatched) this.#alarm.cancel();
   }
 
-  async #turn(): Promise<void> {
+  async #poll(): Promise<void> {
     let isFull = false;
     try {
       isFull = await this.#read();
     } catch (error) {
-      if (error instanceof ProjectAway && error.isGone) return this.#leave();
+      if (error instanceof ProjectAway && error.isGone) return this.#close();
       if (!(error instanceof StoreUnavailable)) throw error; // the next read finds the same entries
     }
     if (this.isWatched) this.#alarm.setIn(isFull ? 0 : EVERY_MS);
   }
 
-  #leave(): void {
+  #close(): void {
     const watchers = [...this.#watchers];
     this.#watchers.clear();
     this.#onLeft();
-    for (const watcher of watchers) watcher.leave();
+    for (const watcher of watchers) watcher.close();
   }
 
   /** Returns whether to read again without a pause. */
@@ -117,34 +117,34 @@ class Feed {
     const projectId = this.#projectId;
     const nowMs = this.#clock.nowMs();
     const toMs = LiveWindow.toMs(nowMs);
-    if (!this.#window || this.#window.isAheadOf(nowMs)) return this.#begin(nowMs);
+    if (!this.#window || this.#window.isAheadOf(nowMs)) return this.#start(nowMs);
     const window = this.#window;
     const { from: after, known: except } = window;
     const entries = await this.#logs.listLogsAfter({ projectId, after, toMs, except, count: READ_MAX });
-    window.know(entries, nowMs);
-    if (entries.length > 0) for (const watcher of this.#watchers) watcher.tell(entries);
+    window.add(entries, nowMs);
+    if (entries.length > 0) for (const watcher of this.#watchers) watcher.publish(entries);
     this.#fullReads = entries.length < READ_MAX ? 0 : this.#fullReads + 1;
     if (this.#fullReads < FULL_READS_MAX) return this.#fullReads > 0;
-    await this.#passOver(window, nowMs);
+    await this.#skipToEnd(window, nowMs);
     return false;
   }
 
-  async #begin(nowMs: Millis): Promise<boolean> {
+  async #start(nowMs: Millis): Promise<boolean> {
     const isFirst = !this.#window;
     const toMs = LiveWindow.toMs(nowMs);
     const newest = { projectId: this.#projectId, toMs, count: REMEMBERED_MAX };
     const { positions } = await this.#logs.newestLogs(newest);
     this.#window = new LiveWindow(positions, nowMs);
-    if (isFirst) for (const watcher of this.#watchers) watcher.begin(this.#window.last);
+    if (isFirst) for (const watcher of this.#watchers) watcher.start(this.#window.last);
     return false;
   }
 
   /** Skips to the end of the log: more entries are written than anybody could read. */
-  async #passOver(window: LiveWindow, nowMs: Millis): Promise<void> {
-    const place = { projectId: this.#projectId, toMs: LiveWindow.toMs(nowMs), count: REMEMBERED_MAX };
-    const { positions, countAfter } = await this.#logs.newestLogs({ ...place, after: window.from });
+  async #skipToEnd(window: LiveWindow, nowMs: Millis): Promise<void> {
+    const range = { projectId: this.#projectId, toMs: LiveWindow.toMs(nowMs), count: REMEMBERED_MAX };
+    const { positions, countAfter } = await this.#logs.newestLogs({ ...range, after: window.from });
     const count = countAfter - window.known.length;
     this.#window = new LiveWindow(positions, nowMs);
-    if (count > 0) for (const watcher of this.#watchers) watcher.lose(count);
+    if (count > 0) for (const watcher of this.#watchers) watcher.skip(count);
   }
 }

@@ -29,7 +29,7 @@ export class LiveWindow {
   constructor(newest: readonly LogPosition[], nowMs: Millis) {
     const isWhole = newest.length < REMEMBERED_MAX;
     this.#from = (isWhole ? undefined : newest.at(-1)) ?? BEFORE_ALL;
-    this.know(isWhole ? newest : newest.slice(0, -1), nowMs);
+    this.add(isWhole ? newest : newest.slice(0, -1), nowMs);
   }
 
   /** The last known entry. */
@@ -52,7 +52,7 @@ export class LiveWindow {
   }
 
   /** The entries at `positions` are known from now on, and the oldest known ones may be forgotten. */
-  know(positions: readonly LogPosition[], nowMs: Millis): void {
+  add(positions: readonly LogPosition[], nowMs: Millis): void {
     const known = [...this.#known, ...positions.map(({ timeMs, n }) => ({ timeMs, n }))];
     known.sort((a, b) => a.timeMs - b.timeMs || a.n - b.n);
     let forgotten = Math.max(0, known.length - REMEMBERED_MAX);
