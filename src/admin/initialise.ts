@@ -63,7 +63,7 @@ async function checkNotDevelopment(config: Config, store: Store): Promise<void> 
     const place = databaseOf(config).kind === 'sqlite' ? 'folder' : 'database';
     const another = place === 'folder' ? '--data-dir' : 'DATABASE_URL';
     throw new CannotStart(
-      `this ${place} has messages or schedules of "waypost dev", which would go on: choose another ${another}`,
+      `this ${place} has messages or schedules of "waypost dev", which would continue: choose another ${another}`,
     );
   }
 }

@@ -46,7 +46,7 @@ describe('a data folder', () => {
     expect(await giveCommand(['init', '--data-dir', dataDir])).toEqual({
       ...{ code: 1, stdout: '' },
       stderr:
-        'waypost: this folder has messages or schedules of "waypost dev", which would go on: choose another --data-dir\n',
+        'waypost: this folder has messages or schedules of "waypost dev", which would continue: choose another --data-dir\n',
     });
   });
 

@@ -121,7 +121,7 @@ export function runSpan(
     startMs: createdAtMs,
     endMs: Math.max(createdAtMs, atMs),
     attributes: { 'messaging.system': 'waypost', 'waypost.run.id': id, 'waypost.run.state': state },
-    ...(state === 'RUN_FAILED' && { error: 'a message of the run failed for good' }),
+    ...(state === 'RUN_FAILED' && { error: 'a message of the run is dead' }),
   };
 }
 
@@ -153,7 +153,7 @@ function stepSpan(message: Message, { deadLetter, ending }: Change, atMs: Millis
     startMs: message.createdAtMs,
     endMs: Math.max(message.createdAtMs, atMs),
     attributes: { ...aboutMessage(message), 'waypost.step.name': name, 'waypost.step.call_type': run.callType },
-    ...((deadLetter || ending?.state === 'RUN_FAILED') && { error: 'it failed for good' }),
+    ...((deadLetter || ending?.state === 'RUN_FAILED') && { error: 'it is dead' }),
   };
 }
 
