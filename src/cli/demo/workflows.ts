@@ -46,7 +46,8 @@ export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (req
     await context.sleepUntil('wait for the arrival', new Date(shop.nowMs() + 1_000));
     await context.notify('tell who asked', `arrived-${number}`, { item });
     const courier = timeout ? 'no courier' : 'the courier';
-    return `${packed.body}, paid by ${payment.eventData?.by}, price asked (${price.status}), went with ${courier}`;
+    const paid = payment.timeout ? 'not paid' : `paid by ${payment.eventData?.by}`;
+    return `${packed.body}, ${paid}, price asked (${price.status}), went with ${courier}`;
   });
 
   const letter = createWorkflow<Order, string>(async (context) => {
