@@ -18,7 +18,7 @@ import {
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { type Program, type Step, stepsOf } from './workflow-programs.ts';
-import { checkRevivals } from './workflow-revival-checks.ts';
+import { checkRevivals, isGivenUp } from './workflow-revival-checks.ts';
 import { type Entry, messageLogs, ownEntries, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
 import { checkWaits, elapsedOf } from './workflow-wait-checks.ts';
 import type { World } from './world.ts';
@@ -132,13 +132,6 @@ function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
   if (kind && !isAsked && !isGivenUp(evidence, story)) {
     world.violate('P2', `run ${id} ended as ${state}, and nobody asked for it`);
   }
-}
-
-/** A revival that nobody heard the success of may have been given up before it was whole: then nothing of it goes out. */
-function isGivenUp({ notes }: WorkflowEvidence, { id, createdAtMs, state, config, happenings }: RunStory): boolean {
-  const isKnown = notes.revivals.some(({ started }) => started?.runId === id && started.createdAtMs === createdAtMs);
-  const hasBegun = happenings.some((happening) => happening.state === 'ACTIVE');
-  return state === 'RUN_CANCELED' && config.predecessor !== undefined && !isKnown && !hasBegun;
 }
 
 function isFailureCall({ message }: History): boolean {
