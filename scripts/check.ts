@@ -5,6 +5,7 @@ import { writeConsoleTypes } from './console-types.ts';
 import { findForbiddenWords } from './forbidden-words.ts';
 import { findImportCircles } from './import-circles.ts';
 import { findWrongImports } from './import-directions.ts';
+import { findUnusedWords } from './unused-words.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -20,6 +21,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'import directions', run: () => findWrongImports(root).join('\n') },
   { name: 'no circles of imports', run: () => findImportCircles(root).join('\n') },
   { name: 'unused files, exports and packages', run: () => tool('knip', []) },
+  { name: 'no words that the glossary replaces', run: () => findUnusedWords(root).join('\n') },
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];
 

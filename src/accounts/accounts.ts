@@ -126,8 +126,8 @@ export class StoredAccounts implements Accounts {
 
   /**
    * Reads everything again. When it resolves, what others have added, changed and revoked is in force. A project whose
-   * keys cannot be decrypted stays as it was, or unknown: the others go on. Throws `StoreUnavailable` with everything as
-   * it was.
+   * keys cannot be decrypted keeps its state, or remains unknown; other projects are not affected. Throws `StoreUnavailable` and changes
+   * nothing.
    */
   refresh(): Promise<void> {
     return this.#read((project, sealed) => this.#learnReadable(project, sealed));
@@ -197,7 +197,7 @@ export class StoredAccounts implements Accounts {
   catchUp(projectId?: ProjectId): Promise<void> | undefined {
     if (!this.#isShared || this.#clock.elapsedMs <= this.#holdsUntilMs) return undefined;
     const cellId = projectId === undefined ? undefined : this.#residents.get(projectId)?.cellId;
-    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // the directory may be away, and its cell goes on
+    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // works without the directory
     this.#unsure ??= Promise.withResolvers();
     return this.#unsure.promise;
   }

@@ -121,7 +121,7 @@ function nextOf({ next, events }: Change, retried: number, atMs: number): string
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')
     ? 'none, it is cancelled'
-    : 'none, its run goes on without it';
+    : 'none, its run continues without it';
 }
 
 function originOf(url: string): string {

@@ -8,7 +8,7 @@ export interface Fault {
   projectId: ProjectId;
   to: string;
   times: number;
-  /** The answer in place of the endpoint's, which is not called. */
+  /** The response to use instead of calling the endpoint. */
   answer?: { status: number; body: string };
   /** How long the answer takes, by the held clock; `Infinity`: none comes. */
   lateMs: Millis;

@@ -118,7 +118,7 @@ export interface RunView {
   dlqId?: string;
 }
 
-/** An entry of the dead letter queue: a message that failed for good, or the message that a run failed with. */
+/** An entry of the dead letter queue: a dead message, or the message with which a run failed. */
 export interface DeadView {
   dlqId: string;
   messageId: string;
@@ -156,7 +156,7 @@ export interface WaypostProject {
   disturb(disturbance: Disturbance): void;
 }
 
-/** A whole server in this process, with its store in memory, in time that stands still until it is told to pass. */
+/** A whole server in this process, with its store in memory, on a virtual clock that only the test advances. */
 export interface Waypost extends WaypostProject {
   /** The virtual time. */
   now(): Date;

@@ -69,7 +69,7 @@ class TestServer extends TestProject implements Waypost {
   async runUntilIdle({ limit = LIMIT }: { limit?: Duration } = {}): Promise<void> {
     if (await this.#held.passage.runUntilIdle(millis(limit))) return;
     throw new Error(
-      `something still waits after ${limit}: messages() and runs() show what; a higher limit lets it go on`,
+      `something still waits after ${limit}: messages() and runs() show what; a higher limit lets it continue`,
     );
   }
 

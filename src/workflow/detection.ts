@@ -6,7 +6,7 @@ const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
 
-/** Whether the headers of a success decide how the run goes on: then its headers and body are kept. */
+/** Whether the headers of a success decide how the run continues; then its headers and body are kept. */
 export function isDetecting({ init, isRest, features }: RunPart): boolean {
   return init !== undefined && (isRest === true || marksAnswers(features));
 }

@@ -89,12 +89,12 @@ export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepR
   return record;
 }
 
-/** The delivery by which the step goes on; none while it waits for an event, another run, or the run's next publish. */
+/** The delivery that continues the step; none while it waits for an event, another run, or the run's next publish. */
 function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntries['by']): HistoryEntry | undefined {
   return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
 }
 
-/** The state of an unfinished delivery. A call that failed for good has this as its result: its step has not failed. */
+/** The state of an unfinished delivery. For a dead call this is its result: its step has not failed. */
 export function stateOfDelivery({ pending, end, failures, parked, kind }: Course & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
@@ -103,13 +103,13 @@ export function stateOfDelivery({ pending, end, failures, parked, kind }: Course
   return failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
-/** For a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */
+/** For a step without a result. An invoked run continues when the run that waits for it fails (contract W 12.3). */
 function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
   if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
   return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
 }
 
-/** What has gone wrong with the delivery so far. Why it is parked is told once, however often it was tried since. */
+/** The failures of the delivery so far. The reason for parking is included once, however many attempts followed. */
 export function troublesOf({ failures, parked }: Course): Failure[] {
   return parked ? [...failures, parked] : failures;
 }
@@ -144,7 +144,7 @@ function isAsleep({ message, ...course }: HistoryEntry, { completedAtMs }: Known
   return (pending?.dueAtMs ?? message.notBeforeMs) > (completedAtMs ?? nowMs);
 }
 
-/** Whether all steps of a group have their results, so that the delivery of the last one goes on after the group. */
+/** Whether all steps of a group have their results, so that the delivery of the last one continues after the group. */
 export function isComplete({ concurrent, steps }: StepGroup): boolean {
   return steps.length >= concurrent && steps.every(({ by }) => by.initial ?? by.step);
 }

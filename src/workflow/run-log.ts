@@ -61,12 +61,12 @@ export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean 
   );
 }
 
-/** A call that fails for good never makes the run fail. */
+/** A dead call never fails the run. */
 function isFatal({ kind, end }: HistoryEntry): boolean {
   return end === 'failed' && kind !== 'toCallback';
 }
 
-/** The deliveries by which an SDK goes on with the function: its start and each result. */
+/** The deliveries with which an SDK continues the function: its start and each result. */
 function nextOf(
   run: KnownRun,
   entries: readonly HistoryEntry[],

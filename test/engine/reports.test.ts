@@ -137,7 +137,7 @@ describe('what a development server tells', () => {
       run: { ...RUN, features: [], callType: 'toCallback' },
     };
     expect(told(answered(500), { settings }, TELLS_ALL)).toMatchObject([
-      { event: 'attempt_failed', next: 'none, its run goes on without it' },
+      { event: 'attempt_failed', next: 'none, its run continues without it' },
     ]);
   });
 

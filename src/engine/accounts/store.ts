@@ -63,7 +63,7 @@ export interface ProjectMove extends InProject {
   begunAtMs: Millis;
   /** The command that moves it. */
   mover: string;
-  /** When that command last said that it goes on. */
+  /** When that command was last known to be running. */
   seenAtMs: Millis;
 }
 

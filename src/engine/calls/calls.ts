@@ -1,7 +1,7 @@
 /**
  * The calls of endpoints that are under way on this worker. A call is one HTTP request that delivers a message of a run, until
  * the endpoint has answered it. It holds messages of the run: at first the one that it delivers; with each checkpoint it gives
- * some up, which are delivered then, and takes those over that it goes on with. What becomes of the call becomes of each
+ * some up, which are delivered then, and claims the ones that it continues with. The outcome of the call is the outcome of each
  * message that it still holds at its end (contract K).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
@@ -26,14 +26,14 @@ export interface Held {
 export interface Given {
   done: readonly Held[];
   failed: readonly Held[];
-  /** Takes over a message with which the call goes on. */
+  /** Adds a message with which the call continues. */
   hold: (held: Held) => void;
 }
 
 /** The call that a checkpoint is of. */
 export interface Around extends Given {
   call: Call;
-  /** What was saved as claimed, when the call asks for what is next in place of going on with it. It has slots. */
+  /** Messages saved as claimed, with slots, when the call asks for the next message instead of continuing with these. */
   arrivals: Claimed[];
 }
 
@@ -75,7 +75,7 @@ export class Call {
   stepParts: StepParts | undefined;
   /** Whose slot it has, once it holds nothing any more. */
   rest: Claimed | undefined;
-  /** It stays for what comes of its run. */
+  /** Set while the call is idle, waiting for more messages of its run. */
   #idle: IdleCall | undefined;
   /** Its endpoint has the entries of the journal up to this position. */
   #hasUpTo: number;
@@ -152,14 +152,14 @@ export class Call {
     this.#idle?.end();
   }
 
-  /** Its endpoint is told of the entries up to `position`. Answers up to where it had them before. */
+  /** The endpoint gets the entries up to `position`. Returns the position up to which it already had them. */
   tell(position: number): number {
     const had = this.#hasUpTo;
     this.#hasUpTo = Math.max(had, position);
     return had;
   }
 
-  /** What becomes of each message that it still holds, once the request has ended with `outcome`. */
+  /** The outcome of each message that the call still holds, once the request has ended with `outcome`. */
   async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
     this.#isEnding = true;
     this.endLinger();

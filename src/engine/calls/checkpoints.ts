@@ -1,7 +1,7 @@
 /**
  * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)). What is done
  * is settled as by the end of an attempt, and what enters the journal follows from it as callbacks do: in one transaction,
- * fenced by the claims. A message that is saved as claimed is not sent: the call goes on with it.
+ * fenced by the claims. A message that is saved as claimed is not sent: the call continues with it.
  */
 
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
@@ -24,7 +24,7 @@ import { nextAfter } from './continuation.ts';
 import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
 import { CheckpointSlots, heldOf } from './places.ts';
 
-/** Whether this worker makes the call that holds the message with the claim, or held it lately. */
+/** Whether this worker makes the call that holds the message with the claim, or held it recently. */
 export function hasCall({ dispatcher }: EngineContext, claimToken: ClaimToken): boolean {
   return dispatcher.attempts.calls.find(claimToken) !== undefined;
 }
@@ -264,7 +264,7 @@ function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: nu
   }));
 }
 
-/** `goesOn`: the call goes on with what was saved as claimed, unless somebody else is called. */
+/** `goesOn`: the call continues with messages saved as claimed, except with calls to other services. */
 function entryOf({ message, state }: NewMessage, saved: Saved | undefined, goesOn: boolean): Entry {
   if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
   const { key, id: messageId } = message;

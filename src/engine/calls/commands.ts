@@ -17,7 +17,7 @@ export interface CheckpointCommand {
   /** Of all that was sent: the same checkpoint again has the same. */
   hash: string;
   callerIp?: string;
-  /** The call goes on with nothing of this, and stays so long for what comes of its run. */
+  /** How long the idle call waits for more work; absent: it continues with the appended messages. */
   lingerMs?: Millis;
   /** Aborts when nobody waits for the answer any more. */
   hangUp?: AbortSignal;
@@ -40,11 +40,11 @@ export type Appended =
   | { kind: 'wait'; eventId: string; timeout: string; timeoutMs: Millis; step: Uint8Array; stepId: number };
 
 export type CheckpointAnswer =
-  /** For each of `append`: its message, and its claim if the call goes on with it. */
+  /** For each of `append`: its message, and its claim if the call continues with it. */
   | {
       kind: 'saved';
       entries: { messageId: MessageId; held?: { key: MessageKey; claimToken: ClaimToken } }[];
-      /** With what the call goes on that has stayed; `undefined`: with nothing. Never rejects. */
+      /** The message with which the idle call continues; `undefined`: none came. Never rejects. */
       next?: Promise<Handover | undefined>;
     }
   /** The call is given up, or a message is done already. */
@@ -52,7 +52,7 @@ export type CheckpointAnswer =
   /** The run is over. */
   | { kind: 'ended' };
 
-/** A message with which a call goes on that has stayed: what a delivery of it would bring. */
+/** A message with which an idle call continues, with all that its delivery would contain. */
 export interface Handover {
   messageId: MessageId;
   key: MessageKey;

@@ -1,6 +1,6 @@
 /**
- * With what does a call go on whose checkpoint says that it has nothing under way (contract K 3.9 to 3.12)? What has failed is
- * saved first. Then the call stays, without anything but its slot, until something of its run is claimed here.
+ * Continues a call whose checkpoint says that it has no step in progress (contract K 3.9 to 3.12). Failed steps are
+ * saved first. Then the call is idle, with its slot and no message, until a message of its run is claimed here.
  */
 import type { EngineContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';

@@ -1,4 +1,4 @@
-/** What becomes of the messages that a call holds, once it has ended (contract K 5)? Pure. */
+/** Decides the outcome of each message that a call holds at its end (contract K 5). Pure. */
 import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/responses.ts';
 import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
@@ -35,7 +35,7 @@ export function endsOf(held: readonly Claimed[], first: Claimed, outcome: Outcom
   if (outcome.kind === 'answered' && isSuccess(outcome.status)) {
     const endToken = endTokenOf(outcome.header);
     if (endToken !== undefined) return endsOfRun(held, endToken, outcome);
-    // The endpoint has stopped, and never told what becomes of the others: each is delivered on its own.
+    // The endpoint has stopped without an outcome for the others: each is delivered by itself.
     return held.map((claimed) => ({ claimed, outcome: claimed === first ? outcome : NOTHING }));
   }
   return held.map((claimed) => ({ claimed, outcome }));

@@ -1,6 +1,6 @@
 /**
- * Calls that hold nothing and stay for a moment: what comes of their run meanwhile goes on in them, in place of a request
- * (contract K 3.9).
+ * Idle calls: they hold no message and wait for the next one of their run, which then continues in the call instead of in a
+ * new request (contract K 3.9).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';

@@ -18,7 +18,7 @@ import type { OperatorEventKind } from './kinds.ts';
 import { NO_PROJECT, type OperatorEventsOptions, type OperatorFact, type Tally } from './model.ts';
 import { eventBody, type ToldTally } from './text.ts';
 
-/** What happens together is told together. */
+/** Facts within this time are reported in one event. */
 const GATHER_AFTER_MS = 1_000;
 /** Facts counted in one transaction. */
 const FACTS_MAX = 200;
@@ -149,7 +149,7 @@ export class OperatorEvents {
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();
     if (cell) {
-      // Not in one transaction: after a crash in between it is told again, with the same message unless more has been counted.
+      // Not in one transaction: after a crash in between the event is published again, with the same message unless more was counted.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
       await store.operatorEvents.noteTold({ tally, quietUntilMs });
       return;

@@ -1,7 +1,7 @@
 import type { Message, Millis, ProjectId } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 
-/** In place of a project: it concerns the whole server. */
+/** The project of events that concern the whole server. */
 export const NO_PROJECT: ProjectId = 0;
 
 /** Something that happened, and is not counted yet. It is saved together with what happened, where that is saved. */
@@ -24,9 +24,9 @@ export interface Tally {
   lastAtMs: Millis;
   /** The first of them. */
   example: string;
-  /** Nothing of this kind and project is told before. */
+  /** No event of this kind and project is published before this time. */
   quietUntilMs: Millis;
-  /** The example that was told last. */
+  /** The example in the latest event. */
   toldExample?: string;
   /** When it is to be told; absent: not yet. */
   dueAtMs?: Millis;
@@ -34,9 +34,9 @@ export interface Tally {
 
 /** When is it told? */
 export interface OperatorEventRules {
-  /** The fewest that are told, by kind; a kind that is not here is never told. */
+  /** The minimum count of an event, by kind. A kind without one is never published. */
   thresholds: Partial<Record<OperatorEventKind, number>>;
-  /** How long nothing is told of a kind and project after it was told; also how long fewer than the threshold count. */
+  /** Minimum time between two events of a kind and project; also how long a count below the threshold is kept. */
   quietMs: Millis;
 }
 
@@ -49,9 +49,9 @@ export interface OperatorEventsOptions extends OperatorEventRules {
   /** Of one of several cells; undefined while there is only one. */
   cell?: () => { name: string; saveElsewhere: SaveElsewhere } | undefined;
   storage: {
-    /** A larger database is told of; 0: none is. */
+    /** A larger database causes an event; 0: never. */
     bytesMax: number;
-    /** Less free space is told of. */
+    /** Less free space causes an event. */
     freeBytesMin: number;
     /** Free space where the database is; absent: it is elsewhere. */
     readFreeBytes?: () => Promise<number>;

@@ -1,6 +1,6 @@
 /**
- * Looks at the store now and then: does it fill up, is it full? A full store takes no message, so the operator is told of
- * it by a request that is kept nowhere.
+ * Checks from time to time whether the store fills up or is full. A full store cannot save a message, so the operator is
+ * notified of it by a request that is not stored.
  */
 
 import { isSuccess } from '../../protocol/responses.ts';
@@ -25,7 +25,7 @@ export class StoreWatch {
   #resume = (): void => {};
   #wasFilling = false;
   #isTelling = false;
-  /** Of a full store nothing is told before. */
+  /** No notification about a full store is sent before this time. */
   #quietUntilMs: Millis = 0;
 
   /** `isTurn`: whether it is this worker that looks. */

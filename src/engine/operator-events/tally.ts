@@ -7,8 +7,8 @@ import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 const NOTICED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**
- * `facts`: of one kind and project, at least one. The first ones are told at once; then those of the
- * quiet time are counted, and told at its end. Fewer than the threshold within a quiet time are forgotten.
+ * `facts`: of one kind and project, at least one. The first ones are published at once; those within the
+ * quiet time are counted, and published at its end. Fewer than the threshold within a quiet time are forgotten.
  */
 export function tallied(
   before: Tally | undefined,

@@ -1,5 +1,5 @@
 /**
- * Runs that this worker has used lately, as it read them last. The steps of a run come one after the other, and what its
+ * Runs that this worker has used recently, as it last read them. The steps of a run come one after the other, and what its
  * trigger fixed never changes, so reading it again is mostly needless. A remembered run may be out of date, which does no
  * harm: the transaction that relies on it checks its version and state.
  */

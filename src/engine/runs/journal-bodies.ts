@@ -60,13 +60,13 @@ export class JournalBodies {
     this.#journals.delete(runKey);
   }
 
-  /** The body to send in place of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
+  /** The body to send instead of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
   bodyOf({ message, journal: place }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
     if (!run || !place || run.callType === 'toCallback') return undefined;
     if (place.bytes === 0) return EMPTY;
     if (run.callType === 'fromCallback') return undefined;
-    // Another worker may still save a message in place of this one: then a journal that is kept here would be wrong.
+    // Another worker may still save a different message here, so a cached journal could be wrong.
     if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, place.position);
     const known = this.#journals.get(run.key);
     if (!known || known.upTo < place.position) return this.#read(message.projectId, run.key, place.position);

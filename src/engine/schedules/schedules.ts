@@ -96,7 +96,7 @@ export const SET_BACK_MS_MAX = 24 * 3_600_000;
 /** Later than any time that means something; still a date. */
 const NEVER_MS = 8_640_000_000_000_000;
 
-/** The next time of a schedule that begins, is overwritten or goes on after a pause at `nowMs`. */
+/** The next time of a schedule that is created, overwritten or resumed at `nowMs`. */
 export function firstTimeOf(cron: string, passedUntilMs: Millis | undefined, nowMs: Millis): Millis {
   const aheadMs = (passedUntilMs ?? nowMs) - nowMs;
   const fromMs = aheadMs > 0 && aheadMs <= SET_BACK_MS_MAX ? nowMs + aheadMs : nowMs;

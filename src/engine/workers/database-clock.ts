@@ -1,7 +1,7 @@
 /**
  * What time is it for all workers on one database? The database's clock decides, and each heartbeat of a worker measures
  * it. In between, the worker counts elapsed time, so that setting the machine's clock has no effect. When the database's
- * clock is set back, time goes on from where it was, for all workers.
+ * clock is set back, time continues from its former value, for all workers.
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';

@@ -24,7 +24,7 @@ export function fenceLimitMs(timeoutMs: Millis): Millis {
 
 /**
  * Closed until the first heartbeat, and whenever the last answered heartbeat began too long ago. The time is compared at
- * each use, not by a timer alone: a process that was stopped and goes on must not begin an attempt before it knows.
+ * each use, not by a timer alone: a process that was suspended must not start an attempt before it has checked.
  */
 export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;

@@ -87,8 +87,8 @@ export class Rescue {
   }
 
   /**
-   * Expires late workers and releases the claims that have no worker any more. Some of them may have known a limit of projects
-   * that is gone: what waits for it goes on.
+   * Expires late workers and releases the claims that have no worker any more. Some of these workers may have had a limit
+   * for projects that no longer exists: messages that wait for it continue.
    */
   async expire(): Promise<void> {
     const { store, log, operatorEvents } = this.#context;

@@ -1,6 +1,6 @@
 /**
- * Which time does the engine use when the wall clock is set? When it is set forward, the engine follows, since a machine
- * that slept looks the same. When it is set back, the engine's time goes on from where it was, except by a little
+ * The time of the engine when the wall clock is set. When it is set forward, the engine follows, since a machine
+ * that slept looks the same. When it is set back, the engine's time continues from its former value, except by a little
  * (`JUMP_MS`) or by very much (`LEAD_MS_MAX`).
  */
 import type { Millis } from '../model.ts';

@@ -33,7 +33,7 @@ export const UNFINISHED_MOVE = 1_000_000_000;
 export class MoveUnfinished extends Error {
   constructor() {
     super(
-      'the database is the target of a move that is not complete: run the same "waypost migrate-store" or "waypost restore" again, which goes on where it stopped',
+      'the database is the target of a move that is not complete: run the same "waypost migrate-store" or "waypost restore" again, which continues where it stopped',
     );
     this.name = 'MoveUnfinished';
   }

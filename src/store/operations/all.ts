@@ -188,7 +188,7 @@ export function isLongRead(method: ReadMethod): boolean {
 }
 
 /**
- * Runs one read on its own snapshot. `isGuarded`: projects come and go, and of one that is not here nothing is told. Throws
+ * Runs one read on its own snapshot. `isGuarded`: projects may move, and a project that is not here is not read. Throws
  * `ProjectAway`.
  */
 export async function runRead<M extends ReadMethod>(

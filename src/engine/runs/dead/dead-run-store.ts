@@ -21,7 +21,7 @@ import type {
 export interface DeadRun {
   dlqId: string;
   run: FailedRunHead;
-  /** The one that failed for good; without its body, which is a step of the run. */
+  /** The dead message, without its body, which is a step of the run. */
   message: Message;
   deadLetter: DeadLetter;
   /** What the run was started with. */

@@ -18,7 +18,7 @@ import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 /** Entries that one transaction saves, or one read has the messages of. */
 const REVIVED_TOGETHER = 200;
 
-/** Chooses the entries of the failed run with which the new journal begins, and those of them that are begun again. */
+/** Chooses the entries of the failed run with which the new journal starts, and those of them that are restarted. */
 type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
 
 /** Continues where the run stopped: what it recorded is not done again. */
@@ -43,7 +43,7 @@ export function restartRun(
   });
 }
 
-/** Sends the failure callback once more. */
+/** Sends the failure callback again. */
 export async function repeatFailureCallback(
   context: EngineContext,
   projectId: ProjectId,

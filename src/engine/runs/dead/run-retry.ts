@@ -21,7 +21,7 @@ export interface Remains {
   run: FailedRunHead;
   /** In order; the first is what the run began with. */
   journal: readonly OutlinedEntry[];
-  /** What is begun again: sent, waited for, invoked. */
+  /** The entries to restart: to be sent, waited for or invoked again. */
   unfinished: ReadonlySet<MessageKey>;
   /** The first entry and the unfinished ones. */
   messages: ReadonlyMap<MessageKey, Message>;

@@ -1,5 +1,5 @@
 /**
- * What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3,
+ * The consequences of a dead message of a run: the end of the run and its failure callback (contract W 12.3,
  * 13).
  */
 

@@ -28,7 +28,7 @@ type RunReason =
   | 'failed';
 
 export interface RunExplanation {
-  /** The reason of the message by which the run goes on, or what the run itself waits for. */
+  /** The reason of the message that continues the run, or what the run itself waits for. */
   reason: Explanation['reason'] | RunReason;
   sentence: string;
   runId: string;
@@ -41,7 +41,7 @@ export interface RunExplanation {
   messageId?: string;
   /** Of an attempt, when it began. */
   sinceMs?: Millis;
-  /** When it goes on, or could have gone on. */
+  /** When it continues, or could have continued. */
   dueAtMs?: Millis;
   retried?: number;
   flowControlKey?: string;

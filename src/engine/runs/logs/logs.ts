@@ -1,4 +1,4 @@
-/** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
+/** Reads about runs: their events, their steps, and why they make no progress. */
 import { cutLog } from '../../../workflow/cut-log.ts';
 import type { RunState } from '../../../workflow/model.ts';
 import type { StepState } from '../../../workflow/records.ts';

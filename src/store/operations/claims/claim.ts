@@ -151,7 +151,7 @@ async function serveDue(
   return rotation;
 }
 
-/** The projects whose turn it is, if they take turns. */
+/** The projects that are next in the rotation, if there is one. */
 function rotationOf({ tx, nowMs }: ClaimRound, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
   if (rotation === undefined) return undefined;
   const nextProjects = rotateProjects(tx, rotation, nowMs);
@@ -176,7 +176,7 @@ async function takeDue(
   const takenBefore = round.taken.length;
   const due = all.filter(({ id }) => !round.moving.has(id));
   const fresh = due.filter(({ isFresh }) => isFresh);
-  // Half of the slots, rounded down: a single slot is for the project whose turn it is.
+  // Half of the slots, rounded down: a single slot is for the next project in the rotation.
   const ofFresh = Math.floor(round.messagesLeft / 2 / fresh.length);
   const inOrder = ofFresh > 0 ? [...fresh, ...due.filter(({ isFresh }) => !isFresh)] : due;
   const shareOf = (isFresh: boolean, left: number) => {

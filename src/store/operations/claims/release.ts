@@ -71,8 +71,8 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
 const SENT_ON = 500;
 
 /**
- * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. With a limit,
- * claims do so while there is room. Locks their projects.
+ * Releases some of the messages that wait for a limit of their project, if the limit no longer exists; returns how many. With a limit,
+ * claims do so while there is capacity. Locks their projects.
  */
 export const sendHeldOn = write(
   { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithWaiting }) },

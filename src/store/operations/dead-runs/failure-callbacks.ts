@@ -35,7 +35,7 @@ async function failureCallbackRowOf(
   return row;
 }
 
-/** Saves the failure callback once more, if the last one has failed. */
+/** Saves the failure callback again, if the last one has failed. */
 export const repeatFailureCallback = write(
   {},
   async (

@@ -106,7 +106,7 @@ interface KeysQuery {
 /** Keys that match, oldest first. */
 export interface WindowKeys {
   keys: number[];
-  /** Where the search goes on; absent when all keys were seen. */
+  /** Where the search continues; absent when all keys were examined. */
   nextAfterKey?: number;
 }
 

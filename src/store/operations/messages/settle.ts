@@ -153,8 +153,8 @@ async function refuseEndings(
 }
 
 /**
- * Ends the runs whose message failed for good or brought their result; saves the results of failure callbacks. Answers
- * as `writeEndings`.
+ * Ends the runs whose message is dead or has their result, and saves the results of failure callbacks. Returns what
+ * `writeEndings` returns.
  */
 async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<boolean> {
   const endings = saved.flatMap(({ owner, change }) =>

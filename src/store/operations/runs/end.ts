@@ -193,7 +193,7 @@ async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]>
 }
 
 /**
- * Ends active runs. `deadKey` is the message that failed for good and ended its run. That message is finished already,
+ * Ends active runs. `deadKey` is the dead message that ended its run. That message is finished already,
  * as are all messages settled with it. Everything else that is left of the run ends too: messages, waiters, pending
  * events. Answers whether there are more messages than one transaction cancels. Then none of them is claimed any more,
  * and `cancelLeft` cancels the others; after a crash as well, since the runs are kept in `ending_runs` until it is done.

@@ -46,7 +46,7 @@ export class Refusals {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
     if (this.#runs.entryKeys.holderOf(entry)) return undefined;
-    // A client that asks for a step's settings once more instead of running the step would do so for ever (contract W 6.6).
+    // A client that requests the settings of a step again instead of running the step would do so forever (contract W 6.6).
     if (entry.kind === ENTRY_KIND.stepConfig && this.#runs.endsInStepConfig(run.key)) return { kind: 'runOver' };
     if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
     const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
@@ -62,7 +62,7 @@ export class Refusals {
     return awaitsLibrary(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
   }
 
-  /** Runs of one id are told apart by when they began. */
+  /** Runs with the same id are distinguished by their creation time. */
   #ofStart(name: string, createdAtMs: number): RunRefusal | undefined {
     const latestMs = this.#runs.latestMs(name);
     if (latestMs === undefined || latestMs < createdAtMs || this.#runs.active(name)) return undefined;
