@@ -1,4 +1,4 @@
-/** Serves backlogs with a backlog in turn. */
+/** Serves endpoint backlogs round-robin. */
 
 import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
@@ -6,7 +6,7 @@ import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimRound } from './claim-round.ts';
 
-/** A backlog gets at most a quarter of the slots that are left while other backlogs wait for them, and may always have `min`. */
+/** A backlog gets at most a quarter of the remaining slots while other backlogs wait, and may always have `min`. */
 const SHARE = { backlogs: 4, min: 8 };
 
 /** The first messages of a backlog: one more than `capacity`, which shows whether any are left. */
@@ -18,7 +18,7 @@ interface FirstOfBacklog {
 
 /** Lines take messages in turn, each up to its capacity and to its share of what the claim takes. */
 export class BacklogRotation {
-  /** Lines without a backlog by now, and backlogs of projects that are moving: these are found again once their project is here. */
+  /** Backlogs that are now empty, and those of projects being moved, which are found again when their project is here. */
   readonly emptied: BacklogKey[];
   readonly #round: ClaimRound;
   readonly #backlogs: readonly BacklogKey[];
@@ -43,7 +43,7 @@ export class BacklogRotation {
     return this.#backlogs.reduce((sum, backlog) => sum + this.#round.capacityOf(backlog), 0);
   }
 
-  /** Serves backlogs that have not had a turn, until the claim has `count` messages or is full. */
+  /** Serves the remaining backlogs until the claim has `count` messages or is full. */
   async serve(count = Infinity): Promise<void> {
     const round = this.#round;
     round.limitTo(count);
@@ -63,8 +63,8 @@ export class BacklogRotation {
   }
 
   /**
-   * As many of the next backlogs as may fill the claim, if each has as many messages as it may take, or as the backlogs before had on
-   * average. They are read at once, since each read is a round trip: backlogs with one message each are read many at a time.
+   * The next backlogs that would fill the claim, if each has the messages that it may take, or as many as the earlier ones had on
+   * average. They are read together, because each read is a round trip: short backlogs are read many at a time.
    */
   #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] {
     const next: Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] = [];
@@ -86,7 +86,7 @@ export class BacklogRotation {
   }
 
   async #readFirst(backlogs: readonly Pick<FirstOfBacklog, 'backlog' | 'capacity'>[]): Promise<FirstOfBacklog[]> {
-    // No check of the due time: they were due when they came here, and a clock set back since must not block them.
+    // No check of the due time: they were due when they moved here, and a clock set back since must not block them.
     const candidates = await this.#round.tx.queryEach<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and wait_state = ${WAIT_STATE.origin} and ${NOT_ENDING}
@@ -100,7 +100,7 @@ export class BacklogRotation {
     return backlogs.map((each, index) => ({ ...each, candidates: candidates[index] ?? [] }));
   }
 
-  /** Takes as many messages as the backlog has room for by now. True when none is left in the backlog. */
+  /** Takes as many messages as the capacity of the backlog still allows. True when the backlog is now empty. */
   #serveOne({ backlog, capacity: asked, candidates }: FirstOfBacklog): boolean {
     const round = this.#round;
     const capacity = Math.min(asked, round.capacityOf(backlog));

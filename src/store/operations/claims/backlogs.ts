@@ -1,4 +1,4 @@
-/** Which backlogs of busy origins have messages? */
+/** Lists the endpoint backlogs that have messages. */
 import { type BacklogKey, backlogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { Queries } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
@@ -6,8 +6,8 @@ import { projectsMoving } from '../locking/placement.ts';
 import { read } from '../operation.ts';
 
 /**
- * Lines with messages, by project, then origin: the first `limit` after `after`. Each takes one step in the index,
- * however many messages wait there.
+ * The first `limit` backlogs after `after`, by project, then origin. Each costs one index step, however many messages
+ * it has.
  */
 export const waitingBacklogs = read(
   async (

@@ -1,4 +1,4 @@
-/** How many messages may a claim still take for each origin, backlog and project? The worker has computed the rooms at the start. */
+/** How many messages a claim may still take for each endpoint backlog and project, from the capacities that the worker sent. */
 
 import type { ClaimRequest, ProjectCapacities } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
@@ -6,7 +6,7 @@ import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-
 export class ClaimCapacity {
   readonly #request: ClaimRequest;
   readonly #healthy: ReadonlySet<BacklogKey>;
-  /** The room left, by the name of the limit. */
+  /** The remaining capacity, by the name of the limit. */
   readonly #left = new Map<string, number>();
 
   constructor(request: ClaimRequest) {
@@ -27,7 +27,7 @@ export class ClaimCapacity {
       this.#left.set(name, (this.#left.get(name) ?? capacity) - 1);
   }
 
-  /** Each limit that applies to `backlog`, with its room at the start. */
+  /** Each limit that applies to `backlog`, with its initial capacity. */
   #limitsOf(backlog: BacklogKey): [name: string, capacity: number][] {
     const { capacityByOrigin, defaultCapacity, capacityByBacklog, projects, unknown } = this.#request;
     const { projectId, origin } = parseBacklogKey(backlog);

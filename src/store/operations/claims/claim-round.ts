@@ -1,4 +1,4 @@
-/** One claim while it runs: what it has chosen so far, and what it may still take. */
+/** The state of a running claim: the messages taken so far, and the remaining capacity. */
 
 import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
@@ -18,7 +18,7 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether other messages wait in its backlog. Absent: no backlog has a backlog, or the message is in it itself. */
+  /** Whether other messages wait in its backlog. Absent: no backlog has messages, or the message is itself in one. */
   is_behind?: number | boolean;
 }
 
@@ -33,14 +33,14 @@ export class ClaimRound {
   readonly tx: Transaction;
   readonly nowMs: number;
   readonly flows: FlowLanes;
-  /** Projects that are moving to or from another cell: their messages stay where they are. */
+  /** Projects that are moving to or from another cell, whose messages are left unchanged. */
   readonly moving: ReadonlySet<ProjectId>;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
   readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
   readonly #capacity: ClaimCapacity;
-  /** Lines without a backlog by now, though their rows do not show it yet. */
+  /** Backlogs that this claim has emptied, though the rows do not show it yet. */
   readonly #emptied = new Set<BacklogKey>();
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, backlog: number][] = [];
@@ -76,7 +76,7 @@ export class ClaimRound {
     return this.#request.limit;
   }
 
-  /** Until the next call, no more than `count` messages are taken in all, nor more than the request allows. */
+  /** Until the next call, limits the messages of the whole claim to `count`, within the limit of the request. */
   limitTo(count: number): void {
     this.#countMax = Math.min(count, this.#request.limit);
   }
@@ -89,7 +89,7 @@ export class ClaimRound {
     return this.#countMax - this.taken.length;
   }
 
-  /** When a message is due that this round has seen and left in the due index. */
+  /** The due time of a message that the claim examined and left in the due index. */
   get leftDueAtMs(): number | undefined {
     return this.#leftDueAtMs;
   }
@@ -99,12 +99,12 @@ export class ClaimRound {
     this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
   }
 
-  /** The projects of changed messages. Projects whose lanes the round has touched are locked, and so held already. */
+  /** The projects of changed messages. Projects whose lanes the claim touched are locked already. */
   get projects(): ProjectId[] {
     return [...this.taken, ...this.#toOrigin].map(({ project_id }) => project_id);
   }
 
-  /** Lines that messages have joined in this round. */
+  /** The backlogs to which the claim has moved messages. */
   get waitingBacklogs(): BacklogKey[] {
     return [...new Set(this.#toOrigin.map(({ project_id, origin }) => backlogKey(project_id, origin)))];
   }
@@ -114,8 +114,8 @@ export class ClaimRound {
   }
 
   /**
-   * Whether the lanes of a candidate's project may be touched. A candidate that came after the projects were locked
-   * stays where it is until the next claim.
+   * Whether the lanes of a candidate's project may be touched. A candidate that appeared after the projects were locked
+   * waits for the next claim.
    */
   mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
     return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
@@ -126,7 +126,7 @@ export class ClaimRound {
     return this.#locked.size === 0;
   }
 
-  /** Whether the claim has room left but could not lock all projects: other workers hold what is due now. */
+  /** Whether the claim has capacity left but could not lock all projects: other workers have locked those with due messages. */
   get leftToOthers(): boolean {
     return this.#locked !== EVERYTHING && !this.isFull;
   }
@@ -136,7 +136,7 @@ export class ClaimRound {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
   }
 
-  /** Releases messages from backlogs of projects with room: those released before may have stopped at another lane. */
+  /** Releases messages that wait for projects with capacity: those released earlier may wait for another lane. */
   async releaseWaitingOfProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithWaiting(this.tx);
@@ -145,7 +145,7 @@ export class ClaimRound {
     await this.flows.load(flowRefsOf(released));
   }
 
-  /** Whether a project has room left and messages that wait for it. */
+  /** Whether a project has capacity left and messages that wait for it. */
   async hasWaitingWithCapacity(): Promise<boolean> {
     if (!this.#gate.isLimited) return false;
     const projectIds = await projectsWithWaiting(this.tx);
@@ -153,7 +153,7 @@ export class ClaimRound {
     return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.capacityOf(projectId) > 0);
   }
 
-  /** Takes a candidate of the due index or of a key with room, or moves it into the backlog of its origin or project. */
+  /** Takes a candidate of the due index or of a key with capacity, or lets it wait for its endpoint or project. */
   takeOrWait(candidate: Candidate, mayTake = true): void {
     if (this.#gate.capacityOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, WAIT_STATE.project]);
     else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
@@ -161,7 +161,7 @@ export class ClaimRound {
     this.#laneOf(candidate)?.noteReleased();
   }
 
-  /** A candidate from the backlog of its origin, which has room: false when it stays there, because the worker is full. */
+  /** Takes a candidate from an endpoint backlog with capacity; false when it stays there, because the worker is full. */
   takeOrSendBack(candidate: Candidate): boolean {
     const { key, project_id } = candidate;
     const lane = this.#laneOf(candidate);
@@ -179,13 +179,13 @@ export class ClaimRound {
     return true;
   }
 
-  /** Writes which messages move into which backlog. */
+  /** Saves the new wait states of the moved messages. */
   async saveMoves(): Promise<void> {
     const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, WAIT_STATE.origin]), ...this.#toLane];
     await this.tx.updateMany('messages', 'key', ['wait_state'], moves);
   }
 
-  /** Once a message exceeds the bytes left, nothing more is taken: else small ones would always overtake large ones. */
+  /** Takes nothing after a message that exceeds the remaining bytes: otherwise small messages would always overtake large ones. */
   #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
     const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
@@ -205,7 +205,7 @@ export class ClaimRound {
     this.#emptied.add(backlog);
   }
 
-  /** A due message does not overtake those that wait in its backlog. */
+  /** A due message does not overtake those in its backlog. */
   #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
     const backlog = backlogKey(project_id, origin);
     return (!is_behind || this.#emptied.has(backlog)) && this.capacityOf(backlog) > 0;

@@ -1,4 +1,4 @@
-/** Claims messages for a worker, and moves those without room into the backlog of their backlog. */
+/** Claims messages for a worker, and moves due messages without a slot into their endpoint backlogs. */
 
 import type { ClaimRequest, ClaimResult, RotationState } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';
@@ -17,12 +17,12 @@ import { type ClaimedRow, decodeClaimed, saveClaims } from './claimed-rows.ts';
 import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
 
 /**
- * The fewest due messages that a claim examines, however few slots it has. Messages without a slot move to their origin's backlog. No
- * more than a whole claim takes, so that no message moves there only because a claim is full.
+ * The minimum of due messages that a claim examines, however few slots it has. Messages without a slot move to their endpoint's backlog.
+ * Not more than a whole claim takes, so that no message moves there only because a claim is full.
  */
 const WINDOW_MIN = 64;
 
-/** The most due messages that one transaction examines. It bounds the cost when all are for one full origin. */
+/** The maximum of due messages that one transaction examines. It bounds the cost when all are for one busy endpoint. */
 const EXAMINED_MAX = 500;
 /** Flow-control keys served in one transaction; the next transaction serves the others. */
 const LANES_MAX = 64;
@@ -80,7 +80,7 @@ export const claim = write(
   }),
 );
 
-/** The projects whose shared state a claim may touch. Messages of other projects stay where they are. */
+/** The projects whose shared state a claim may touch. Messages of other projects are left unchanged. */
 async function projectsOfClaim(
   queries: Queries,
   { request, nowMs }: ClaimArgs,
@@ -133,7 +133,7 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
   );
 }
 
-/** Serves the due index and the wait lists of keys, before the backlogs or after some of them. The first leaves half to the second. */
+/** Serves the due index, then the wait lists of keys, before the backlogs or after some of them. The due index leaves half to the keys. */
 async function serveDue(
   round: ClaimRound,
   backlogs: BacklogRotation,
@@ -141,7 +141,7 @@ async function serveDue(
 ): Promise<RotationState | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseWaitingOfProjects();
-  const nextProjects = rotationOf(round, request); // awaited later: it is read while the backlogs are
+  const nextProjects = rotationOf(round, request); // awaited later: it is read together with the backlogs
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.capacity));
   else await backlogs.serve(half);
   if (request.lanesFirst) await serveLanes(round);
@@ -151,17 +151,17 @@ async function serveDue(
   return rotation;
 }
 
-/** The projects that are next in the rotation, if there is one. */
+/** The next projects in the rotation, if the claim rotates projects. */
 function rotationOf({ tx, nowMs }: ClaimRound, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
   if (rotation === undefined) return undefined;
   const nextProjects = rotateProjects(tx, rotation, nowMs);
-  nextProjects.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  nextProjects.catch(() => {}); // the later statements of the transaction fail too, and report it
   return nextProjects;
 }
 
 /**
- * Takes due messages in due order. With `inTurn`, projects take turns, each in its own due order, so that a project with few messages
- * does not wait behind one with a million. Returns the turns of the next claim.
+ * Takes due messages in due order. With `nextProjects`, it rotates projects, each in its own due order, so that a project with few messages
+ * does not wait behind one with a million. Returns the rotation for the next claim.
  */
 async function takeDue(
   round: ClaimRound,
@@ -183,7 +183,7 @@ async function takeDue(
     const share = Math.ceil(round.messagesLeft / left);
     return isFresh ? Math.max(share, ofFresh) : share;
   };
-  // The first messages of all projects are read at once: one after the other, each would cost a round trip.
+  // The first messages of all projects are read together: one by one, each would cost a round trip.
   const firsts = await readWindows(
     round,
     inOrder.map(({ id, isFresh, dueAtMs, key }) => ({
@@ -199,7 +199,7 @@ async function takeDue(
     round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
     return { after: isFresh && ofFresh > 0 ? after : id, seen };
   }
-  // The projects seen may have nothing left, and others may have become due.
+  // The projects read earlier may be empty, and others may have become due.
   return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };
 }
 
@@ -214,7 +214,7 @@ type DuePosition = Pick<Candidate, 'due_at_ms' | 'key'>;
 
 const BEFORE_ALL: DuePosition = { due_at_ms: -1, key: -1 };
 
-/** How many messages to read for a project that may have `left` of the slots, when `turns` projects share the number examined. */
+/** How many messages to read for a project that may have `left` slots, when `projectCount` projects share the maximum examined. */
 function windowOf({ limit }: ClaimRound, left: number, projectCount: number): number {
   return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / projectCount);
 }
@@ -269,9 +269,9 @@ function windowText(candidateFields: string, first: '' | 'project_id, ', isHere 
 }
 
 /**
- * Takes up to `share` due messages, of one project or of all. A message gets no slot when its origin or project has its share, or when
- * the worker is full. It then leaves the due index: otherwise the backlog of a few origins would precede all other messages, and
- * shrink by only a few slots at a time (P9). `turns`: how many projects share the number of messages examined.
+ * Takes up to `share` due messages, of one project or of all. A message gets no slot when its endpoint or project is at its limit, or
+ * when the worker is full. It then leaves the due index: otherwise the messages of a few endpoints would precede all others, and
+ * shrink by only a few at a time (P9). `projectCount`: how many projects share the number of messages examined.
  */
 async function takeInOrder(
   round: ClaimRound,
@@ -299,7 +299,7 @@ async function takeInOrder(
 }
 
 /**
- * Serves the wait lists of flow-control keys in turn. Each gets at most its share of the slots, so a key with a hundred
+ * Serves the wait lists of flow-control keys round-robin. Each gets at most its share of the slots, so a key with a hundred
  * thousand waiting messages delays no other key.
  */
 async function serveLanes(round: ClaimRound): Promise<void> {
@@ -322,7 +322,7 @@ async function serveLanes(round: ClaimRound): Promise<void> {
     );
     await round.load(candidates);
     for (const candidate of candidates) {
-      if (round.isFull) break; // it stays first in the list of its key
+      if (round.isFull) break; // it stays first in the wait list of its key
       round.takeOrWait(candidate);
     }
   }

@@ -1,4 +1,4 @@
-/** How does a message become a worker's own, and what is read of it then? */
+/** Saves the claims of messages, and reads the claimed messages to deliver. */
 import type { ClaimedDue } from '../../../engine/dispatch/claims.ts';
 import type { SqlValue } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
@@ -14,20 +14,20 @@ export interface ClaimedRow extends ContentRow, Pick<MessageRow, ReadWithContent
   due_at_ms: number;
 }
 
-/** Without the body where the endpoint will fetch it: no limit would count its memory. */
+/** Without the body if the endpoint will fetch it, because no limit counts its memory. */
 const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
   'c.body',
   'case when m.bytes = 0 then null else c.body end as body',
 );
 
-/** A message to claim, with a token that was never used. */
+/** A message to claim, with an unused token. */
 export interface NewClaim {
   key: number;
   due_at_ms: number;
   claimToken: number;
 }
 
-/** Writes the claims and their ACTIVE events, and reads what is to send; sorted by due time, then key. */
+/** Writes the claims and their ACTIVE events, and reads the messages to send; sorted by due time, then key. */
 export async function saveClaims(
   { tx, logs }: WriteContext,
   taken: readonly NewClaim[],
@@ -43,7 +43,7 @@ export async function saveClaims(
        from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
       [keys],
     ),
-    lastEventTimes({ tx, logs }, keys, nowMs), // only a clock that was set back has later ones
+    lastEventTimes({ tx, logs }, keys, nowMs), // later than now only if the clock was set back
   ]);
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
   const claimed = inOrder.map(({ key, due_at_ms, claimToken }) => {

@@ -1,4 +1,4 @@
-/** Which projects have the next turns, when more is due than one claim takes? */
+/** Chooses the next projects in the rotation when more messages are due than one claim takes. */
 
 import type { DueProject, RotationState } from '../../../engine/dispatch/claims.ts';
 import { isFresh } from '../../../engine/lanes/lag.ts';
@@ -6,29 +6,29 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 
-/** Projects that have a turn in one transaction; the next transaction serves the others. */
+/** Projects served in one transaction; the next transaction serves the others. */
 const TURNS_MAX = 32;
-/** Projects that are examined for it: most may only have messages that are due later. */
+/** Projects examined in one transaction: most may only have messages that are due later. */
 const EXAMINED_MAX = 256;
 /**
- * How long an answer is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of a project, it
- * passes all that were claimed since, so each search costs more with each second of a backlog.
+ * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of
+ * a project, it reads past all that were claimed since, so each search costs more with each second of a backlog.
  */
 const REREAD_EVERY_MS = 200;
 
 interface RotatedProject extends DueProject {
-  /** It has just begun to wait, while other projects are far behind. */
+  /** Its first message became due only just now, while other projects are far behind. */
   isFresh: boolean;
 }
 
 export interface ProjectRotation extends RotationState {
-  /** In the order of their turns. Index entries before their first messages need not be read. */
+  /** In the order of the rotation. Index entries before their first messages need not be read. */
   due: RotatedProject[];
-  /** The project after which the next turns begin. */
+  /** The project after which the next claim continues the rotation. */
   last: ProjectId;
 }
 
-/** Projects with due messages, beginning after `after` and wrapping around. */
+/** Projects with due messages, starting after `after` and wrapping around. */
 export async function rotateProjects(queries: Queries, state: RotationState, nowMs: number): Promise<ProjectRotation> {
   const { after } = state;
   const seen =
@@ -49,7 +49,7 @@ export async function rotateProjects(queries: Queries, state: RotationState, now
   };
 }
 
-/** Costs one step in the index for each project. */
+/** Costs one index step per project. */
 async function readDueProjects(
   queries: Queries,
   after: ProjectId,
@@ -63,14 +63,14 @@ async function readDueProjects(
   return { atMs: nowMs, projects };
 }
 
-/** Whether there are no more than were examined. */
+/** Whether all projects were examined. */
 function isAll({ length }: readonly DueProject[]): boolean {
   return length < EXAMINED_MAX;
 }
 
 /**
- * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search finds both: to
- * find the message again would cost as much again where the entries before it are claimed and not vacuumed yet.
+ * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search finds both: a
+ * second one would cost the same again where the entries before it are claimed and not vacuumed yet.
  */
 function projectsBetween(
   queries: Queries,

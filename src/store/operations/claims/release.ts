@@ -1,4 +1,4 @@
-/** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
+/** Releases claims whose attempt will never report an outcome, because the worker drains or its process died. */
 import type { ClaimRef, ClaimToken } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
@@ -16,7 +16,7 @@ export interface ReleaseArgs {
   nowMs: number;
 }
 
-/** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
+/** Releases claims uncounted and due at once: the end of a worker is not a failure of the endpoint. Stale claims are skipped. */
 export const release = write(
   {
     weight: ({ claims }) => ({ rows: claims.length }),
@@ -37,7 +37,7 @@ export const release = write(
 );
 
 /**
- * Gives back what every worker of an earlier process held (P7, embedded). Returns how many. `upToToken`: the last claim of those
+ * Releases all claims of earlier processes (P7, embedded). Returns their number. `upToToken`: the last claim of those
  * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
  * waiting messages cost a start nothing.
  */
@@ -52,14 +52,14 @@ export const releaseAll = write(
       [upToToken],
     );
     await releaseRows(context, rows, nowMs);
-    // Since messages went into the backlogs of projects, the limit may have been raised or removed.
+    // The limit of projects may have been raised or removed since messages began to wait for it.
     await releaseNext(context, { projects: await projectsWithWaiting(context.tx) }, nowMs);
     while ((await sendOn(context, { nowMs })) > 0);
     return rows.length;
   },
 );
 
-/** The highest token of a claim: no later claim has it or a lower one. 0 without any. */
+/** The highest token of a claim; later claims have higher ones. 0: no claims. */
 export const lastClaim = read(async (queries: Queries): Promise<number> => {
   const [row] = await queries.query<{ token: number | null }>(
     'select max(claim_token) as token from messages where claim_token is not null',
@@ -67,12 +67,12 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
   return row?.token ?? 0;
 });
 
-/** Messages that `sendHeldOn` sends on at a time. */
+/** Messages that `sendHeldOn` releases at a time. */
 const SENT_ON = 500;
 
 /**
- * Releases some of the messages that wait for a limit of their project, if the limit no longer exists; returns how many. With a limit,
- * claims do so while there is capacity. Locks their projects.
+ * If projects no longer have a limit, releases some of the messages that still wait for their project, and returns their number. With
+ * a limit, claims release them while there is capacity. Locks their projects.
  */
 export const sendHeldOn = write(
   { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithWaiting }) },
@@ -101,7 +101,7 @@ async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Prom
   return rows.length;
 }
 
-/** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
+/** Makes the messages due at once. Those marked for cancellation are no longer in flight, so they are cancelled. */
 async function releaseRows(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });

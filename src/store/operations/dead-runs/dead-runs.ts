@@ -1,4 +1,4 @@
-/** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
+/** Lists the failed runs in the DLQ with their details (contract W 21.1). */
 
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject, Message, ProjectId } from '../../../engine/model.ts';

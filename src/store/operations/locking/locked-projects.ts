@@ -1,10 +1,10 @@
-/** Which projects has a transaction locked for itself? */
+/** The projects that a transaction has locked. */
 import type { ProjectId } from '../../../engine/model.ts';
 
 /** The projects whose shared state a transaction may touch. */
 export interface LockedProjects {
   has(projectId: ProjectId): boolean;
-  /** How many they are. */
+  /** Their number. */
   readonly size: number;
 }
 

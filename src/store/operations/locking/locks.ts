@@ -1,11 +1,11 @@
 /**
- * What must a batch lock where several transactions run at once?
+ * The locks of a batch where several transactions run concurrently.
  *
  * Messages that share nothing are protected by locks on their own rows. Lanes, runs, deduplication ids and budgets are
  * shared by messages. A batch that touches them first locks the rows of its projects, in order of their ids, before it
  * reads anything. So the rest of the store may assume that a project's shared state has one writer. Rows of messages
- * are locked next: each command that names messages locks them in order of their keys. Transactions may still wait for
- * each other in a circle, as two cancels of many messages may. The database detects this, and they run again.
+ * are locked next: each command that names messages locks them in order of their keys. Transactions may still
+ * deadlock, for example two cancels of many messages. The database detects this, and they run again.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
@@ -15,16 +15,16 @@ import type { Touched } from '../operation.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import { ALL_HERE, PLACEMENT, type PlacementCheck } from './placement.ts';
 
-/** Projects whose locks are not waited for, because another worker may hold them and not release them. */
+/** Projects whose locks are not waited for, because a hung worker may have them. */
 export type Suspects = Pick<LockedProjects, 'has'>;
 
-/** No project: all locks are waited for. */
+/** No suspects: all locks are waited for. */
 export const NO_SUSPECTS: Suspects = { has: () => false };
 
 /** What a batch has locked. */
 export interface Locked {
   locked: LockedProjects;
-  /** Commands that cannot run now: another transaction has locked a project of theirs, one of the suspects. */
+  /** Commands that cannot run now, because another transaction has locked one of their projects, a suspect. */
   blocked: ReadonlyMap<WriteCommand, Blocked>;
 }
 
@@ -35,7 +35,7 @@ export interface Blocked {
 
 const NONE_BLOCKED: Locked['blocked'] = new Map();
 
-/** Locks what `commands` will touch, and holds the fence around it. Call it before anything else. */
+/** Locks the projects and rows that `commands` touch, and requires their placement here. Call it before anything else. */
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
@@ -52,7 +52,7 @@ export async function lockFor(
   return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
 }
 
-/** The projects that each command writes to. Those of accounts are not asked: the directory has the accounts of all. */
+/** The projects that each command writes to, except for commands of accounts: the directory has the accounts of all projects. */
 function* checkedProjects(
   commands: readonly WriteCommand[],
   needs: readonly Needs[],
@@ -74,7 +74,7 @@ async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest
   return tx.query(`select id, placement from projects where id in (??) order by id for no key update${rest}`, [ids]);
 }
 
-/** A project that is not here is not touched, though it was locked. */
+/** A locked project that is placed elsewhere is not touched. */
 function mayTouch(
   fence: PlacementCheck,
   locked: ReadonlySet<ProjectId>,
@@ -85,8 +85,8 @@ function mayTouch(
 }
 
 /**
- * Locks the projects that are not suspected, as usual, and those suspects whose lock is free. A command that needs a
- * locked suspect is blocked. A claim is not: it leaves the messages of that project where they are.
+ * Locks all projects that are not suspects, and those suspects whose lock is free. A command that needs a locked suspect
+ * is blocked. A claim is not: it skips the messages of that project.
  */
 async function lockFreeProjects(
   tx: Transaction,
@@ -111,7 +111,7 @@ async function lockFreeProjects(
   return { locked: mayTouch(fence, locked, [...rows, ...free]), blocked };
 }
 
-/** What a command touches: the projects that it names, and later those that the store adds. */
+/** The projects that a command touches: those that it names, and those that the store finds for its keys. */
 interface Needs extends Omit<Touched, 'projects'> {
   projects: Set<ProjectId>;
 }
@@ -121,14 +121,14 @@ function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
   return { ...touched, projects: new Set(touched.projects) };
 }
 
-/** Finds the projects of what commands name only by a key. This reads only what never changes, so it needs no lock. */
+/** Finds the projects of rows that commands name only by key. The project of a key never changes, so this needs no lock. */
 async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
   const condition = limits.parallelismMax > 0 ? '' : SHARES;
   await addProjects(tx, needs, 'messages', condition);
   await addProjects(tx, needs, 'schedules');
 }
 
-/** A message in a lane or of a run. This never changes later: no saved message joins a lane or a run. */
+/** A message of a lane or of a run. No saved message joins a lane or a run later. */
 const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(
@@ -140,7 +140,7 @@ async function addProjects(
   const keys = new Set(needs.flatMap((each) => each[table] ?? []));
   if (keys.size === 0) return;
   const rows = await tx.query<{ key: number; project_id: ProjectId }>(
-    // The order keeps the planner from reading the projects' own indexes to the end.
+    // Without the order, the planner may read whole indexes of projects.
     `select key, project_id from ${table} where key in (??)${condition} order by key`,
     [[...keys]],
   );

@@ -1,16 +1,15 @@
 /**
- * May a project be written to in this cell?
+ * Checks that the projects to which a batch writes are placed in this cell.
  *
- * A cell has a row in `projects` for each project that lives there, and `placement` says how it stands. Each batch of a
- * store that is one of several cells takes the share lock of the projects that it writes to, and takes it only where
- * the project is here. It asks without waiting and looks at the answer at its end, so that this costs no round trip.
- * Whoever changes `placement` takes the row's exclusive lock afterwards (`awaitBatches`): then no batch is left that has
- * seen the former value. Share locks exclude neither each other nor the lock of lanes (locks.ts). They are locks of rows,
- * because Citus does not pass advisory locks on to its nodes.
+ * A cell has a row in `projects` for each project that lives there, with its `placement`. With several cells, each batch
+ * takes the share lock of the projects to which it writes, but only of those that are here. It requests the lock without
+ * waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes the row's
+ * exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude neither each
+ * other nor the lock of lanes (locks.ts). They are row locks, because Citus does not pass advisory locks to its nodes.
  *
- * Work that nobody asks for, such as a claim, leaves alone what belongs to projects on the move, and what it has chosen
- * is fenced like everything else. Whoever reads what belongs to a project reads its placement in the same
- * snapshot: a worker that has not heard of a move would find less than there is, or nothing.
+ * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other write.
+ * Reads of a project read its placement in the same snapshot: a worker that was not notified of a move would find
+ * incomplete data.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -20,40 +19,40 @@ export const PLACEMENT = {
   here: 0,
   /** A move copies it here. */
   arriving: 1,
-  /** A move takes it away: what is left is being copied. */
+  /** A move copies the last changes out of this cell. */
   leaving: 2,
   /** It lives in another cell, and its rows here are being deleted. */
   gone: 3,
-  /** It lives in another cell, and nothing else of it is here. The row stays, so that no program takes the project for a new one. */
+  /** It lives in another cell, and has no other rows here. The row stays, so that the project is not taken for a new one. */
   elsewhere: 4,
 } as const;
 
 export type Placement = keyof typeof PLACEMENT;
 
-/** Of which a part of the rows may be here, though nobody may write to them; as a condition, for its partial index. */
+/** Projects that may have some of their rows here, which nobody may write to; the condition of a partial index. */
 const IS_MOVING = `placement in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
-/** Nothing was done, because the project is not here. */
+/** Nothing was changed, because the project is not here. */
 export interface AwayResult {
   kind: 'away';
   projectId: ProjectId;
-  /** Whether it lives in another cell for certain; otherwise it is on its way. */
+  /** Whether it already lives in another cell; otherwise it is being moved. */
   isGone: boolean;
 }
 
-/** Another transaction has the project's row, and was not waited for. */
+/** Another transaction has locked the project's row, and was not waited for. */
 interface Blocked {
   kind: 'blocked';
   projectId: ProjectId;
 }
 
-/** What a batch asks of a project's placement. */
+/** The requirements of a batch on the placement of projects. */
 export interface PlacementCheck {
-  /** Projects whose rows are left alone by work that nobody asks for. */
+  /** Projects that background work skips, because they are being moved. */
   moving(): Promise<ReadonlySet<ProjectId>>;
-  /** The batch writes to these projects, by a choice of its own. */
+  /** The batch writes to these projects, which it has chosen itself. */
   require(projects: Iterable<ProjectId>): void;
-  /** The same, because each command names some. */
+  /** The batch writes to these projects, which its commands name. */
   requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
 }
 
@@ -62,7 +61,7 @@ export const ALL_HERE: PlacementCheck = { moving: async () => NONE, require: () 
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
-/** A batch has written to projects that are not here, or not free: it is rolled back and run without them. */
+/** A batch has written to projects that are not here or are blocked: it is rolled back and run without them. */
 export class ProjectsNotHere extends Error {
   readonly projects: ReadonlySet<ProjectId>;
   /** The commands that named such a project. */
@@ -76,7 +75,7 @@ export class ProjectsNotHere extends Error {
   }
 }
 
-/** The fence of one batch. */
+/** The placement check of one batch. */
 export class BatchPlacementCheck implements PlacementCheck {
   readonly #tx: Transaction;
   readonly #avoid: ReadonlySet<ProjectId>;
@@ -121,7 +120,7 @@ export class BatchPlacementCheck implements PlacementCheck {
       `select id from projects where id in (??) and placement = ${PLACEMENT.here} order by id ${this.#locking}`,
       [projects],
     );
-    here.catch(() => {}); // then the statements after it fail too, and their failure is reported
+    here.catch(() => {}); // the later statements of the transaction fail too, and report it
     this.#here.push(here);
   }
 
@@ -148,7 +147,7 @@ function whyNot(projectId: ProjectId, placement: number = PLACEMENT.elsewhere): 
   return { kind: 'away', projectId, isGone: placement === PLACEMENT.gone || placement === PLACEMENT.elsewhere };
 }
 
-/** Projects that arrive, leave, or have left rows behind. */
+/** Projects that arrive, leave, or are gone and still have rows here. */
 export async function projectsMoving(queries: Queries): Promise<ProjectId[]> {
   const rows = await queries.query<{ id: ProjectId }>(`select id from projects where ${IS_MOVING} order by id`);
   return rows.map(({ id }) => id);
@@ -164,7 +163,7 @@ export async function projectsHere(queries: Queries, projects: readonly ProjectI
   return rows.map(({ id }) => id);
 }
 
-/** A condition that leaves out rows of `projects`, as the first one or a further one; empty when there are none. */
+/** A condition that excludes rows of `projects`, as the first or a further one; empty without projects. */
 export function excluding(
   projects: Iterable<ProjectId>,
   column = 'project_id',
@@ -175,25 +174,25 @@ export function excluding(
   return { where: ` where ${condition}`, and: ` and ${condition}`, params: [ids] };
 }
 
-/** The same for the projects that are on the move now. */
+/** The same for the projects that are being moved. */
 export async function excludingMoving(queries: Queries, column?: string): Promise<ReturnType<typeof excluding>> {
   return excluding(await projectsMoving(queries), column);
 }
 
-/** How the project stands here; undefined: it has no row. */
+/** The placement of the project; undefined: it has no row. */
 export async function placementOf(queries: Queries, projectId: ProjectId): Promise<Placement | undefined> {
   const [row] = await queries.query<{ placement: number }>('select placement from projects where id = ?', [projectId]);
   const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.placement) ?? [];
   return name as Placement | undefined;
 }
 
-/** Whether what is read of a project is all that there is of it. */
+/** Whether reads of the project are complete here. */
 export async function isReadHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const placement = await placementOf(queries, projectId);
   return placement === 'here' || placement === 'leaving';
 }
 
-/** Batches that begin after the commit see it. Those that began before it may still write: see `awaitBatches`. */
+/** Batches that start after the commit see it. Earlier ones may still write: see `awaitBatches`. */
 export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
   await tx.run('update projects set placement = ? where id = ?', [PLACEMENT[placement], projectId]);
 }

@@ -1,4 +1,4 @@
-/** How do published messages enter the store, each at most once per deduplication id? */
+/** Saves published messages, at most one per deduplication id. */
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
@@ -21,7 +21,7 @@ export interface AcceptArgs<M = StoredNewMessage> {
 }
 
 /**
- * Saves the messages of each command, all of one project, and answers in their order. A duplicate is not saved: its answer names
+ * Saves the messages of each command, all of one project, and returns the results in their order. A duplicate is not saved: its result names
  * the first message. A message whose queue would be one too many is not saved either. All others are saved together or not at
  * all. Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only saved messages
  * count for the day.
@@ -48,7 +48,7 @@ export const accept = merged(
     );
     const saved: StoredNewMessage[] = [];
     const places: (JournalPlace | undefined)[] = [];
-    /** `undefined`: the message is saved, but where it stands is not known yet. */
+    /** `undefined`: the message is saved, but its state is not known yet. */
     const results: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);

@@ -1,4 +1,4 @@
-/** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
+/** Cancels waiting messages at once, and marks messages in flight for cancellation (contract M 6.3.7 and 6.3.8). */
 import type { InProjectAt, MessageId, MessageKey } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { releaseNext } from '../lanes/release-next.ts';
@@ -49,7 +49,7 @@ export const cancelCandidates = write(
     (await cancelKnown(context, args)).filter((row) => !isMarked(row)).length,
 );
 
-/** Returns them as they were before. */
+/** Returns the rows before the change. */
 async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
   const { projectId, keys, ids, nowMs } = args;
   const found = await context.tx.query<EndingRow & { id: string }>(
@@ -63,14 +63,14 @@ async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<End
     (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
   );
   await cancelOrMark(context, rows, { nowMs });
-  // Also of those that were marked before: a worker may not have heard of it.
+  // Also those that were marked before: the notification of their worker may have been lost.
   for (const { claim_token } of rows) if (claim_token !== null) context.due.noteCancelled(claim_token);
   return rows;
 }
 
 export interface CancelOptions {
   nowMs: number;
-  /** No one asked for it: only the cancel is logged, not a request. */
+  /** Without a request: only the cancel is logged. */
   isUnasked?: boolean;
 }
 
@@ -92,7 +92,7 @@ export async function cancelOrMark(
   );
 }
 
-/** An attempt of it is under way, and ends it. */
+/** It is in flight and marked: the end of its attempt ends the message. */
 function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
   return claim_token !== null && cancel_requested_at_ms !== null;
 }
@@ -123,7 +123,7 @@ export async function cancelAtOnce(
   const queues = rows.flatMap(({ project_id, queue_id, queue_permit }) =>
     queue_id === null || queue_permit === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
-  // A message that its key had released makes room for the next message of the key.
+  // A message that its key had released frees capacity for the next message of the key.
   const flowKeys = flowRefsOf(
     rows.filter(({ wait_state }) => wait_state === WAIT_STATE.origin || wait_state === WAIT_STATE.project),
   );

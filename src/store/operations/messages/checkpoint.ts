@@ -1,6 +1,6 @@
 /**
- * What does a checkpoint save? Messages that are delivered with it, and what enters the journal of their run: together, and
- * only while the call still owns each of these messages (P6, P8).
+ * Saves a checkpoint: its delivered messages together with the new entries of the run's journal, and only while the call
+ * still owns each of these messages (P6, P8).
  */
 import type { Checkpoint, Millis } from '../../../engine/model.ts';
 import type { Checkpointed } from '../../../engine/stores.ts';
@@ -31,7 +31,7 @@ export interface CheckpointArgs {
 interface OwnedCheckpoint {
   args: CheckpointArgs;
   done: readonly Owned[];
-  /** As they are saved: with the queue slot of what is done. */
+  /** The messages to save, with the queue permit of the delivered ones. */
   follows: StoredNewMessage[];
 }
 
@@ -86,7 +86,7 @@ export const checkpoint = merged(
   }),
 );
 
-/** Those of `commands` of which no message was claimed anew, or is gone. */
+/** The commands whose messages all still have their claims. */
 async function findOwned(
   context: WriteContext,
   commands: readonly CheckpointArgs[],

@@ -1,4 +1,4 @@
-/** Which columns does a message have, which does its content have, and at which index is each in a row? */
+/** The columns of messages and of their contents, and the index of each in a row. */
 import { namesOf, placesOf, type RowOf, type ValuesOf } from '../table.ts';
 
 const MESSAGE = [
@@ -57,6 +57,6 @@ export type NewContentRow = ValuesOf<typeof CONTENT>;
 export type MessageRow = RowOf<typeof MESSAGE> & { cancel_requested_at_ms: number | null; parkings: number | null };
 export type WholeContentRow = RowOf<typeof CONTENT>;
 
-/** The place of each column in a row. */
+/** The index of each column in a row. */
 export const MESSAGE_AT = placesOf(MESSAGE);
 export const CONTENT_AT = placesOf(CONTENT);

@@ -1,5 +1,5 @@
 /**
- * How is the unchanging part of a message written and read: its content, header maps, bytes and settings? All rows of
+ * Encodes and decodes the immutable part of a message: its content, header maps, bytes and settings. All rows of
  * messages and runs are made with these functions.
  */
 import type { Message } from '../../../engine/model.ts';

@@ -1,4 +1,4 @@
-/** What lies in the DLQ, and how does it leave (contract M 17)? */
+/** Lists, retries and deletes the messages in the DLQ (contract M 17). */
 import type { DeadFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';

@@ -1,4 +1,4 @@
-/** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
+/** Finds a message by its id, or the messages of a bulk cancel. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { LiveMessage } from '../../../engine/lists/unfinished.ts';
 import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
@@ -61,7 +61,7 @@ interface FindLiveArgs {
   nowMs: Millis;
 }
 
-/** An unfinished message, and the lane whose line it waits in. */
+/** An unfinished message, and the lane that it waits for. */
 export interface LiveRows {
   message: LiveRow;
   queue?: { parallelism: number; paused: number; ahead?: number } & Partial<BlockerRow>;

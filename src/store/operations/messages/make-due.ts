@@ -1,4 +1,4 @@
-/** What makes a message that waits for its time due at once? */
+/** Makes a message that waits for its due time due at once. */
 import type { InProjectAt, MadeDue, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { releaseNext } from '../lanes/release-next.ts';

@@ -1,4 +1,4 @@
-/** How many messages did a project have today, and may it have more (contract M 20.3)? */
+/** The daily limit of messages of a project (contract M 20.3). */
 import type { Accepted } from '../../../engine/messages/accepted.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
@@ -44,7 +44,7 @@ export class DayBudgets {
     return budgets;
   }
 
-  /** Reserves room for every message of a publish: all of them are taken or none. */
+  /** Reserves all messages of a publish, or none. */
   take(messages: readonly StoredNewMessage[]): 'taken' | OverDayLimit {
     const [first] = messages;
     const limit = this.#limit;
@@ -56,7 +56,7 @@ export class DayBudgets {
     return 'taken';
   }
 
-  /** `message` has room that it does not need: it was a duplicate, or something else refused it. */
+  /** Returns the reservation of a message that was not saved: a duplicate, or a refused one. */
   giveBack(message: StoredNewMessage): void {
     const name = nameOf(dayOf(message));
     const used = this.#used.get(name);

@@ -1,4 +1,4 @@
-/** Which messages of runs are parked, since the code of their workflow has changed? */
+/** Lists the messages of parked runs, whose workflow code has changed. */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { ParkedMessage, ParkedPosition } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';

@@ -1,6 +1,6 @@
 /**
- * How the engine's values become rows and back. Encoding runs in the caller's thread and gives plain arrays, which the
- * store's thread only has to bind. Decoding runs in the caller's thread too.
+ * Encodes the engine's values as rows, and decodes them. Encoding runs in the caller's thread and returns plain arrays,
+ * which the store's thread only binds. Decoding runs in the caller's thread too.
  */
 import type {
   Change,
@@ -294,7 +294,7 @@ export function projectsSharedBy(messages: readonly StoredNewMessage[], limits: 
 
 function sharesSomething({ deduplication, queueName, flow, message }: StoredNewMessage): boolean {
   if (deduplication !== undefined || queueName !== undefined || flow !== undefined) return true;
-  // What begins a run, or has an entry in its journal, is a message of it.
+  // A message that starts a run or has an entry in its journal.
   return message[MESSAGE_AT.run_key] !== null;
 }
 

@@ -1,4 +1,4 @@
-/** What does the outcome of an attempt change, provided that the attempt still owns its message? */
+/** Saves the outcome of an attempt, provided that the attempt still owns its message. */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Settlement } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
@@ -103,7 +103,7 @@ function newMessagesOf(change: StoredChange | undefined): StoredNewMessage[] {
   return [...(change?.follows ?? []), ...(change?.lastStep ? [change.lastStep] : [])];
 }
 
-/** The endpoint's answer is the last value of an event's detail; a dead letter refers to the same bytes. */
+/** The endpoint's response is the last value of an event's detail; a dead letter refers to the same bytes. */
 function responseBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
@@ -153,8 +153,8 @@ async function refuseEndings(
 }
 
 /**
- * Ends the runs whose message is dead or has their result, and saves the results of failure callbacks. Returns what
- * `writeEndings` returns.
+ * Ends the runs whose message is dead or was their result; saves the results of failure callbacks. Returns the same as
+ * `writeEndings`.
  */
 async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<boolean> {
   const endings = saved.flatMap(({ owner, change }) =>
@@ -240,7 +240,7 @@ export async function pausedQueuesOf(
   return new Set([...queues.values()].filter(({ paused }) => paused === 1).map(({ id }) => id));
 }
 
-/** The line in which a message waits after a claim. In a paused queue, the queue's own message stays there. */
+/** The wait state of a message after a claim. In a paused queue, a message with a permit waits for the queue. */
 export function nextWaitState(
   { key, queue_id, queue_permit, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_permit' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
@@ -250,8 +250,8 @@ export function nextWaitState(
 }
 
 /**
- * Saves the messages that follow, as published ones are saved. Those that follow a message of a queue share its slot:
- * the next message has its turn when they have ended. A change that a cancel has replaced saves none.
+ * Saves the messages that follow, as published ones are saved. Those that follow a message of a queue share its permit:
+ * the next message starts when they have ended. A change that a cancel has replaced saves none.
  */
 async function insertFollows(
   context: WriteContext,
@@ -276,7 +276,7 @@ async function insertFollows(
   return savedByCommand;
 }
 
-/** Passes on only a slot of the message's own: a message that reports on a callback keeps no slot. */
+/** Shares only the message's own permit: a message that reports on a callback has none. */
 export function withPermitOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_permit !== key) return follow;
   const message: NewMessageRow = [...follow.message];

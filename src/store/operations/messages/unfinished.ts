@@ -1,4 +1,4 @@
-/** Which messages of a project are not finished, newest first, and what does each of them wait for? */
+/** Lists the unfinished messages of a project, newest first, with what each waits for. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../engine/lists/unfinished.ts';

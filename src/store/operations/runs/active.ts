@@ -1,4 +1,4 @@
-/** Which active runs does a bulk cancel mean (contract W 17.2)? */
+/** Finds the active runs of a bulk cancel (contract W 17.2). */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { ActiveRunFilter } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunKey } from '../../../workflow/model.ts';

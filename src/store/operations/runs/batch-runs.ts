@@ -1,4 +1,4 @@
-/** Which runs does a batch of commands know: those that it found, and those that begin in it? */
+/** The runs of a batch of commands: those that it found, and those that start in it. */
 import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
@@ -20,7 +20,7 @@ export interface BatchRun extends RunRow {
 
 type FoundRow = Omit<BatchRun, 'isNew' | 'isChanged'>;
 
-/** A run that begins. */
+/** A run that starts. */
 export type RunStart = Pick<BatchRun, 'key' | 'project_id' | 'id' | 'url' | 'created_at_ms' | 'config' | 'message_id'>;
 
 const FIELDS = `${RUN_FIELDS}, r.journal_bytes, c.id as message_id`;

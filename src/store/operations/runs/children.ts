@@ -1,4 +1,4 @@
-/** With which input did a run invoke other runs? It is in their first messages. */
+/** Finds the input with which a run invoked other runs, in their first messages. */
 import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';

@@ -1,4 +1,4 @@
-/** How does a run end: once, with everything that is left of it, and with the messages that follow (contract W 12)? */
+/** Ends a run once, with its remaining messages, and saves the messages that follow (contract W 12). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
@@ -22,9 +22,9 @@ const DROPPED: Saved = { state: 'dropped' };
 
 /** Messages that one transaction cancels, unless `StoreLimits` says otherwise. */
 const CANCELLED_TOGETHER = 200;
-/** Ending runs looked at in one piece. */
+/** Ending runs examined in one chunk. */
 const RUNS_TOGETHER = 20;
-/** How long a run that is being revived waits for its next piece: longer than a transaction can wait for anything. */
+/** How long a run that is being revived waits for its next chunk: longer than a transaction can take. */
 export const CHUNK_WAIT_MS = 30_000;
 
 /**
@@ -122,7 +122,7 @@ export const cancelLeft = write(
   async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<'more' | number> => {
     const { tx, locked } = context;
     const found = await endingRuns(tx, nowMs);
-    // One that ended only after the projects were locked comes with the next piece.
+    // A run that ended after the projects were locked is handled with the next chunk.
     const runs = found.filter(({ project_id }) => locked.has(project_id));
     if (runs.length === 0) return found.length > 0 ? 'more' : nextCancelAtMs(tx, nowMs);
     await cancelReviving(

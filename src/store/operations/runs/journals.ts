@@ -50,7 +50,7 @@ export class Journals {
     return new Journals(context, 0);
   }
 
-  /** For a run that continues the journal of another one. */
+  /** For a run that continues with the journal of another one. */
   static async of(context: WriteContext, runKey: number): Promise<Journals> {
     const journals = Journals.empty(context);
     await journals.#runs.loadRuns(context.tx, [runKey]);

@@ -1,4 +1,4 @@
-/** Why may a message not enter the journal of its run, or not begin a run? A repeated message is no reason. */
+/** Decides whether a message may enter the journal of its run or start a run. A repeated message is not refused. */
 import type { Accepted } from '../../../engine/messages/accepted.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
@@ -46,7 +46,7 @@ export class Refusals {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
     if (this.#runs.entryKeys.holderOf(entry)) return undefined;
-    // A client that requests the settings of a step again instead of running the step would do so forever (contract W 6.6).
+    // A client that asks for a step's settings again instead of running the step would do so for ever (contract W 6.6).
     if (entry.kind === ENTRY_KIND.stepConfig && this.#runs.endsInStepConfig(run.key)) return { kind: 'runOver' };
     if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
     const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
@@ -62,7 +62,7 @@ export class Refusals {
     return awaitsLibrary(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
   }
 
-  /** Runs with the same id are distinguished by their creation time. */
+  /** Runs of one id are distinguished by their start times. */
   #ofStart(name: string, createdAtMs: number): RunRefusal | undefined {
     const latestMs = this.#runs.latestMs(name);
     if (latestMs === undefined || latestMs < createdAtMs || this.#runs.active(name)) return undefined;

@@ -1,4 +1,4 @@
-/** Which events do the runs of a project wait for, whatever the events are called? */
+/** Lists the waiters of a project across all event ids. */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { ListedWaiter, WaiterPosition } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlParam } from '../../driver.ts';

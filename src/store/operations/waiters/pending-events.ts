@@ -1,4 +1,4 @@
-/** Which notifications are saved for waits that a run has not begun yet? */
+/** Pending events: notifications that are saved for waits that a run has not registered yet. */
 import { NUMBERS_OF_CELL, type ProjectId } from '../../../engine/model.ts';
 import type { PendingEvent, PendingEventLimits } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';

@@ -1,4 +1,4 @@
-/** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
+/** Finds the waiters of events and those past their deadline, and ends waits. */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Waiter } from '../../../engine/runs/stores.ts';
