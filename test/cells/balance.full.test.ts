@@ -93,6 +93,6 @@ it('a cell that drains is emptied by calling a killed command again, and every m
     { projects: 0, moves: [] },
     { projects: PROJECTS.length, moves: [] },
   ]);
-  expect(await done('cells', 'balance')).toContain('No project has to move.');
+  expect(await done('cells', 'balance')).toContain('No project needs to move.');
   expect(JSON.parse(await done('doctor', '--json')).isSound).toBe(true);
 }, 120_000);

@@ -128,7 +128,7 @@ it('moves a project to another cell and back while it is in use, and delivers ev
     }
   })();
   const { stderr } = await give('projects', 'move', 'shop', '--to', 'second');
-  expect(stderr).toMatch(/The project "shop" lives in the cell "second" now. It was refused for \d+ ms/);
+  expect(stderr).toMatch(/The project "shop" is now in the cell "second"\. It was unavailable for \d+ ms/);
   expect((await give('projects', 'move', 'shop', '--to', 'second')).stderr).toContain(
     'lives in the cell "second" already',
   );

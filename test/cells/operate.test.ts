@@ -129,7 +129,7 @@ describe('while a cell takes connections and says nothing', () => {
   });
 
   it('cells are listed without it, nothing is planned into it, and a new project lives elsewhere', async () => {
-    expect(await done('cells')).toMatch(/^hanging .* away: \S+/m);
+    expect(await done('cells')).toMatch(/^hanging .* unreachable: \S+/m);
     const { moves, cells } = JSON.parse(await done('cells', 'balance', '--json'));
     expect(moves).not.toEqual([]);
     expect(moves).not.toContainEqual(expect.objectContaining({ to: 'hanging' }));
@@ -143,14 +143,14 @@ describe('waypost cells balance', () => {
   it('says what it would do, does it when told so, and then has nothing to do', async () => {
     await makeInFirst('a', 'b', 'c');
     const planned = await give('cells', 'balance');
-    expect(planned).toMatchObject({ code: 0, stderr: 'Nothing is moved yet: --yes does it.\n' });
-    expect(planned.stdout.match(/^\w+ +first +second +0 +the cell has more than its part$/gm)).toHaveLength(2);
+    expect(planned).toMatchObject({ code: 0, stderr: 'Nothing was moved. Run it again with --yes to move them.\n' });
+    expect(planned.stdout.match(/^\w+ +first +second +0 +the cell has more than its share of the load$/gm)).toHaveLength(2);
     expect(await counts()).toEqual([4, 0]);
     const carriedOut = await give('cells', 'balance', '--yes');
     expect(carriedOut.code).toBe(0);
-    expect(carriedOut.stderr.match(/^moved: \w+, refused for \d+ ms$/gm)).toHaveLength(2);
+    expect(carriedOut.stderr.match(/^moved: \w+, unavailable for \d+ ms$/gm)).toHaveLength(2);
     expect(await counts()).toEqual([2, 2]);
-    expect(await done('cells', 'balance')).toContain('No project has to move.');
+    expect(await done('cells', 'balance')).toContain('No project needs to move.');
     expect(JSON.parse(await done('cells', 'balance', '--yes', '--json'))).toMatchObject({ done: [], failed: [] });
     expect(await done('doctor', '--json')).toContain('"isSound":true');
   });
@@ -171,7 +171,7 @@ describe('waypost cells balance', () => {
     await beginAndDie('one', 'copying');
     const { stdout, stderr } = await give('cells', 'balance');
     expect([stdout, stderr]).toEqual([
-      expect.stringMatching(/^one +first +second +- +it was begun$/m),
+      expect.stringMatching(/^one +first +second +- +started$/m),
       expect.any(String),
     ]);
     await done('cells', 'balance', '--yes');

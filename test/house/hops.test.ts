@@ -61,7 +61,7 @@ it('four from the commands of a batch to the statement', async () => {
     const [work] = args as [(tx: Transaction) => Promise<unknown>];
     args[0] = (tx: Transaction) => {
       onCall(tx, 'insertMany', ([table]) => {
-        if (table === 'messages' && found.length === 0) found = [...hops(/^runBut /), 'runBut'];
+        if (table === 'messages' && found.length === 0) found = [...hops(/^runExcept /), 'runExcept'];
       });
       return work(tx);
     };

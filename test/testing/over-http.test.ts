@@ -116,7 +116,7 @@ describe('where time passes by itself, or by calls of the test kit', () => {
     ];
     expect(refusals.map(({ code, stderr }) => [code, stderr])).toEqual([
       [2, expect.stringContaining('--virtual-time: there is no such option')],
-      [2, expect.stringContaining('only a single worker can hold its time')],
+      [2, expect.stringContaining('only a single worker can stop its clock')],
     ]);
   });
 });
