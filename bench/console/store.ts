@@ -18,7 +18,7 @@ const NOWHERE = 'http://127.0.0.1:1/';
 const LANES = 100;
 /** Few messages share a label, so that a list of one label is expensive. */
 const MESSAGES_OF_A_LABEL = 10;
-/** The share of failed messages: one in this many. Each was attempted once. */
+/** One message in this many has failed, after a single attempt. */
 const FAILED_OF = 100;
 const FAILED_MAX = 2_000;
 

@@ -68,7 +68,7 @@ export interface WorkersFigures {
 
 export interface WorkersReport {
   figures: WorkersFigures[];
-  /** The database work of `countedMessages` through one worker. */
+  /** What PostgreSQL does for `countedMessages` messages through one worker. */
   work: DatabaseWork;
   countedMessages: number;
 }

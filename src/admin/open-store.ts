@@ -55,7 +55,7 @@ interface OpenOptions {
   log?: EventLog;
   /** See `Batching.watch`. */
   watchBatches?: Batching['watch'];
-  /** The time that a test sets, for this process and for the database. */
+  /** A clock that tests set, for this process and for the database. */
   heldClock?: Machine | undefined;
   /** Whether an embedded database stays in the caller's thread, as for a command, or a test that opens hundreds. */
   isInline?: boolean | undefined;

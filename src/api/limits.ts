@@ -24,11 +24,11 @@ export interface ApiLimits {
   queuesMax: number;
   /** Parallelism of one queue; 0: unlimited. */
   queueParallelismMax: number;
-  /** Attempts of a project in flight, which the store enforces; 0: unlimited. */
+  /** Maximum attempts in flight per project, enforced by the store; 0: unlimited. */
   parallelismMax: number;
-  /** Endpoints of one URL group; 0: unlimited. */
+  /** Maximum endpoints of one URL group; 0: unlimited. */
   urlGroupEndpointsMax: number;
-  /** Schedules of a project; 0: unlimited. */
+  /** Maximum schedules of a project; 0: unlimited. */
   schedulesMax: number;
 }
 

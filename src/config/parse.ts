@@ -176,7 +176,7 @@ function within(
   return { must: `must be ${kind} from ${format(min)} to ${format(max)}` };
 }
 
-/** `none` is the empty list. An empty variable would bring back the default. */
+/** `none` means the empty list; an empty variable selects the default. */
 function readList(text: string): readonly string[] {
   if (text === 'none') return Object.freeze([]);
   const items = text.split(',').map((item) => item.trim());

@@ -214,7 +214,7 @@ class OriginLine {
 /** All origins in use. An origin without connections takes no memory. */
 export class Origins {
   readonly #options: OriginsOptions;
-  /** Least recently used first, since there are as many as may be. Before, they keep their places: see `AnsweringLines`. */
+  /** Least recently used first once the maximum is reached; before that, in order of creation, since reordering a map costs. */
   readonly #lines = new Map<string, OriginLine>();
   #latest: OriginLine | undefined;
 

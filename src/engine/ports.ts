@@ -70,7 +70,7 @@ export interface Delivery {
   close(): Promise<void>;
 }
 
-/** Is notified of saved changes, for monitoring. Each call costs next to nothing. */
+/** Is notified of saved changes, for monitoring. Calls must be cheap. */
 export interface Observer {
   /** `newMessage` was saved. */
   accepted(newMessage: NewMessage, atMs: Millis): void;

@@ -20,7 +20,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** Resolves to `undefined` when `folder` has no console. About 1 MiB, and compressed a third of that. */
+/** Resolves to `undefined` when `folder` has no console. The files take about 1 MiB, and a third of that compressed. */
 export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
   const names = await namesBelow(folder);
   if (!names.includes('index.html')) return undefined;

@@ -68,8 +68,9 @@ export class Attempts implements Delivery {
 
   async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     let isPaused = false;
+    let hasEnded = false;
     const count = (pauses: boolean): void => {
-      if (pauses === isPaused) return;
+      if (hasEnded || pauses === isPaused) return;
       isPaused = pauses;
       if (pauses) this.#end();
       else this.#count += 1;
@@ -92,6 +93,7 @@ export class Attempts implements Delivery {
       );
     } finally {
       count(true);
+      hasEnded = true; // an idle call extends its attempt when it ends, perhaps after the attempt
     }
   }
 

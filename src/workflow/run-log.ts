@@ -31,7 +31,7 @@ export interface RunLog {
   groups: RecordGroup[];
   next: NextStep[];
   failureFunction?: FailureFunction;
-  /** The last answer of the message by which the run failed; absent when none came. */
+  /** The last response to the message that made the run fail; absent if there was none. */
   failure?: Failure;
 }
 

@@ -78,8 +78,8 @@ const LATE_MS = 10_000;
 const PAUSE_MAX_MS = 30_000;
 
 /**
- * Resolves when the project lives in the new cell, and nothing of it is left in the former one. Throws `MoveRefused` when
- * it cannot be moved, and otherwise what the databases throw. Until the switch it then is where it was.
+ * Resolves when the project lives in the new cell, and nothing of it is left in the former one. Throws `MoveRefused` if
+ * it cannot be moved; errors of the databases pass through. If it throws before the switch, the project is still in its former cell.
  */
 export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
   const { directory, projectId, fromCell, toCell, mover, clock } = options;

@@ -134,7 +134,7 @@ async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]
   ];
 }
 
-/** Of one cell, by the directory. */
+/** Compares one cell with the directory, and returns the findings. */
 async function examineCell(
   directory: Pick<Driver, 'read'>,
   cellId: CellId,

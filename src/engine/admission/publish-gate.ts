@@ -18,7 +18,7 @@ import type { LaggingProjects } from './lagging-projects.ts';
 const SAVING_MAX = 64;
 /** A batch counts as this many messages at most, so that the next publish is ready when the batch is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
-/** Load shedding ends after this time without a rejection. The log has its start and its end, not each rejection. */
+/** Load shedding ends after this long without a rejection. Only its start and its end are logged. */
 const QUIET_MS = 10_000;
 
 /** How long queued publishes wait at most while deliveries lag. */

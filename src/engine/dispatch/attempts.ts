@@ -131,7 +131,7 @@ export class Attempts {
     return decision.kind === 'release' ? this.#release(claimed) : this.#settle(claimed, decision);
   }
 
-  /** Reads the journal that a step of a run delivers. False: the time limit of the shutdown passed before it was read. */
+  /** Reads the journal that a step of a run delivers. False: the shutdown timeout passed before it was read. */
   async #readBody(claimed: Claimed): Promise<boolean> {
     if (!claimed.journal) return true;
     const read = await this.#worker.settler.untilSaved(claimed.message, async () => ({
@@ -239,7 +239,7 @@ export interface AttemptGroup {
 }
 
 /**
- * Interrupts attempts before their endpoints respond: at the time limit of the shutdown, or when other workers may own their
+ * Interrupts attempts before their endpoints respond: at the shutdown timeout, or when other workers may own their
  * messages.
  */
 export class AttemptEnds {
@@ -247,7 +247,7 @@ export class AttemptEnds {
   /** The group that the next attempt of a project joins, until its last attempt has ended or it was interrupted. */
   readonly #byProject = new Map<ProjectId, AttemptGroup>();
 
-  /** Aborts when the time limit of the shutdown has passed. */
+  /** Aborts when the shutdown timeout has passed. */
   get limit(): AbortSignal {
     return this.#limit.signal;
   }
@@ -277,7 +277,7 @@ export class AttemptEnds {
     }
   }
 
-  /** The time limit of the shutdown has passed: interrupts the attempts in flight, and those that start later. */
+  /** The shutdown timeout has passed: interrupts the attempts in flight, and those that start later. */
   passLimit(): void {
     this.#limit.abort();
     this.interrupt();

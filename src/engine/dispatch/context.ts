@@ -22,7 +22,7 @@ export interface DeliveryContext
   fence: Fence;
   numbers: Numbers;
   bodies: JournalBodies;
-  /** Cancels the remaining messages of runs that have ended, or that were saved only in part. */
+  /** The loop that cancels the remaining messages of ended runs, and those of runs whose resumption was not completed. */
   left: Pick<DueLoop, 'noteNext'>;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;

@@ -3,8 +3,8 @@ import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 
 /**
- * Replaces the slots of a worker. New messages are saved into the backlogs of their origins, and the worker is notified of these
- * only by `open`. On a shared database, other workers may claim them earlier.
+ * Stands in for the slots of a worker while new messages must not be sent yet. They are saved into their endpoint backlogs, and
+ * `open` notifies the worker of those backlogs. On a shared database, other workers may claim the messages earlier.
  */
 export class DeferredSlots implements DeliverySlots {
   readonly worker = '';

@@ -15,7 +15,7 @@ import { half } from './budget.ts';
 /** Origins whose slow start is remembered, and origins with a reduced maximum: the latest of each. */
 const STARTED_MAX = 2_048;
 const REDUCED_MAX = 512;
-/** A claim names the capacity of origins without attempts only while there are no more than this. */
+/** A claim lists the slow-start capacities of idle origins only if there are at most this many. */
 const IDLE_NAMED_MAX = 32;
 
 /** The capacity that is reserved for one claim until its result is known. */

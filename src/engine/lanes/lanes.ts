@@ -28,7 +28,7 @@ export interface QueueBlocker {
 /** The current state of a flow-control key (contract M 22.30). */
 export interface FlowKey {
   key: string;
-  /** Ready messages that wait for the key's limits or its pause to end. */
+  /** Due messages that wait for the key's limits or its pause. */
   waitListSize: number;
   /** Absent: not limited. */
   parallelism?: number;

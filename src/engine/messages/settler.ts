@@ -29,7 +29,7 @@ export class Settler {
   readonly #dispatcher: Dispatcher;
   readonly #limit: AbortSignal;
 
-  /** `limit` aborts when the time limit of the shutdown has passed: messages that are not settled by then stay claimed. */
+  /** `limit` aborts when the shutdown timeout has passed: messages that are not settled by then stay claimed. */
   constructor(context: DeliveryContext, dispatcher: Dispatcher, limit: AbortSignal) {
     this.#context = context;
     this.#dispatcher = dispatcher;
@@ -37,7 +37,7 @@ export class Settler {
   }
 
   /**
-   * Saves the decision with its follow-up messages, and dispatches those. `undefined`: the time limit of the shutdown passed
+   * Saves the decision with its follow-up messages, and dispatches those. `undefined`: the shutdown timeout passed
    * before it was saved.
    */
   async save(claimed: Claimed, decided: SettleDecision, handoff: Handoff | undefined): Promise<Settled | undefined> {
@@ -120,7 +120,7 @@ export class Settler {
     }
   }
 
-  /** Waits for `pauseMs`, or until the time limit of the shutdown passes. */
+  /** Waits for `pauseMs`, or until the shutdown timeout passes. */
   async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
     let resume = () => {};
     const pause = new Promise<void>((resolve) => {

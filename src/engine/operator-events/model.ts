@@ -11,11 +11,11 @@ export interface OperatorFact {
   kind: OperatorEventKind;
   projectId: ProjectId;
   atMs: Millis;
-  /** What it happened to: a DLQ id, a schedule, an origin, a worker. Never a body, a secret or a whole URL. */
+  /** One of the affected objects: a DLQ id, a schedule, an origin, a worker. Never a body, a secret or a whole URL. */
   example: string;
 }
 
-/** What has happened of one kind in one project since the operator was last told. */
+/** The facts of one kind in one project since the last event. */
 export interface Tally {
   kind: OperatorEventKind;
   projectId: ProjectId;

@@ -59,8 +59,8 @@ export function recordOf(
 }
 
 /**
- * The message that brings a run the result of a wait or an invocation. `part`: what was known of it when `record` was
- * made. `body`: its step with the result in it.
+ * The message that brings a run the result of a wait or an invocation. `part`: its URL, headers and settings, fixed when
+ * `record` was created. `body`: the step, including its result.
  */
 export function resultOf(record: Message, part: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;

@@ -11,9 +11,9 @@ export type HeaderMap = Record<string, string[]>;
 /** Limits of one flow-control key as a message states them. */
 export interface FlowControl {
   key: string;
-  /** Attempts in flight at most; absent: not limited. */
+  /** Maximum attempts in flight; unlimited if absent. */
   parallelism?: number;
-  /** Attempts started per period at most; absent: not limited. */
+  /** Maximum attempts started per period; unlimited if absent. */
   rate?: number;
   periodS: number;
 }

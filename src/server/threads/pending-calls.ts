@@ -23,7 +23,7 @@ export class PendingCalls<Value = void> {
     else waiting?.reject(new Error(failure));
   }
 
-  /** Ends the wait of all calls, when the other thread has ended and cannot answer them. */
+  /** Resolves all pending calls without an answer, because the other thread has exited. */
   answerAll(): void {
     for (const id of this.#waiting.keys()) this.answer(id);
   }

@@ -79,7 +79,7 @@ const NONE: ReadonlySet<ProjectId> = new Set();
 /** How a batch treats locked projects and projects that are not here. */
 interface BatchPolicy {
   suspects: Suspects;
-  /** Projects that were not here a moment ago: nothing of them is chosen. */
+  /** Projects that an earlier try of this batch did not find here: this try claims none of their messages. */
   avoid: ReadonlySet<ProjectId>;
   /** Whether projects that are not here are found before anything is written, which costs a round trip. */
   checksPlacementFirst: boolean;

@@ -73,7 +73,7 @@ const waiters = { ...allWaiters, ...pendingEvents, ...register, ...registered };
 const keys = { ...flowKeys, ...projectGate };
 const projects = { ...allProjects, ...tokens };
 
-/** By what they are about. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, what is left of a run. */
+/** Operations by subject. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, ends of runs. */
 export const NOUNS = {
   messages,
   runs,

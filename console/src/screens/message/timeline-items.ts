@@ -64,7 +64,7 @@ export function segmentsOf(moments: readonly TimelineItem[], nowMs: number): Seg
     }
     if (moment.kind !== 'attempt') continue;
     const { result, number } = moment;
-    // A lost attempt lasted at most until the next entry.
+    // An attempt without a recorded outcome ended no later than the next timeline item.
     const following = moments[moments.indexOf(moment) + 1];
     const toMs = result?.time ?? (following ? timeOf(following) : nowMs);
     const kind = result === undefined ? 'running' : result.state === 'DELIVERED' ? 'delivered' : 'failed';

@@ -54,7 +54,7 @@ const STATUS_RETRY_MS = 50;
 /** Time limit of the last query for an outcome, after the time of the transaction is over. A working server is faster. */
 const LAST_STATUS_MS = 1_000;
 
-/** With its isolation: a database may have another default. */
+/** Names the isolation level, since the default of the database may differ. */
 const BEGIN = 'begin isolation level read committed';
 /** Citus passes a warning of a node on as a message for developers. */
 const SHOW_NODE_WARNINGS = "select set_config('client_min_messages', 'debug1', true)";

@@ -15,8 +15,8 @@ const SERVER = 'pg_postmaster_start_time()::text';
 const SKIPPED_MIN = 1_000_000_000;
 
 /**
- * Up to twice as many, by chance: after two failovers in a row the third server may not know of the second one, and begins
- * elsewhere.
+ * A random number from `SKIPPED_MIN` to twice that. After two failovers in a row the third server may not know of the second one,
+ * and must not continue at the same number.
  */
 const SKIPPED = `cast(${SKIPPED_MIN} + floor(random() * ${SKIPPED_MIN}) as bigint)`;
 

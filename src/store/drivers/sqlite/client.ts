@@ -42,8 +42,8 @@ export class DatabaseClient<R extends OwnerRequest> {
   #closing = false;
 
   /**
-   * `onFatal` is called once, when no more answers will come. `endOfTurn` resolves when this thread has taken in its waiting input;
-   * default: the end of the microtasks. `events` reports what other threads have left waiting.
+   * `onFatal` is called once, when no more answers will come. `endOfTurn` resolves when this thread has read its pending input; by
+   * default, in the next microtask. `events` reports work that other threads have saved.
    */
   constructor(
     send: Send<R>,

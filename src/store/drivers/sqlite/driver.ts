@@ -109,7 +109,7 @@ export class SqliteDriver implements Driver {
     return this.#runExclusively(() => this.#within('begin', () => work(this.#queries)));
   }
 
-  /** Waits for the work that was begun. */
+  /** Waits for work in progress. */
   close(): Promise<void> {
     return this.#runExclusively(async () => {
       this.#statements.clear();

@@ -38,7 +38,7 @@ export type Reply =
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
-  /** Without a request: other threads left work that this one does not know, sooner or in another backlog, or cancelled claims. */
+  /** Sent without a request: other threads have saved work that this one does not know of, or have cancelled its claims. */
   | { kind: 'notice'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };

@@ -22,7 +22,7 @@ interface RotatedProject extends DueProject {
 }
 
 export interface ProjectRotation extends RotationState {
-  /** In the order of the rotation. Index entries before their first messages need not be read. */
+  /** In the order of the rotation, each with its first due message, where the scan of the index starts. */
   due: RotatedProject[];
   /** The project after which the next claim continues the rotation. */
   last: ProjectId;

@@ -26,7 +26,10 @@ interface WaitingRow {
   wait_state: number;
 }
 
-/** Its queue, its flow-control key and its origin still hold it back. If it is parked again, that counts as the first time. */
+/**
+ * Makes a message due now. Its queue, flow-control key and origin may still make it wait. If its run is parked again, that counts as
+ * the first parking.
+ */
 export const makeDue = write(
   { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },
   async (context: WriteContext, { projectId, keys, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {

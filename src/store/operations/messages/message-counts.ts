@@ -8,7 +8,7 @@ import type { StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The day's remaining messages are too few for a publish. */
+/** A publish that exceeds the project's daily limit of messages. */
 type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
 
 /** A project's day. */

@@ -17,8 +17,8 @@ export function listenTargetOf(listenUrl: string): ListenTarget {
 const PREPARED_AT_ONCE = 4;
 
 /**
- * Concurrent polls of closed stores on one server. A session of PostgreSQL caches the tables of each schema that it has used,
- * a third of a MiB for each store: with a thousand closed stores only these sessions cache all of them.
+ * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A session of PostgreSQL caches the
+ * tables of each schema that it has used, a third of a MiB per store. The limit confines these caches to this many sessions.
  */
 const POLLS_AT_ONCE = 2;
 
