@@ -1,8 +1,8 @@
 /**
- * The calls of endpoints that are under way on this worker. A call is one HTTP request that delivers a message of a run, until
- * the endpoint has answered it. It holds messages of the run: at first the one that it delivers; with each checkpoint it gives
- * some up, which are delivered then, and claims the ones that it continues with. The outcome of the call is the outcome of each
- * message that it still holds at its end (contract K).
+ * The calls that are in progress on this worker. A call is one HTTP request that delivers a message of a run, until the endpoint
+ * has responded. It has claims of messages of the run: first the message that it delivers. Each checkpoint settles some of these
+ * messages as delivered and adds those with which the call continues. When the request ends, its outcome becomes the outcome of
+ * each message that the call still has (contract K).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Run } from '../../workflow/model.ts';
@@ -13,49 +13,49 @@ import type { StepParts } from './drafts.ts';
 import { type CallEnd, endsOf } from './ends.ts';
 import type { IdleCall } from './idle-calls.ts';
 
-/** A message that a call holds. */
+/** A message whose claim belongs to a call. */
 export interface Held {
   claimed: Claimed;
-  /** Since when, as elapsed time. */
+  /** When the call got it, in elapsed time. */
   sinceMs: Millis;
-  /** The checkpoint that appended it; absent: the call delivers it. */
+  /** The checkpoint that appended it; absent for the message that the call delivers. */
   from?: Kept | undefined;
 }
 
-/** What a call does with a checkpoint that names messages which it holds. */
+/** The messages of a call that a checkpoint names. */
 export interface Given {
   done: readonly Held[];
   failed: readonly Held[];
-  /** Adds a message with which the call continues. */
+  /** Adds a message to the call, which continues with it. */
   hold: (held: Held) => void;
 }
 
-/** The call that a checkpoint is of. */
+/** A checkpoint's call, with the messages that the checkpoint names. */
 export interface Around extends Given {
   call: Call;
-  /** Messages saved as claimed, with slots, when the call asks for the next message instead of continuing with these. */
+  /** Appended messages that were saved as claimed, with slots, for an idle call: it continues with only one of them. */
   arrivals: Claimed[];
 }
 
 type Save = (given: Given) => Promise<CheckpointAnswer>;
 
-/** A checkpoint that is being saved, or whose answer may be asked for again since it was lost. */
+/** A checkpoint that is being saved, or may be repeated because its response was lost. */
 interface Kept {
   hash: string;
   /** The messages that it names. */
   named: readonly ClaimToken[];
   answer: Promise<CheckpointAnswer>;
-  /** What it appended and the call still holds. */
+  /** The messages that it appended and the call still has. */
   appended: Set<ClaimToken>;
 }
 
 const LOST: CheckpointAnswer = { kind: 'lost' };
 
 export class Calls {
-  /** By the messages that calls hold, and by those that are done with a checkpoint that may be repeated. */
+  /** By the messages that calls have, and by those of checkpoints that may be repeated. */
   readonly #byToken = new Map<ClaimToken, Call>();
 
-  /** The call that delivers the message; `undefined`: its endpoint may send no checkpoints. */
+  /** A new call for the attempt of `claimed`; `undefined` when its endpoint cannot send checkpoints. */
   begin(claimed: Claimed, sinceMs: Millis): Call | undefined {
     const { run } = claimed.message.settings;
     return run && takesCheckpoints(run) ? new Call(claimed, sinceMs, this.#byToken) : undefined;
@@ -67,24 +67,24 @@ export class Calls {
 }
 
 export class Call {
-  /** The message that it delivers. */
+  /** The message that the call delivers. */
   readonly first: Claimed;
-  /** Its run, as it was read last. */
+  /** Its run, as last read. */
   run: Run | undefined;
-  /** What its steps have beside their bodies. */
+  /** Header and settings that all steps of the call share. */
   stepParts: StepParts | undefined;
-  /** Whose slot it has, once it holds nothing any more. */
+  /** The message whose slot the call keeps while it has no messages. */
   rest: Claimed | undefined;
   /** Set while the call is idle, waiting for more messages of its run. */
   #idle: IdleCall | undefined;
-  /** Its endpoint has the entries of the journal up to this position. */
+  /** The endpoint has the journal entries up to this position. */
   #hasUpTo: number;
   #attempt: AttemptInFlight | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #held = new Map<ClaimToken, Held>();
-  /** By each message that is done with them. */
+  /** By each message that the checkpoint names. */
   readonly #kept = new Map<ClaimToken, Kept>();
-  /** Those whose answers, with what is next, are not there yet. */
+  /** Checkpoints without a complete answer yet, including the next message of an idle call. */
   readonly #saving = new Set<Kept>();
   #isEnding = false;
 
@@ -95,7 +95,7 @@ export class Call {
     this.#hold({ claimed: first, sinceMs });
   }
 
-  /** Whether it holds nothing, and no other checkpoint than the one that asks may change that. */
+  /** Whether the call has no messages, and no checkpoint but the caller's can add one. */
   get isEmpty(): boolean {
     return this.#held.size === 0 && this.#saving.size <= 1;
   }
@@ -105,15 +105,14 @@ export class Call {
     return this.#isEnding;
   }
 
-  /** The request is being sent. */
+  /** Notes the attempt whose request is being sent. */
   begun(attempt: AttemptInFlight): void {
     this.#attempt = attempt;
   }
 
   /**
-   * Carries out a checkpoint that names the messages `done` and `failed`. `save` is given them, and answers what the call goes
-   * on with. The same checkpoint again is answered as the first time. Throws what `save` throws; the call then holds what it
-   * held.
+   * Carries out a checkpoint that names the messages `done` and `failed`. `save` gets them and returns the answer. A repeated
+   * checkpoint gets the same answer as the first time. If `save` throws, the error is rethrown and the call keeps its messages.
    */
   checkpoint(
     { done, failed }: { done: readonly ClaimToken[]; failed: readonly ClaimToken[] },
@@ -137,7 +136,7 @@ export class Call {
     return kept.answer;
   }
 
-  /** Keeps the request open until `linger` is over, with its time limit paused. Returns the message that has come. */
+  /** Keeps the request open, with its time limit paused, until `linger` is over. Returns the next message, if there is one. */
   async stay(linger: IdleCall): Promise<Claimed | undefined> {
     this.#idle = linger;
     this.#attempt?.pause();
@@ -147,19 +146,19 @@ export class Call {
     return next;
   }
 
-  /** Nothing more is to come to it. */
+  /** Ends an idle call without a message. */
   endLinger(): void {
     this.#idle?.end();
   }
 
-  /** The endpoint gets the entries up to `position`. Returns the position up to which it already had them. */
+  /** Notes that the endpoint gets the journal up to `position`. Returns the position up to which it already had it. */
   tell(position: number): number {
     const had = this.#hasUpTo;
     this.#hasUpTo = Math.max(had, position);
     return had;
   }
 
-  /** The outcome of each message that the call still holds, once the request has ended with `outcome`. */
+  /** Ends the call with the outcome of its request. Returns the outcome of each message that it still has. */
   async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
     this.#isEnding = true;
     this.endLinger();
@@ -185,7 +184,7 @@ export class Call {
       const answer = await save({ done, failed, hold });
       if (answer.kind === 'ended') this.#restore(kept, named);
       else for (const { claimed, from } of named) this.#forget(from, claimed.claimToken);
-      // Of what is done, somebody else may have made an attempt by now.
+      // The messages in `done` may have been attempted by another worker by now, so the call does not get them back.
       if (answer.kind === 'lost') for (const each of failed) this.#hold(each);
       const next = nextOf(answer);
       if (next !== undefined) void next.finally(() => this.#saving.delete(kept));
@@ -204,13 +203,13 @@ export class Call {
     this.#callByToken.set(claimToken, this);
   }
 
-  /** Nothing was saved. */
+  /** Undoes a checkpoint that saved nothing. */
   #restore({ named }: Kept, held: readonly Held[]): void {
     for (const token of named) this.#kept.delete(token);
     for (const each of held) this.#hold(each);
   }
 
-  /** A message is done: the checkpoint that appended all such messages is not repeated any more. */
+  /** Notes that a message is settled. A checkpoint is not repeated any more once all messages that it appended are settled. */
   #forget(from: Kept | undefined, claimToken: ClaimToken): void {
     if (!from) return;
     from.appended.delete(claimToken);

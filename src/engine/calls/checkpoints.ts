@@ -1,7 +1,7 @@
 /**
- * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)). What is done
- * is settled as by the end of an attempt, and what enters the journal follows from it as callbacks do: in one transaction,
- * fenced by the claims. A message that is saved as claimed is not sent: the call continues with it.
+ * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)). Finished
+ * messages are settled as at the end of an attempt, and the new journal entries are their follow-ups, as callbacks are: one
+ * transaction, fenced by the claim tokens. A message that is saved as claimed is not sent: the call continues with it.
  */
 
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
@@ -24,14 +24,14 @@ import { nextAfter } from './continuation.ts';
 import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
 import { CheckpointSlots, heldOf } from './places.ts';
 
-/** Whether this worker makes the call that holds the message with the claim, or held it recently. */
+/** Whether the claim belongs, or belonged until recently, to a call of this worker. */
 export function hasCall({ dispatcher }: EngineContext, claimToken: ClaimToken): boolean {
   return dispatcher.attempts.calls.find(claimToken) !== undefined;
 }
 
 /**
- * Resolves after the commit (P1). Throws only when nothing was saved, and then the call holds what it held: `ApiError` 412
- * when the journal would be too long, `RateLimited` (429) when the project has fewer messages left today, `StoreUnavailable`.
+ * Resolves after the commit (P1). Throws only when nothing was saved, and then the call keeps its messages: `ApiError` 412
+ * when the journal would be too long, `RateLimited` (429) over the daily limit of the project, `StoreUnavailable`.
  */
 export async function checkpoint(
   context: EngineContext,
@@ -42,7 +42,7 @@ export async function checkpoint(
   const { done, failed = [] } = command;
   const [first] = [...done, ...failed];
   const call = first && dispatcher.attempts.calls.find(first.claimToken);
-  // The call is under way on another worker, or has ended. It is given nothing then, and reports its end by itself.
+  // The call is on another worker, or has ended. The checkpoint adds no messages to it, and the call reports its own end.
   if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
   const { message } = call.first;
   dispatcher.noteActivity(backlogKey(message.projectId, message.origin));
@@ -96,7 +96,7 @@ async function saveFor(
   const { append, callerIp } = command;
   const previous = around?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
   const sender: Sender = { callerIp, previous };
-  // Each is kept once for its step, so it may be saved before what is done is, and again.
+  // A record is unique for its step: it may be saved before the rest of the checkpoint, and saved again.
   const records = append.some(isRecord) ? await saveRecords(context, run, append, sender) : NO_RECORDS;
   if (records === 'runOver') return { kind: 'ended' };
   const firstKey = await numbers.take(append.length);
@@ -174,14 +174,14 @@ async function runOf(
   return read?.key === runKey ? read : undefined;
 }
 
-/** The message that is done first. */
+/** The first finished message of the checkpoint. */
 async function readPrevious(store: Store, run: Run, { done: [first] }: CheckpointCommand): Promise<Sender['previous']> {
   if (!first) return undefined;
   const [previous] = await store.runs.findRecords({ projectId: run.projectId, keys: [first.key] });
   return previous;
 }
 
-/** Saves waits and invocations; answers by their place. */
+/** Saves waits and invocations. Returns their entries by index in `append`. */
 async function saveRecords(
   context: EngineContext,
   run: Run,
@@ -230,14 +230,14 @@ function report({ reports, clock }: EngineContext, held: Given['done'], done: re
   }
 }
 
-/** What is saved as a record, and is no message. */
+/** Whether it is saved as a record instead of a message. */
 function isRecord({ kind }: Appended): boolean {
   return kind === 'wait' || kind === 'invoke';
 }
 
 const NO_RECORDS: ReadonlyMap<number, Entry> = new Map();
 
-/** Where the run keeps what its trigger fixed, all steps of a call have the same. */
+/** When the run keeps its trigger's configuration, all steps of a call share their parts. */
 function stepPartsIn(call: Call | undefined, run: Run, { previous }: Sender): StepParts {
   if (call?.stepParts?.run === run) return call.stepParts;
   const parts = stepPartsOf(run, previous);
@@ -254,7 +254,7 @@ type Entry = Extract<CheckpointAnswer, { kind: 'saved' }>['entries'][number];
 const NOTHING_SAVED: CheckpointAnswer = { kind: 'saved', entries: [] };
 const NONE: Entry = { messageId: '' };
 
-/** What is done is delivered with the checkpoint, as if an answer of 200 had come. */
+/** Settles the finished messages as delivered, as after a response with status 200. */
 function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: number): Settlement[] {
   return done.map(({ key, claimToken }) => ({
     key,
@@ -264,7 +264,7 @@ function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: nu
   }));
 }
 
-/** `goesOn`: the call continues with messages saved as claimed, except with calls to other services. */
+/** `goesOn`: the call continues with messages that were saved as claimed, except calls to other services. */
 function entryOf({ message, state }: NewMessage, saved: Saved | undefined, goesOn: boolean): Entry {
   if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
   const { key, id: messageId } = message;
@@ -274,7 +274,7 @@ function entryOf({ message, state }: NewMessage, saved: Saved | undefined, goesO
     : { messageId };
 }
 
-/** Whatever run the element names: the token is for this one. */
+/** Invokes from `run`, whichever run the element names: the claim token belongs to this run. */
 function invocationBy(run: Run, command: PublishCommand): PublishCommand {
   const { invocation } = command;
   if (!invocation) return command;

@@ -10,7 +10,7 @@ import type { Around, Call } from './calls.ts';
 import type { CheckpointCommand, Failed, Handover } from './commands.ts';
 import { heldOf } from './places.ts';
 
-/** Once all that the checkpoint keeps is saved. `undefined`: nothing more comes to the call. */
+/** The next message of the call, after the checkpoint is saved. `undefined`: the call does not wait for one. */
 export async function nextAfter(
   context: EngineContext,
   command: CheckpointCommand,
@@ -30,7 +30,7 @@ export async function nextAfter(
   return { comes: staying.then((next) => next && handOver(context, next, around)) };
 }
 
-/** Answers when the first of them is attempted again; `Infinity`: never. */
+/** Saves failed attempts. Returns the time of the earliest retry, or `Infinity` when there is none. */
 async function saveFailed(
   { dispatcher, clock }: EngineContext,
   failed: readonly Failed[],
@@ -54,8 +54,8 @@ async function saveFailed(
 }
 
 /**
- * Whether the run has ended here while what the checkpoint says was saved: nothing would end the linger. So it is taken where
- * nobody can say; that the checkpoint is saved stays true.
+ * Whether the run ended on this worker while the checkpoint was saved: then nothing would end the idle call. Also true when the
+ * store cannot be read: the checkpoint itself is already saved.
  */
 async function isOver({ active }: EngineContext, { run }: Call): Promise<boolean> {
   if (run === undefined) return false;

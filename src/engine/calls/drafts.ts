@@ -1,4 +1,4 @@
-/** What is saved for what a checkpoint appends: the same as for a publish by the run (contract K 3.3)? */
+/** Makes the messages that a checkpoint appends, the same as a publish by the run would make (contract K 3.3). */
 
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { prefixOf } from '../../protocol/options/dialect.ts';
@@ -21,12 +21,12 @@ type Call = Extract<Appended, { kind: 'call' }>;
 
 /** The sender of a checkpoint. */
 export interface Sender {
-  /** The message that is done first. */
+  /** The first finished message of the checkpoint. */
   previous: Pick<Message, 'header' | 'settings'> | undefined;
   callerIp?: string | undefined;
 }
 
-/** What each step of a run has beside its body. */
+/** Header and settings that all steps of a run share. */
 export type StepParts = Configurable & { run: Run };
 
 export function stepPartsOf(run: Run, previous: Sender['previous']): StepParts {
@@ -55,7 +55,7 @@ export function draftOfStep(
   };
 }
 
-/** Whatever run the element names: the token is for this one. */
+/** A call by `run`, whichever run the element names: the claim token belongs to this run. */
 export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: AcceptContext): Draft {
   const { id: runId, createdAtMs, config } = run;
   const features = command.options.run?.features ?? config.features;
@@ -95,8 +95,8 @@ export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
 }
 
 /**
- * What a library sends beside a step. In a run that does not keep what its trigger fixed, each message repeats it (contract
- * W 7), and so the next one has it from the one before. How deep the run was invoked is repeated in every run.
+ * Header and settings that a library would send with a step. If the run does not keep its trigger's configuration, each message
+ * repeats it (contract W 7), so it is copied from the previous message. The invocation depth is copied in every run.
  */
 function likePrevious({ config: { dialect, isKept } }: Run, previous: Sender['previous']): Configurable {
   const prefix = prefixOf(dialect);

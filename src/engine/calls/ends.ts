@@ -1,14 +1,14 @@
-/** Decides the outcome of each message that a call holds at its end (contract K 5). Pure. */
+/** Decides the outcome of each message that a call still has when its request ends (contract K 5). Pure. */
 import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/responses.ts';
 import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
 import { type EntryPlace, placeOf, stepIn } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';
 
-/** What the answer brings to which a run ends. */
+/** The content of a response that ends its run. */
 export interface Returned {
   response: Uint8Array;
-  /** The step before the end, which no checkpoint has kept. */
+  /** The last step before the end, if no checkpoint has saved it. */
   lastStep?: LastStep;
 }
 
@@ -19,15 +19,14 @@ export interface LastStep {
 
 export interface CallEnd {
   claimed: Claimed;
-  /** Of its attempt. */
   outcome: Outcome;
-  /** Of the message that the run ends with. */
+  /** Present for the message with which the run ends. */
   returned?: Returned;
 }
 
 type Answered = Extract<Outcome, { kind: 'answered' }>;
 
-/** What an attempt came to that nothing is known of: its message is given back, uncounted. */
+/** An unknown outcome: the message is released, uncounted. */
 const NOTHING: Outcome = { kind: 'interrupted' };
 
 /** `first` is the message that the call delivered. */
@@ -35,7 +34,7 @@ export function endsOf(held: readonly Claimed[], first: Claimed, outcome: Outcom
   if (outcome.kind === 'answered' && isSuccess(outcome.status)) {
     const endToken = endTokenOf(outcome.header);
     if (endToken !== undefined) return endsOfRun(held, endToken, outcome);
-    // The endpoint has stopped without an outcome for the others: each is delivered by itself.
+    // The endpoint has stopped without an outcome for the others: each is delivered in its own request.
     return held.map((claimed) => ({ claimed, outcome: claimed === first ? outcome : NOTHING }));
   }
   return held.map((claimed) => ({ claimed, outcome }));
@@ -53,12 +52,12 @@ function endsOfRun(held: readonly Claimed[], endToken: string, answer: Answered)
   );
 }
 
-/** The answer is no result. It is retried like any other failure. */
+/** The response is invalid, which is retried like any other failure. */
 function failed(held: readonly Claimed[], error: string): CallEnd[] {
   return held.map((claimed) => ({ claimed, outcome: { kind: 'unreachable', reason: 'malformed', error } }));
 }
 
-/** `undefined`: what it says of its last step is wrong. */
+/** `undefined` when the last step in the response is malformed. */
 function returnedBy({ header, body }: Answered): Returned | undefined {
   const stepBytes = endStepBytesOf(header);
   if (stepBytes === undefined) return { response: body };
@@ -67,7 +66,7 @@ function returnedBy({ header, body }: Answered): Returned | undefined {
   return lastStep && { response: body.subarray(stepBytes), lastStep };
 }
 
-/** As an element of `append` has it (contract K 3.3). */
+/** Parses a step in the format of an element of `append` (contract K 3.3). */
 function lastStepIn(json: Uint8Array): LastStep | undefined {
   const members = parsed(json);
   const step = members && stepIn(members);

@@ -1,6 +1,6 @@
 /**
- * Idle calls: they hold no message and wait for the next one of their run, which then continues in the call instead of in a
- * new request (contract K 3.9).
+ * Idle calls: they have no messages and wait for the next message of their run, which then continues in the call instead of in
+ * a new request (contract K 3.9).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
@@ -19,7 +19,7 @@ export class IdleCalls {
     this.#inFlight = inFlight;
   }
 
-  /** The call that delivered `message` stays until something comes, for `ms` at most; not after `hangUp` aborts. */
+  /** Keeps the call that delivered `message` open until its next message, for at most `ms` or until `hangUp` aborts. */
   begin(message: Message, ms: Millis, hangUp: AbortSignal | undefined): IdleCall {
     const runKey = message.settings.run?.key ?? 0;
     const ofRun = this.#byRun.get(runKey) ?? new Set();
@@ -37,7 +37,7 @@ export class IdleCalls {
     return idle;
   }
 
-  /** Who waits for the message; `undefined`: it goes out in a request. */
+  /** The idle call that waits for the message; `undefined`: the message is sent in a new request. */
   find({ message }: Claimed): IdleCall | undefined {
     const { run } = message.settings;
     if (!run || !takesCheckpoints(run)) return undefined;
@@ -49,14 +49,14 @@ export class IdleCalls {
     this.#end(() => true);
   }
 
-  /** Nothing more comes of the run: it has ended. */
+  /** Ends the idle calls of a run that has ended. */
   endOf(runKey: RunKey): void {
     for (const linger of [...(this.#byRun.get(runKey) ?? [])]) linger.end();
   }
 
   /**
-   * Ends those whose slots would let others start (P9): what waits in the backlogs of `waiting`, or, as far as there is no
-   * slot at all, what `isDue`.
+   * Ends idle calls whose slots other messages need (P9): messages in the backlogs of `waiting`, or, when this worker has no
+   * free slot, any due message (`isDue`).
    */
   makeRoom(waiting: () => readonly BacklogKey[], isDue: () => boolean): void {
     if (this.#byRun.size === 0) return;
@@ -81,7 +81,7 @@ export class IdleCalls {
 
 export class IdleCall {
   readonly backlog: BacklogKey;
-  /** The message that has come, which has a slot; `undefined`: none has. */
+  /** The next message, which has a slot; `undefined`: the idle call ended without one. */
   readonly over: Promise<Claimed | undefined>;
   readonly #resolve: (claimed: Claimed | undefined) => void;
   readonly #leave: () => void;
@@ -99,7 +99,7 @@ export class IdleCall {
     this.#resolve(claimed);
   }
 
-  /** Nothing has come. Does nothing once it is over. */
+  /** Ends the idle call without a message. Does nothing once it is over. */
   end(): void {
     this.#leave();
     this.#resolve(undefined);

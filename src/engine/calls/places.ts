@@ -1,6 +1,6 @@
 /**
- * Which delivery slots does a checkpoint use? The slot of a message that is done passes to the first message that the call continues
- * with, so that calls continue even on a full worker. All other slots are reserved like those of any new message.
+ * The delivery slots of a checkpoint. The slot of a settled message passes to the first message with which the call continues, so
+ * calls continue even on a full worker. All other slots are reserved as for any new message.
  */
 
 import type { ActiveClaims } from '../dispatch/active-claims.ts';
@@ -9,31 +9,31 @@ import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
-/** The dispatcher's slots, as far as calls need them. */
+/** The part of the dispatcher that calls need for slots. */
 export interface CallSlots extends DeliverySlots {
   readonly activeClaims: Pick<ActiveClaims, 'returnSlot' | 'rest' | 'resize'>;
   /**
-   * Passes the slot of `done` to a message of `bytes`. False, with nothing changed: its backlog must have fewer attempts than it has, or
-   * this worker delivers nothing now.
+   * Passes the slot of `done` to a message of `bytes`. False, with nothing changed, when the backlog is over its limit, or this
+   * worker currently delivers nothing.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
-  /** Takes a slot for no bytes for the call of `first`, until `giveBack`; false: there is none. */
+  /** Reserves a slot with no bytes for the call of `first`, until `giveBack`; false when none is free. */
   tryRest(first: Claimed): boolean;
   /** The endpoint shows activity. */
   noteActivity(backlog: BacklogKey): void;
 }
 
-/** The slots for what one checkpoint appends. Unless nothing was saved, `end` must be called. */
+/** The slots for the messages that one checkpoint appends. `end` must be called, unless nothing was saved. */
 export class CheckpointSlots implements DeliverySlots {
   readonly worker: string;
   readonly #slots: CallSlots;
-  /** Messages that are done and whose slots are not passed. */
+  /** Settled messages whose slots have not been passed on. */
   #unpassed: readonly Claimed[];
   readonly #take: (claimed: Claimed) => void;
   /** The message whose slot was passed, by the claim that has it. */
   readonly #passed = new Map<ClaimToken, Claimed>();
 
-  /** Calls `take` for each message that the call may continue with, which has a slot. */
+  /** Calls `take` for each message, with its slot, with which the call can continue. */
   constructor(slots: CallSlots, done: readonly Claimed[], take: (claimed: Claimed) => void) {
     this.worker = slots.worker;
     this.#slots = slots;
@@ -74,8 +74,8 @@ export class CheckpointSlots implements DeliverySlots {
   }
 
   /**
-   * The messages are done, or belong to another worker by now. `isEmpty`: the call holds no message any more. It still has a slot until
-   * its request has ended; returns the message whose slot that is.
+   * Frees the slots of the settled messages. `isEmpty`: the call has no messages any more, but keeps one slot until its request
+   * has ended. Returns the message whose slot that is.
    */
   end(isEmpty: boolean): Claimed | undefined {
     const [last, ...others] = this.#unpassed;
@@ -87,7 +87,7 @@ export class CheckpointSlots implements DeliverySlots {
   }
 }
 
-/** A message as a call holds it: its journal is not sent, and does not count for the bytes of its slot. */
+/** A message that belongs to a call: its journal is not sent and does not count for the bytes of its slot. */
 export function heldOf(claimed: Claimed, { activeClaims }: Pick<CallSlots, 'activeClaims'>): Claimed {
   const held: Claimed = { ...claimed, isHeld: true };
   activeClaims.resize(held.claimToken, bytesOf(held));
