@@ -1,4 +1,4 @@
-/** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
+/** The tokens and signing keys of all projects, cached in memory from the store. */
 
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { SealBroken, seal, unseal } from '../config/sealing.ts';
@@ -9,7 +9,7 @@ import type { Clock, EventLog } from '../engine/ports.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
 import type { Store } from '../store/store.ts';
 
-/** What turns signing keys into what the store keeps, and back. */
+/** Encrypts and decrypts signing keys for the store. */
 export interface Sealer {
   encryptionKey: Uint8Array;
   randomBytes: (count: number) => Uint8Array;
@@ -22,7 +22,7 @@ export function sealKeys(keys: SigningKeys, { encryptionKey, randomBytes }: Seal
   };
 }
 
-/** Throws `SealBroken` when they were sealed with another encryption key. `project`: whose they are. */
+/** Throws `SealBroken` when the keys were sealed with another encryption key. `project`: the name of their project. */
 export function unsealKeys(
   sealed: SealedKeys,
   project: string,
@@ -33,8 +33,8 @@ export function unsealKeys(
 }
 
 /**
- * Throws `SealBroken` when the store's projects have keys that were sealed with another encryption key. Whoever seals
- * something new asks this first: no server starts on a store with keys of two kinds.
+ * Throws `SealBroken` when the store's signing keys were sealed with another encryption key. Call this before sealing new keys: no
+ * server starts on a store with keys of two encryption keys.
  */
 export async function checkSealer(store: { projects: Store['projects'] }, sealer: Sealer): Promise<void> {
   const [project] = await store.projects.listProjects();
@@ -56,17 +56,14 @@ interface KeyPair {
 
 interface Admitted {
   caller: Caller;
-  /** Absent: the token is not in the store, so its use is not noted there either. */
+  /** When the store last recorded its use. Absent: the token is not in the store. */
   useNotedAtMs?: Millis;
 }
 
-/** Exact enough to find tokens that are not used any more, and so rare that the writes cost nothing. */
+/** Precise enough to find unused tokens, and rare enough that the writes cost almost nothing. */
 const USE_NOTED_EVERY_MS = 3_600_000;
 
-/**
- * An unknown token makes us read everything again, but not more often than this: guessed tokens must cost the store
- * little.
- */
+/** An unknown token causes a refresh, at most once in this time: guessed tokens must not load the store. */
 const STRANGERS_EVERY_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
@@ -85,17 +82,17 @@ export class StoredAccounts implements Accounts {
   /** Whether other processes change the accounts in the store. */
   readonly #isShared: boolean;
   readonly #log: EventLog | undefined;
-  /** Projects of which the log has been told that their keys cannot be read. */
+  /** Projects whose unreadable keys were already logged. */
   readonly #unreadable = new Set<ProjectId>();
-  /** Counts changes of what is in memory: what was read before a change may be older than it. */
+  /** Counts the changes of the cache: a read that began before a change may be older than it. */
   #changes = 0;
-  /** The store's version of what is in memory. */
+  /** The store's version of the accounts in memory. */
   #version = 0;
-  /** As `elapsedMs` counts: until then no change is reported as done before this worker has read it. */
+  /** In elapsed time: until then, no change is reported as done before this worker has read it. */
   #holdsUntilMs = -Infinity;
-  /** Callers wait for this while it is not known whether what is in memory is up to date. */
+  /** Callers wait for this while the cache may be outdated. */
   #unsure: PromiseWithResolvers<void> | undefined;
-  /** The last read that an unknown token has caused. */
+  /** The last refresh that an unknown token caused. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
   private constructor(
@@ -125,9 +122,8 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Reads everything again. When it resolves, what others have added, changed and revoked is in force. A project whose
-   * keys cannot be decrypted keeps its state, or remains unknown; other projects are not affected. Throws `StoreUnavailable` and changes
-   * nothing.
+   * Reads all accounts again. When it resolves, the changes of other workers are in force. A project whose keys cannot be
+   * decrypted keeps its state, or remains unknown; other projects are not affected. Throws `StoreUnavailable` and changes nothing.
    */
   refresh(): Promise<void> {
     return this.#read((project, sealed) => this.#learnReadable(project, sealed));
@@ -149,22 +145,22 @@ export class StoredAccounts implements Accounts {
     this.#version = version;
   }
 
-  /** Empty as long as there is only one. */
+  /** Empty while there is only one cell. */
   get cells(): readonly Cell[] {
     return this.#cells;
   }
 
-  /** Where each project lives; empty as long as there is only one cell. */
+  /** The cell of each project; empty while there is only one cell. */
   get residents(): Residents {
     return this.#residents;
   }
 
-  /** Of a project that may be in one of several cells, for the log. */
+  /** The name of a project for the log; its id if the name is unknown. */
   nameOf(projectId: ProjectId): string {
     return this.#residents.get(projectId)?.name ?? String(projectId);
   }
 
-  /** From now on calls `listener` whenever the accounts were read, before this worker says that it goes by them. */
+  /** Calls `listener` after each read of the accounts, before this worker reports the new version. */
   onRead(listener: () => void): void {
     this.#onRead = listener;
   }
@@ -178,8 +174,8 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * The store had `version` when it was asked. Until `untilMs`, no change is reported as done before this worker has
-   * read it.
+   * Notes the store's version in the response to a heartbeat. Until `untilMs`, no change is reported as done before this worker
+   * has read it.
    */
   noteNewest(version: number, untilMs: Millis): void {
     if (version !== this.#version) return;
@@ -188,7 +184,7 @@ export class StoredAccounts implements Accounts {
     this.#unsure = undefined;
   }
 
-  /** The store could not be asked, or read. */
+  /** Notes that the store's version or accounts could not be read. */
   noteUnknown(error: Error): void {
     this.#unsure?.reject(error);
     this.#unsure = undefined;
@@ -215,15 +211,15 @@ export class StoredAccounts implements Accounts {
     return look.done;
   }
 
-  /** A project that the store has. Throws `SealBroken` when its keys were sealed with another encryption key. */
+  /** Adds a project of the store. Throws `SealBroken` when its keys were sealed with another encryption key. */
   learnProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
     this.#remember({ projectId, name }, sealed);
     this.#projectByName.set(name, projectId);
   }
 
-  /** Admits a token that the store has. */
+  /** Admits a token of the store. */
   admitStored({ tokenHash, projectId, scope, name: tokenName, lastUsedAtMs = -Infinity }: Token): void {
-    // Its use may have been noted since the list was read.
+    // Its use may have been recorded since the list was read.
     const knownAtMs = this.#admittedByTokenHash.get(tokenHash)?.useNotedAtMs ?? -Infinity;
     const useNotedAtMs = Math.max(lastUsedAtMs, knownAtMs);
     this.#changes += 1;
@@ -242,7 +238,7 @@ export class StoredAccounts implements Accounts {
     this.#admittedByTokenHash.delete(tokenHash);
   }
 
-  /** Looked up by a hash of what the caller sent, so the time it takes says nothing about any token. */
+  /** Looks a token up by its hash, so the duration reveals nothing about any token. */
   authenticate(tokenHash: string): Caller | undefined {
     const admitted = this.#admittedByTokenHash.get(tokenHash);
     if (admitted?.useNotedAtMs !== undefined) this.#noteUse(tokenHash, admitted, admitted.useNotedAtMs);
@@ -259,7 +255,7 @@ export class StoredAccounts implements Accounts {
     return name;
   }
 
-  /** For metrics and events, which may come before the name is known here. */
+  /** For metrics and events, which may precede the name of the project. */
   shownName(projectId: ProjectId): string {
     return this.#findName(projectId) ?? `number ${projectId}`;
   }
@@ -268,7 +264,7 @@ export class StoredAccounts implements Accounts {
     return this.signingKeysNow(projectId);
   }
 
-  /** As above, at once: a delivery asks at every attempt. */
+  /** As above, synchronously, for deliveries. */
   signingKeysNow(projectId: ProjectId): SigningKeys {
     return this.#pairOf(projectId).keys;
   }
@@ -279,7 +275,7 @@ export class StoredAccounts implements Accounts {
   }
 
   rotate(projectId: ProjectId): Promise<SigningKeys> {
-    // After the rotation before, with success or not: two at the same time must move the keys on twice.
+    // Waits for the previous rotation, also if it failed: two concurrent rotations must rotate the keys twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
@@ -290,17 +286,17 @@ export class StoredAccounts implements Accounts {
     return rotation;
   }
 
-  /** From now on a change is answered only after `tell`, which informs the other workers of it, has resolved. */
+  /** A change is reported as done only after `tell`, which notifies the other workers, has resolved. */
   tellOfChanges(tell: () => Promise<void>): void {
     this.#tellOthers = tell;
   }
 
-  /** Resolves when the other workers know of what has changed. Throws `StoreUnavailable` when some do not say so. */
+  /** Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some do not report that. */
   tellOthers(): Promise<void> {
     return this.#tellOthers();
   }
 
-  /** `undefined`: it is not known here, or not yet. */
+  /** `undefined`: the project is not known here (yet). */
   #findName(projectId: ProjectId): string | undefined {
     for (const [name, id] of this.#projectByName) if (id === projectId) return name;
     return undefined;
@@ -311,7 +307,7 @@ export class StoredAccounts implements Accounts {
     const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
-    // Expected: the store cannot write now. A use in an hour is noted again, and the caller's request shows the failure.
+    // Expected: the store is unavailable. The next use after an hour is recorded again, and the caller's request shows the error.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
@@ -321,7 +317,7 @@ export class StoredAccounts implements Accounts {
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember({ projectId, name: this.projectName(projectId) }, inForce);
-      // Otherwise another process has rotated meanwhile: try again from its result.
+      // Otherwise another process has rotated the keys at the same time: try again from its result.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
     });
   }

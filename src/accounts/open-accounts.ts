@@ -1,6 +1,4 @@
-/**
- * Which credentials does this server take: the published ones of development, or its own, which `waypost init` begins?
- */
+/** Opens the accounts of this server: the published credentials of development, or its own, which `waypost init` creates. */
 
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
@@ -12,16 +10,16 @@ import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { checkSealer, type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 
-/** `development`: the published ones, never saved. `own`: those that `waypost init` has saved. */
+/** `development`: the published credentials, never saved. `own`: those that `waypost init` has saved. */
 export type Credentials = 'development' | 'own';
 
 export interface DevelopmentAccess {
   token: string;
-  /** Those in force: the published ones until they are rotated. */
+  /** The current keys: the published ones until they are rotated. */
   signingKeys: SigningKeys;
 }
 
-/** Throws `CannotStart` when the store does not fit the credentials that are asked for. */
+/** Throws `CannotStart` when the store does not fit the requested credentials. */
 export async function checkTokens(
   store: { projects: Store['projects'] },
   credentials: Credentials,
@@ -33,11 +31,11 @@ export async function checkTokens(
       if (tokens.length === 0) return;
       throw new CannotStart('this data folder has tokens of its own: use "waypost serve", or another --data-dir');
     case 'own':
-      // A folder from development has projects too, but none of its own.
+      // A data folder of a development server has only development projects.
       if (projects.every(({ name }) => isDevelopmentProject(name))) {
         throw new CannotStart('there is no token yet: run "waypost init" first');
       }
-      // All of them were revoked. The server starts all the same, to deliver what was accepted.
+      // All tokens were revoked. The server starts nevertheless, to deliver the accepted messages.
       if (tokens.length === 0) log.warn('no_tokens', { reason: 'nobody can call; "waypost tokens create" makes one' });
       if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
       throw new CannotStart('the database holds a published development token: everybody knows it');
@@ -49,7 +47,7 @@ interface Opening {
   clock: Clock;
   isShared: boolean;
   log: EventLog;
-  /** Where the operator keeps the encryption key. */
+  /** The folder with the encryption key. */
   dataDir: string;
 }
 
@@ -66,7 +64,7 @@ export function openAccounts(
   );
 }
 
-/** Before a server seals anything of its own. Throws `CannotStart` when the encryption key is not the one of this store. */
+/** Call this before the server seals new keys. Throws `CannotStart` when the encryption key is not the one of this store. */
 export function checkKey(store: { projects: Store['projects'] }, sealer: Sealer, dataDir: string): Promise<void> {
   return orTellOfKey(dataDir, () => checkSealer(store, sealer));
 }
@@ -81,9 +79,7 @@ export async function orTellOfKey<T>(dataDir: string, work: () => Promise<T>): P
   }
 }
 
-/**
- * The published tokens live in memory only, so that they are not valid in production on a data folder from development.
- */
+/** Keeps the published tokens only in memory: they must not be valid in production on a data folder of a development server. */
 async function openDevelopmentAccounts(
   store: { projects: Store['projects'] },
   sealer: Sealer,

@@ -1,4 +1,4 @@
-/** The tokens that a project's own full tokens make and revoke over HTTP (docs/decisions/029). */
+/** Creates and revokes tokens of a project over HTTP, by a full token of the project (docs/decisions/029). */
 
 import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
 import { unauthenticated } from '../api/edge/authentication.ts';
@@ -12,12 +12,12 @@ import type { Store } from '../store/store.ts';
 import type { StoredAccounts } from './accounts.ts';
 
 /**
- * Tokens that a project may have when one is made over HTTP. All workers keep all tokens in memory and read them again
- * after each change, so one project may not make any number of them. The operator may.
+ * The maximum number of a project's tokens when one is created over HTTP. All workers keep all tokens in memory and read them
+ * again after each change. The operator has no such limit.
  */
 const TOKENS_MAX = 100;
 
-/** What is in memory. */
+/** The cache of accounts. */
 type Accounts = Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
 
 export class StoredTokens implements ProjectTokens {
@@ -91,13 +91,13 @@ export class StoredTokens implements ProjectTokens {
     }
   }
 
-  /** Lets a new token in everywhere. It is read from the store, where it may have been revoked meanwhile. */
+  /** Admits a new token on all workers. Reads it from the store, where it may already have been revoked again. */
   async #admit(): Promise<void> {
     await this.#accounts.refresh();
     try {
       await this.#accounts.tellOthers();
     } catch (error) {
-      // Where workers share the database, each looks for a token that it does not know.
+      // When workers share the database, each of them refreshes its accounts on an unknown token.
       if (this.#accounts.sharedVersion === undefined) throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** Something outside the program keeps it from starting. The message is for the operator, in one line. */
+/** The program cannot start for an external reason. The message is one line for the operator. */
 export class CannotStart extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

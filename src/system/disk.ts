@@ -1,9 +1,9 @@
-/** How is it certain that a file, or a name in a folder, outlives a power cut? */
+/** Flushes files and folders to disk, so that they survive a power failure. */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
 /**
- * What a file has, or which names a folder has, is on disk when this returns. Where the file system cannot be asked for
- * that, as some shares and Windows cannot for folders, it is left to itself.
+ * Flushes the content of a file, or the names in a folder. Does nothing where the file system does not support that, such as some
+ * network shares, and folders on Windows.
  */
 export function syncToDisk(path: string): void {
   const handle = openSync(path, 'r');

@@ -1,11 +1,11 @@
-/** How is a folder made that only its owner may read, and what may this user not do? */
+/** Makes folders that only their owner may read, and checks permissions. */
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CannotStart } from './cannot-start.ts';
 
 /**
- * Makes the folder and its missing parents. Throws the system's errors. Node's own `recursive` never ends where the
- * system says that a folder does not exist although its parent does, as in /proc.
+ * Makes the folder and its missing parents. Throws the system's errors. Node's `recursive` option never returns when the system
+ * reports that a folder does not exist although its parent does, as in /proc.
  */
 export function makeFolder(path: string): void {
   const folder = resolve(path);
@@ -19,15 +19,15 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Whether the system has refused something to this user, or to everybody. */
+/** Whether the system refused an operation because of permissions or a read-only file system. */
 export function isDenied(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }
 
 /**
- * Whether there is a file that can be read. Throws `CannotStart` where this user may not know: `existsSync` calls that
- * missing too.
+ * Whether a readable file exists. Throws `CannotStart` when this user may not read it, for which `existsSync` would return
+ * false.
  */
 export function isThere(path: string): boolean {
   try {

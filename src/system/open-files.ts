@@ -1,7 +1,7 @@
-/** How many files and sockets may the process have open? */
+/** The limit of open files and sockets of the process. */
 import { readFileSync } from 'node:fs';
 
-/** Of the limits that Linux shows; elsewhere `undefined`. Node has raised the soft limit to the hard one by now. */
+/** Reads the limit on Linux; elsewhere `undefined`. Node has already raised the soft limit to the hard limit. */
 export function openFilesMax(limits = readLimits()): number | undefined {
   const [, soft] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
   return soft === undefined ? undefined : Number(soft);

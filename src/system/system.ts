@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import type { Machine, Randomness } from '../engine/ports.ts';
 import { SteadyClock } from '../engine/workers/steady-clock.ts';
 
-/** The longest that `setTimeout` can count; beyond it, it would fire at once. */
+/** The longest delay of `setTimeout`; with a longer one it would fire immediately. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 const machine: Machine = {
@@ -32,15 +32,15 @@ export function pause(delayMs: number): Promise<void> {
   });
 }
 
-/** Resolves when every socket that has input in this turn of the event loop is read. */
+/** Resolves after all sockets that have input in this iteration of the event loop have been read. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Bytes drawn at a time: one call to the kernel for some hundred ids. */
+/** Random bytes read at a time: one system call for some hundred ids. */
 const POOL_BYTES = 8192;
 
-/** Cryptographically strong. Bytes that were given out are never given out again. */
+/** Cryptographically strong. No bytes are returned twice. */
 export function createSystemRandomness(): Randomness {
   const pool = new Uint8Array(POOL_BYTES);
   let taken = POOL_BYTES;
@@ -51,7 +51,7 @@ export function createSystemRandomness(): Randomness {
         randomFillSync(pool);
         taken = 0;
       }
-      const bytes = pool.slice(taken, taken + count); // a copy: the pool is filled anew under a view
+      const bytes = pool.slice(taken, taken + count); // a copy: refilling the pool would change a view
       taken += count;
       return bytes;
     },

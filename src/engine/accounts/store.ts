@@ -1,4 +1,4 @@
-/** What is asked of a store about projects, their tokens and keys, the cells that they live in, and their moves (see `stores.ts`). */
+/** Types of the store's operations on projects, tokens, keys, cells and moves of projects (see `stores.ts`). */
 import type { CellId, InProject, Millis, ProjectId } from '../model.ts';
 
 export interface Project {
@@ -12,10 +12,10 @@ export interface Project {
 export interface Cell {
   cellId: CellId;
   name: string;
-  /** Where its database is, sealed like signing keys; empty for the first cell, which is where the list of cells is. */
+  /** The URL of its database, encrypted like signing keys; empty for the first cell, which has the list of cells. */
   sealedUrl: string;
   addedAtMs: Millis;
-  /** Whether new projects go elsewhere. */
+  /** Whether new projects are placed in other cells. */
   isDraining: boolean;
 }
 
@@ -25,54 +25,54 @@ export const TOKEN_SCOPES = ['full', 'publish-only', 'read-only'] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
 export interface Token {
-  /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
+  /** SHA-256 of the whole token, base64url. The token itself is never stored. */
   tokenHash: string;
   projectId: ProjectId;
   scope: TokenScope;
-  /** What its owner calls it. */
+  /** The name that its owner gave it. */
   name?: string;
   createdAtMs: Millis;
-  /** Exact to about an hour; absent: never. */
+  /** Exact to about an hour; absent: never used. */
   lastUsedAtMs?: Millis;
 }
 
-/** A change that a full token of the project makes. In the store's transaction, that token must still be there. */
+/** A change that is made with a full token of the project. The transaction fails if the token was revoked. */
 export interface InProjectByToken extends InProject {
-  /** Its hash. */
+  /** The hash of the token. */
   by: string;
 }
 
-/** Projects, tokens and keys, all of one moment. */
+/** Projects, tokens and keys, read in one snapshot. */
 export interface AccountsState {
   /** Grows with each change of a project, token or key, except the last use of a token. */
   version: number;
   projects: (Project & { signingKeys: SealedKeys; cellId: CellId })[];
   tokens: Token[];
-  /** Empty as long as there is only one. */
+  /** Empty while there is only one cell. */
   cells: Cell[];
 }
 
-/** `cancelled`: what was copied is being removed again. Once it is `switched` the project is the new cell's. */
+/** `cancelled`: the copied rows are being removed. `switched`: the project belongs to the new cell. */
 export type MovePhase = 'copying' | 'paused' | 'switched' | 'cancelled';
 
-/** A project on its way from one cell to another. */
+/** The move of a project from one cell to another. */
 export interface ProjectMove extends InProject {
   fromCell: CellId;
   toCell: CellId;
   phase: MovePhase;
   begunAtMs: Millis;
-  /** The command that moves it. */
+  /** Identifies the command that moves the project. */
   mover: string;
   /** When that command was last known to be running. */
   seenAtMs: Millis;
 }
 
-/** Nothing is done for a command whose move another one has taken over. */
+/** A change by a mover. It has no effect if another command has taken over the move. */
 export interface InMove extends InProject {
   mover: string;
 }
 
-/** Signing keys as they lie in the store: encrypted by `config`'s encryption key. Opaque to the store. */
+/** Signing keys as stored: encrypted with the configured encryption key, and opaque to the store. */
 export interface SealedKeys {
   current: string;
   next: string;

@@ -1,7 +1,7 @@
 /**
- * Tells the operator what happens (docs/operator-events.md). Facts lie in the store from when they come about; a while after
- * this worker heard of one, it counts them all and saves the messages that tell of them. So a crash loses none, and of
- * several workers one tells.
+ * Publishes operator events (docs/operator-events.md). A fact is saved in the store together with the change that caused it.
+ * Shortly after this worker is notified of a fact, it counts all saved facts and saves the messages that report them. So a crash
+ * loses no fact, and only one of several workers reports it.
  */
 
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -18,11 +18,11 @@ import type { OperatorEventKind } from './kinds.ts';
 import { NO_PROJECT, type OperatorEventsOptions, type OperatorFact, type Tally } from './model.ts';
 import { eventBody, type ToldTally } from './text.ts';
 
-/** Facts within this time are reported in one event. */
+/** Facts within this time are reported together. */
 const GATHER_AFTER_MS = 1_000;
 /** Facts counted in one transaction. */
 const FACTS_MAX = 200;
-/** With the default pauses, for more than a day. */
+/** With the default backoff, these take more than a day. */
 const RETRIES = 5;
 const TIMEOUT_MS = 30_000;
 
@@ -46,7 +46,7 @@ export class OperatorEvents {
     this.#loop = new DueLoop(context, 'operator_events_failed', () => this.#doBatch(), 'upkeep');
   }
 
-  /** Tells what earlier workers have left, and from then on what this one hears of. */
+  /** Publishes the facts that earlier workers have left, and then those of this worker. */
   start(intake: Intake): void {
     this.#intake = intake;
     this.#loop.wake();
@@ -61,9 +61,9 @@ export class OperatorEvents {
   }
 
   /**
-   * The kind of event that a change is reported as, from the same counts that minutes and metrics read; `undefined`: it is not
-   * reported. The fate of an event is no event. The other kinds (a late schedule, an origin, a worker, the store) are not events of
-   * messages, so they have no counts to be read from.
+   * The kind of event that reports a change, from the counts that minutes and metrics use; `undefined`: it is not reported.
+   * Changes of operator events themselves are never reported. The other kinds (a late schedule, an origin, a worker, the store)
+   * are not about messages, so they have no counts.
    */
   kindOf({ settings }: Message, change: Change): OperatorEventKind | undefined {
     const counts = settings.isOperatorEvent ? [] : countsOf(change);
@@ -72,7 +72,7 @@ export class OperatorEvents {
     return this.isTold(kind) ? kind : undefined;
   }
 
-  /** That a schedule was triggered so long after its time, or could not be; `undefined`: that is no event. */
+  /** The fact that a schedule was triggered late by `lagMs`, or that its trigger failed; `undefined`: this is not reported. */
   factOf(
     { projectId, id }: Pick<Schedule, 'projectId' | 'id'>,
     { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
@@ -81,17 +81,17 @@ export class OperatorEvents {
     return { key, kind: 'schedule_missed', projectId, atMs: this.#context.clock.nowMs(), example: id };
   }
 
-  /** Facts were saved with something else. */
+  /** Notes that facts were saved in another transaction. */
   noteSaved(): void {
     this.#loop.noteNext(this.#context.clock.nowMs() + GATHER_AFTER_MS);
   }
 
-  /** Attempts to `origin` end without an answer. If it is the operator's own, there is nobody to tell. */
+  /** Attempts to `origin` end without a response. Not reported for the operator's own endpoint, which would not get it. */
   noteHeldBack(origin: string): void {
     if (origin !== this.#origin) void this.note('origin_held', origin);
   }
 
-  /** Saves a fact that nothing else saves. While the store does not take it, it is only logged. */
+  /** Saves a fact in a transaction of its own. If the store is unavailable, the failure is only logged. */
   async note(kind: OperatorEventKind, example: string): Promise<void> {
     const { store, clock, log } = this.#context;
     if (!this.isTold(kind)) return;
@@ -106,7 +106,7 @@ export class OperatorEvents {
     }
   }
 
-  /** The message that tells of `tally`, under a key that no other message has. */
+  /** The message that reports `tally`, under a unique key. */
   messageOf(tally: ToldTally & Pick<Tally, 'projectId'>, key: MessageKey): Message {
     const { clock, randomness } = this.#context;
     const { options } = this;
@@ -149,7 +149,7 @@ export class OperatorEvents {
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();
     if (cell) {
-      // Not in one transaction: after a crash in between the event is published again, with the same message unless more was counted.
+      // Two transactions: after a crash in between, the event is published again, with the same message unless the count has grown.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
       await store.operatorEvents.noteTold({ tally, quietUntilMs });
       return;
@@ -162,7 +162,7 @@ export class OperatorEvents {
   }
 }
 
-/** The same for the same tally. Publishes have hashes of another form. */
+/** The deduplication hash of a tally. Those of publishes have another form. */
 function hashOf({ kind, projectId, count, firstAtMs, quietUntilMs }: Tally, cell: string): string {
   return ['operator event', cell, kind, projectId, count, firstAtMs, quietUntilMs].join(' ');
 }

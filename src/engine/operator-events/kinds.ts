@@ -1,4 +1,4 @@
-/** Of what is an operator told? */
+/** The kinds of operator events. */
 export const OPERATOR_EVENTS = [
   'message_buried',
   'run_failed',

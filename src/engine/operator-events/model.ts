@@ -4,35 +4,35 @@ import type { OperatorEventKind } from './kinds.ts';
 /** The project of events that concern the whole server. */
 export const NO_PROJECT: ProjectId = 0;
 
-/** Something that happened, and is not counted yet. It is saved together with what happened, where that is saved. */
+/** An occurrence that is not counted yet. It is saved in the transaction of the change that caused it, if there is one. */
 export interface OperatorFact {
-  /** Unique among facts: the key of the dead message, or a number taken for it. */
+  /** Unique among facts: the key of the dead message, or a new number. */
   key: number;
   kind: OperatorEventKind;
   projectId: ProjectId;
   atMs: Millis;
-  /** One of the affected objects: a DLQ id, a schedule, an origin, a worker. Never a body, a secret or a whole URL. */
+  /** The affected DLQ id, schedule, origin or worker. Never a body, a secret or a whole URL. */
   example: string;
 }
 
-/** The facts of one kind in one project since the last event. */
+/** The count of one kind of fact in one project since the last event about it. */
 export interface Tally {
   kind: OperatorEventKind;
   projectId: ProjectId;
   count: number;
   firstAtMs: Millis;
   lastAtMs: Millis;
-  /** The first of them. */
+  /** The example of the first fact. */
   example: string;
   /** No event of this kind and project is published before this time. */
   quietUntilMs: Millis;
   /** The example in the latest event. */
   toldExample?: string;
-  /** When it is to be told; absent: not yet. */
+  /** When the event is published; absent: the count is below the threshold. */
   dueAtMs?: Millis;
 }
 
-/** When is it told? */
+/** The rules for when an event is published. */
 export interface OperatorEventRules {
   /** The minimum count of an event, by kind. A kind without one is never published. */
   thresholds: Partial<Record<OperatorEventKind, number>>;
@@ -40,25 +40,23 @@ export interface OperatorEventRules {
   quietMs: Millis;
 }
 
-/** Operator events as the server is configured for them. */
+/** The server's settings for operator events. */
 export interface OperatorEventsOptions extends OperatorEventRules {
   url: string;
-  /** The project whose messages they are, and whose keys sign them. */
+  /** The project that owns the messages of the events, and whose keys sign them. */
   projectId: ProjectId;
   projectName: (projectId: ProjectId) => string;
-  /** Of one of several cells; undefined while there is only one. */
+  /** The worker's cell; returns undefined while there is only one cell. */
   cell?: () => { name: string; saveElsewhere: SaveElsewhere } | undefined;
   storage: {
     /** A larger database causes an event; 0: never. */
     bytesMax: number;
     /** Less free space causes an event. */
     freeBytesMin: number;
-    /** Free space where the database is; absent: it is elsewhere. */
+    /** Free space on the database's disk; absent: the database is on another machine. */
     readFreeBytes?: () => Promise<number>;
   };
 }
 
-/**
- * Saves a message in the cell of the operator's project, once for each `hash`. Throws `StoreUnavailable` while that cell is away.
- */
+/** Saves a message in the cell of the operator's project, once for each `hash`. Throws `StoreUnavailable`. */
 export type SaveElsewhere = (message: Message, hash: string) => Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Checks from time to time whether the store fills up or is full. A full store cannot save a message, so the operator is
- * notified of it by a request that is not stored.
+ * Checks periodically whether the store is filling up or full. A full store cannot save a message, so the operator is notified
+ * of it by a request that is not stored.
  */
 
 import { isSuccess } from '../../protocol/responses.ts';
@@ -11,7 +11,7 @@ import { StoreFull, StoreUnavailable } from '../store-errors.ts';
 import type { OperatorEvents } from './events.ts';
 import { NO_PROJECT } from './model.ts';
 
-/** Before each request that tells of a full store. */
+/** Pauses before each request that reports a full store. */
 const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 
 export class StoreWatch {
@@ -28,7 +28,7 @@ export class StoreWatch {
   /** No notification about a full store is sent before this time. */
   #quietUntilMs: Millis = 0;
 
-  /** `isTurn`: whether it is this worker that looks. */
+  /** `isTurn`: whether this worker does the checks. */
   constructor(
     context: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'delivery' | 'settings'>,
     events: OperatorEvents,
@@ -46,7 +46,7 @@ export class StoreWatch {
     if (events.isTold('store_filling') || events.isTold('store_full')) this.#alarm.setIn(0);
   }
 
-  /** A command failed. A full store is looked at now rather than later. */
+  /** Notes a failed command. If the store is full, it is checked now. */
   noteFailure(error: unknown): void {
     if (error instanceof StoreFull && this.#alarm.isSet) this.#alarm.setIn(0);
   }
@@ -92,7 +92,7 @@ export class StoreWatch {
     this.#wasFilling = isFilling;
   }
 
-  /** `undefined`: the disk could not be asked. A look that fails ends no server. */
+  /** `undefined`: the free space could not be read. A failed check is only logged. */
   async #freeBytes(): Promise<number | undefined> {
     const { log } = this.#context;
     try {

@@ -1,14 +1,14 @@
-/** What do new facts make of what is counted already, and when is it to be told? Pure. */
+/** Adds new facts to a count, and decides when the count is published. Pure. */
 import type { Millis } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 
-/** Each worker notices them for itself: told once in a quiet time, whoever notices them again. */
+/** Each worker detects these by itself. In a quiet time they are published once, even if another worker detects them too. */
 const NOTICED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**
- * `facts`: of one kind and project, at least one. The first ones are published at once; those within the
- * quiet time are counted, and published at its end. Fewer than the threshold within a quiet time are forgotten.
+ * `facts`: of one kind and project, at least one. The first facts are published immediately; those within the quiet time are
+ * counted, and published at its end. A count that stays below the threshold for a quiet time is discarded.
  */
 export function tallied(
   before: Tally | undefined,

@@ -1,4 +1,4 @@
-/** What is an operator told? Small JSON with one plain sentence in it, and nothing that belongs to a project's users. */
+/** The body of an operator event: small JSON with one plain sentence, and no data of a project's users. */
 import type { Millis } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 import type { Tally } from './model.ts';
@@ -16,8 +16,8 @@ const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> 
 export type ToldTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
 
 /**
- * The body of the message. `project`: its name; `undefined`: it concerns the whole server. `cell`: of one of several. Times are Unix
- * times in ms.
+ * The body of the message. `project`: the name of the project; `undefined`: the event concerns the whole server. `cell`: the name
+ * of the cell, if there are several. Times are Unix times in ms.
  */
 export function eventBody(tally: ToldTally, project: string | undefined, cell?: string): Uint8Array {
   const { kind, count, firstAtMs: firstAt, lastAtMs: lastAt, example } = tally;

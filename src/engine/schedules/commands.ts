@@ -20,7 +20,7 @@ export interface ScheduleCommand {
   kept?: KeptHeaders;
 }
 
-/** Replaces a schedule with the same id; only its pause and what is known of its earlier triggers stay. */
+/** Replaces a schedule with the same id, except its pause and the state of its earlier triggers. */
 export async function createSchedule(
   context: EngineContext,
   projectId: ProjectId,
@@ -50,7 +50,7 @@ export async function createSchedule(
   });
 }
 
-/** Times that pass during a pause are not made up for. */
+/** Pauses or resumes a schedule. Times that pass during a pause are skipped. */
 export function setSchedulePaused(
   { store, clock, numbers, schedules }: EngineContext,
   projectId: ProjectId,
@@ -86,7 +86,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
   return plan;
 }
 
-/** A schedule that is overwritten keeps its pause and what is known of its earlier triggers. */
+/** The state of a new or overwritten schedule. The latter keeps its pause and the state of its earlier triggers. */
 function stateAfter(before: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
   const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
   return { isPaused: false, ...before, version, nextAtMs };

@@ -1,7 +1,7 @@
 /**
- * Triggers schedules when they are due. One transaction saves the messages and moves the schedule on to its next time,
- * and only if the schedule has not changed meanwhile. So each time makes its messages once, despite crashes and with
- * any number of workers.
+ * Triggers schedules when they are due. One transaction saves the messages and sets the schedule to its next time, only if the
+ * schedule has not changed since it was read. So the messages of each time are made once, despite crashes and with any number of
+ * workers.
  */
 
 import { ApiError } from '../../protocol/errors.ts';
@@ -28,12 +28,12 @@ import type { DueSchedule } from './store.ts';
 
 /** Schedules read together, and the bytes of their bodies. */
 const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
-/** Messages saved in one transaction, and their bytes, unless a single trigger makes more. More would delay publishes. */
+/** Messages saved in one transaction, and their bytes, unless a single trigger has more. Larger transactions delay publishes. */
 const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
-/** What a single trigger of a URL group may make: the same as one publish to the group. */
+/** The limits of a single trigger of a URL group, the same as for one publish to the group. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
-/** What is decided for one due schedule: its next times, and the messages of its triggers. */
+/** The decision for one due schedule: its next times, and the messages of its triggers. */
 interface Step {
   schedule: Schedule;
   trigger: Trigger;
@@ -56,7 +56,7 @@ export function scheduleLoop(context: EngineContext): DueLoop {
 
 class Triggers {
   readonly #context: EngineContext;
-  /** The wall clock was set back, or may have been set back before the start. */
+  /** Whether the wall clock was set back, or may have been set back before the start. */
   mayBeStranded = true;
 
   constructor(context: EngineContext) {
@@ -73,7 +73,7 @@ class Triggers {
     return 'more';
   }
 
-  /** Schedules that were triggered while the clock was far ahead would wait until it shows that time again. */
+  /** Resets schedules that were triggered while the clock was far ahead: they would wait until it shows that time again. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#context;
     this.mayBeStranded = false;
@@ -92,7 +92,7 @@ class Triggers {
     }
   }
 
-  /** The URL groups that the schedules name, as they are now; missing ones are left out. */
+  /** The current URL groups that the schedules name, without missing ones. */
   async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
     const groups = new Map<string, UrlGroup>();
     for (const { schedule } of due) {
@@ -162,7 +162,7 @@ class Triggers {
   }
 }
 
-/** Each schedule's next state, with its messages out of `placed`, whose keys count from `firstKey`. */
+/** Each schedule's next state, with its messages from `placed`, whose keys start at `firstKey`. */
 function changesOf(
   steps: readonly Step[],
   saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
@@ -189,7 +189,7 @@ function changesOf(
   });
 }
 
-/** How the messages of each step were saved; `undefined` for those of a schedule that had changed meanwhile. */
+/** How the messages of each step were saved; `undefined` for those of a schedule that had changed since it was read. */
 function savedOf(answers: readonly (Saved[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
   return answers.flatMap((answer, index) =>
     answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer,
@@ -205,7 +205,7 @@ function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): Schedu
   return { key: schedule.key, fromVersion: schedule.state.version, state, messages: [] };
 }
 
-/** What `make` makes, or why it fails. The schedule shows this error, since no client waits for an answer. */
+/** The result of `make`, or its error. The schedule shows the error, since no client waits for a response. */
 function orError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
   try {
     return { made: make() };
@@ -226,7 +226,7 @@ function withinLimits(commands: PublishCommand[], { plan }: Schedule): PublishCo
   );
 }
 
-/** `steps` in order, in batches that may be saved together. */
+/** Splits `steps` into batches within `SAVED_TOGETHER`. */
 function* together(steps: readonly Step[]): Generator<Step[]> {
   let batch: Step[] = [];
   let messages = 0;

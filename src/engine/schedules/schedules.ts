@@ -1,7 +1,4 @@
-/**
- * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loop.ts` carries it
- * out.
- */
+/** The state of schedules, and the decision when and what they publish (contract M 15). Pure; `loop.ts` carries it out. */
 
 import { ApiError } from '../../protocol/errors.ts';
 import type {
@@ -21,7 +18,7 @@ import type { MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorFact } from '../operator-events/model.ts';
 
 export interface Schedule {
-  /** The store's key; stays when the schedule is overwritten. */
+  /** The store's key, which an overwritten schedule keeps. */
   key: number;
   projectId: ProjectId;
   id: string;
@@ -30,7 +27,7 @@ export interface Schedule {
   state: ScheduleState;
 }
 
-/** What its owner asked for. Overwriting replaces all of it. */
+/** The settings of a schedule by its owner. Overwriting replaces all of them. */
 export interface SchedulePlan {
   cron: string;
   destination: Destination;
@@ -39,43 +36,43 @@ export interface SchedulePlan {
   body: Uint8Array;
   /** The settings of each message, with `scheduleId` and, if there is a queue, `queueName`. */
   settings: MessageSettings;
-  /** From the trigger to the earliest delivery. */
+  /** Time from the trigger to the earliest delivery. */
   delayMs?: Millis;
   callerIp?: string;
   /** Absent: `'one'`. */
   catchUp?: ScheduleCatchUp;
   /** Absent: `'allow'`. */
   overlap?: ScheduleOverlap;
-  /** With a URL group: what its default headers are merged with at each trigger. */
+  /** With a URL group: the headers with which the group's default headers are merged at each trigger. */
   kept?: KeptHeaders;
 }
 
-/** What changes over time. Each change gives it a new version, so that no change is based on an outdated state. */
+/** The changing part of a schedule. Each change assigns a new version, against which the next change is checked. */
 export interface ScheduleState {
-  /** Unique for ever among all versions of all schedules. */
+  /** Unique among all versions of all schedules. */
   version: number;
   isPaused: boolean;
-  /** When the next trigger is due, unless the schedule is paused; a pause leaves it as it was. */
+  /** When the next trigger is due, unless the schedule is paused. A pause does not change it. */
   nextAtMs: Millis;
-  /** Times up to this one are done: none of them is ever triggered again. Absent: none is done yet. */
+  /** Times up to this one are never triggered again. Absent: there was no trigger yet. */
   passedUntilMs?: Millis;
   /** The latest trigger; its messages have consecutive keys. Absent: there was none. */
   lastTrigger?: { atMs: Millis; firstKey: MessageKey; messages: number };
-  /** Why the latest trigger could not make its messages. */
+  /** The error of the latest trigger, if it failed. */
   error?: string;
 }
 
-/** Gives a schedule its next state, if it still is at `fromVersion`, and saves its messages in the same transaction. */
+/** Sets the next state of a schedule, if its version is still `fromVersion`, and saves its messages in the same transaction. */
 export interface ScheduleChange {
   key: number;
   fromVersion: number;
   state: ScheduleState;
   messages: NewMessage[];
-  /** That a time of it was missed or met late; saved with the change. */
+  /** The fact that a time was missed or triggered late; saved with the change. */
   fact?: OperatorFact;
 }
 
-/** How a message of the latest trigger ended, or that it has not ended yet. */
+/** The state of a message of the latest trigger. */
 export type TriggeredState = 'unfinished' | 'delivered' | 'failed';
 
 export interface TriggeredMessage {
@@ -83,17 +80,17 @@ export interface TriggeredMessage {
   state: TriggeredState;
 }
 
-/** A trigger that is later than this was missed. A minute is the finest resolution of an expression. */
+/** A trigger that is later than this counts as missed. A minute is the finest resolution of a cron expression. */
 export const LATE_MS = 60_000;
 
 /**
- * When a clock was set back by no more than this, a schedule waits until the times that were triggered already have
- * passed. A wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the schedule
- * must not stand still until that wrong time.
+ * When a clock was set back by no more than this, a schedule waits until the times that were already triggered have passed. A
+ * wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the schedule must not wait until
+ * that wrong time.
  */
 export const SET_BACK_MS_MAX = 24 * 3_600_000;
 
-/** Later than any time that means something; still a date. */
+/** The latest time that `Date` can represent. */
 const NEVER_MS = 8_640_000_000_000_000;
 
 /** The next time of a schedule that is created, overwritten or resumed at `nowMs`. */
@@ -103,23 +100,23 @@ export function firstTimeOf(cron: string, passedUntilMs: Millis | undefined, now
   return nextCronTime(parseCron(cron), fromMs) ?? NEVER_MS;
 }
 
-/** What to do about the times of a schedule that are due. */
+/** The decision about the due times of a schedule. */
 export interface Trigger {
-  /** How often its messages are made: 0 when the times are skipped. */
+  /** The number of triggers: 0 when the times are skipped. */
   times: number;
   nextAtMs: Millis;
   passedUntilMs: Millis;
 }
 
-/** For a schedule whose expression cannot be read any more, because its time zone no longer exists. */
+/** For a schedule whose cron expression has become invalid, because its time zone no longer exists. */
 export function neverAgain(nowMs: Millis): Trigger {
   return { times: 0, nextAtMs: NEVER_MS, passedUntilMs: nowMs };
 }
 
 /**
- * Decides what is made of a schedule that is due at `nowMs`. `isBusy` says that a message of the trigger before is
- * unfinished. At most `timesMax` (at least 1) triggers are made now; for the others the schedule stays due. Throws
- * `ApiError` when the expression cannot be read.
+ * Decides how often a schedule that is due at `nowMs` is triggered. `isBusy`: a message of its previous trigger is unfinished.
+ * There are at most `timesMax` (at least 1) triggers now; for the others the schedule stays due. Throws `ApiError` when the cron
+ * expression is invalid.
  */
 export function triggerOf(
   { plan, state }: Pick<Schedule, 'plan' | 'state'>,
@@ -131,7 +128,7 @@ export function triggerOf(
   const timeAfter = (afterMs: Millis): Millis => nextCronTime(cron, afterMs, nextAtMs) ?? NEVER_MS;
   const rest = { nextAtMs: timeAfter(nowMs), passedUntilMs: nowMs };
   if (overlap === 'skip' && isBusy) return { times: 0, ...rest };
-  // Triggers that follow each other at once would overlap.
+  // Triggers without a pause between them would overlap.
   if (catchUp === 'all' && overlap === 'allow') return triggerEach(nextAtMs, timeAfter, { nowMs, timesMax });
   const isMissed = catchUp === 'skip' && timeAfter(Math.max(nextAtMs - 1, nowMs - LATE_MS)) > nowMs;
   return { times: isMissed ? 0 : 1, ...rest };
@@ -154,8 +151,8 @@ function triggerEach(
 }
 
 /**
- * The messages of one trigger: one, or one for each endpoint of `group`. Throws `ApiError` when there can be none; its
- * text is what the schedule shows as its error.
+ * The messages of one trigger: one, or one for each endpoint of `group`. Throws `ApiError`, whose text the schedule shows as its
+ * error.
  */
 export function publishesOf({ plan, id }: Schedule, group: UrlGroup | undefined, nowMs: Millis): PublishCommand[] {
   const { destination, method, header, body, settings, delayMs, callerIp } = plan;

@@ -9,6 +9,6 @@ export interface DueSchedule {
 
 export interface ScheduleView {
   schedule: Schedule;
-  /** The messages of the latest trigger that the store still knows, in the order of its endpoints. */
+  /** The messages of the latest trigger that the store still has, in the order of its endpoints. */
   lastMessages: TriggeredMessage[];
 }

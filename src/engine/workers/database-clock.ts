@@ -1,7 +1,7 @@
 /**
- * What time is it for all workers on one database? The database's clock decides, and each heartbeat of a worker measures
- * it. In between, the worker counts elapsed time, so that setting the machine's clock has no effect. When the database's
- * clock is set back, time continues from its former value, for all workers.
+ * The common time of all workers on one database. The database's clock decides, and each heartbeat of a worker measures it.
+ * Between heartbeats the worker counts elapsed time, so setting the machine's clock has no effect. When the database's clock is
+ * set back, time continues from its former value, for all workers.
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
@@ -10,7 +10,7 @@ import { Lead } from './steady-clock.ts';
 export class DatabaseClock implements Clock {
   readonly #machine: Machine;
   readonly #lead = new Lead();
-  /** What the database's clock showed when the machine's `elapsedMs` was 0. */
+  /** The time of the database's clock when the machine's `elapsedMs` was 0. */
   #offsetMs: Millis | undefined;
 
   constructor(machine: Machine) {
@@ -45,9 +45,9 @@ export class DatabaseClock implements Clock {
 
   /**
    * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An
-   * offset that fits this stays: a slow answer says little, and must not move the worker's time to and fro. The first one
-   * is the lowest possible: a time that turned out to be too late would look like a clock that was set back. `leadMs`: how
-   * far other workers are ahead of the database's clock.
+   * offset that fits this is kept: a slow response is imprecise, and must not move the worker's time back and forth. The first
+   * offset is the lowest possible: one that is too high would later look like a clock that was set back. `leadMs`: how far other
+   * workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;

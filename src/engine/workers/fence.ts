@@ -1,30 +1,30 @@
-/** May this worker still own messages? Only while no other worker can have expired it. */
+/** Decides whether this worker may still own messages: only while no other worker can have expired it. */
 
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { ProjectFence } from './project-fence.ts';
 
 export interface Fence {
-  /** While the fence is closed, the worker begins no attempt, claims nothing and accepts nothing as claimed. */
+  /** While the fence is closed, the worker starts no attempt, claims nothing and accepts no message as claimed. */
   readonly isClosed: boolean;
-  /** Whether it may begin the attempt of a claim that it asked for at `askedAtMs`, as `elapsedMs` counts. */
+  /** Whether the worker may start the attempt of a claim that it requested at `askedAtMs`, in elapsed time. */
   mayBegin(projectId: ProjectId, askedAtMs: Millis): boolean;
 }
 
-/** For the only worker of a store: no other can expire it. */
+/** The fence of a store's only worker, which no other can expire. */
 export const ALWAYS_OPEN: Fence = { isClosed: false, mayBegin: () => true };
 
-/** Share of the timeout after which a worker without an answered heartbeat closes its fence and ends its attempts. */
+/** Fraction of the timeout after which a worker without a successful heartbeat closes its fence and interrupts its attempts. */
 const FENCE_SHARE = 0.8;
 
-/** For how long after the beginning of an answered heartbeat a worker may own messages. */
+/** How long a worker may own messages after the start of a successful heartbeat. */
 export function fenceLimitMs(timeoutMs: Millis): Millis {
   return timeoutMs * FENCE_SHARE;
 }
 
 /**
- * Closed until the first heartbeat, and whenever the last answered heartbeat began too long ago. The time is compared at
- * each use, not by a timer alone: a process that was suspended must not start an attempt before it has checked.
+ * Closed until the first heartbeat, and whenever the last successful heartbeat began too long ago. The time is compared at each
+ * use, not by a timer alone: a process that was suspended must not start an attempt before this check.
  */
 export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
@@ -32,7 +32,7 @@ export class HeartbeatFence implements Fence {
   readonly #projects: ProjectFence | undefined;
   #begunAtMs = -Infinity;
 
-  /** `projects`: they may move to other stores. */
+  /** `projects`: the fence of projects that can move to other stores. */
   constructor(clock: Pick<Clock, 'elapsedMs'>, limitMs: Millis, projects?: ProjectFence) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -48,7 +48,7 @@ export class HeartbeatFence implements Fence {
     return this.#begunAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 
-  /** A heartbeat that began at `begunAtMs`, as `elapsedMs` counts, was answered: the database noted it then or later. */
+  /** Notes a successful heartbeat that began at `begunAtMs`, in elapsed time: the database recorded it then or later. */
   noteHeartbeat(begunAtMs: Millis): void {
     this.#begunAtMs = Math.max(this.#begunAtMs, begunAtMs);
   }

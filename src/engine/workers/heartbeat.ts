@@ -1,8 +1,8 @@
 /**
- * Tells the other workers on the database that this one lives. A worker that sends no heartbeat in time is expired by the
- * others (`Rescue`). So a worker that cannot be sure of its heartbeats stops by itself before that (`Fence`).
+ * Shows the other workers on the database that this one is alive. The others expire a worker that sends no heartbeat in time
+ * (`Rescue`). So a worker that cannot be sure of its heartbeats stops its attempts before that (`Fence`).
  *
- * Each heartbeat also brings the database's time, and what lost notifications would have brought.
+ * The response to a heartbeat also has the database's time, and makes up for lost notifications.
  */
 
 import type { Store } from '../../store/store.ts';
@@ -15,24 +15,22 @@ import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
 import { type Heartbeats, Rescue, type RescueContext, type RescueListeners } from './rescue.ts';
 import type { HeartbeatAnswer } from './store.ts';
 
-/** Heartbeats of which at least one must be answered in time. */
+/** Heartbeats per timeout. At least one of them must succeed. */
 const HEARTBEATS_PER_TIMEOUT = 3;
-/** Share of the timeout after which a heartbeat that failed is tried again. */
+/** Fraction of the timeout after which a failed heartbeat is retried. */
 const RETRY_SHARE = 1 / 15;
-/**
- * A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times.
- */
+/** A first heartbeat that takes longer measures the time too imprecisely, and is sent again: at most `QUICK_TRIES` in all. */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
-/** What a worker reports that goes by no accounts of this store. */
+/** The version that a worker reports when it uses no accounts of this store. */
 const NO_ACCOUNTS = 0;
-/** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
+/** How long a stopping worker waits until the store has recorded its end. Without that, the others expire it. */
 const LEAVE_WAIT_MS = 1_000;
 
 type HeartbeatContext = RescueContext &
   Pick<EngineDeps, 'randomness'> & { store: { workers: Pick<Store['workers'], 'heartbeat' | 'leave'> } };
 
-/** The parts of the worker that must hear of a heartbeat. */
+/** The parts of the worker that are notified of a heartbeat's result. */
 export interface Listeners extends RescueListeners {
   dispatcher: RescueListeners['dispatcher'] & {
     countOf(projectId: ProjectId): number;
@@ -42,7 +40,7 @@ export interface Listeners extends RescueListeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
-  /** A run that is over has messages left. */
+  /** An ended run still has messages. */
   noteEnding(): void;
 }
 
@@ -57,13 +55,13 @@ export class Heartbeat {
   readonly #fenceAlarm: Alarm;
   #isLeaving = false;
   #stopped = false;
-  /** The heartbeat under way. */
+  /** The heartbeat in progress. */
   #sending: Promise<void> | undefined;
-  /** The work after a heartbeat that is still under way. */
+  /** The work after a heartbeat, while it is in progress. */
   #caring: Promise<void> | undefined;
   #sent = 0;
   #others: readonly WorkerId[] = [];
-  /** The next heartbeat must follow at once: it reports which accounts this worker has read. */
+  /** The next heartbeat must follow immediately, to report the version of the accounts that this worker has read. */
   #isSendingDue = false;
 
   constructor(context: HeartbeatContext, own: Heartbeats) {
@@ -76,17 +74,17 @@ export class Heartbeat {
     this.#fenceAlarm = new Alarm(clock, () => this.#lookAtFence());
   }
 
-  /** Workers that claim messages, this one included, as the latest heartbeat told. */
+  /** Workers that claim messages, including this one, by the latest heartbeat. */
   get workersAlive(): number {
     return this.#others.length + 1;
   }
 
-  /** All of them but this one. */
+  /** The other workers that claim messages. */
   get others(): readonly WorkerId[] {
     return this.#others;
   }
 
-  /** Whether no other worker comes before it: it does what one of all workers does. */
+  /** Whether this worker has the lowest id: it does the work that only one of all workers does. */
   get isFirst(): boolean {
     return this.#others.every((other) => other > this.#context.worker);
   }
@@ -102,14 +100,14 @@ export class Heartbeat {
     await this.#rescue.expire();
     const { accounts } = this.#own;
     if (!accounts) return;
-    // What was read before the heartbeat may be older than its version.
+    // The accounts in memory may be older than the version that the heartbeat reported.
     for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
       await accounts.refresh();
       ({ accountsVersion } = await this.#send());
     }
   }
 
-  /** From now on sends heartbeats and tells `listeners` what each of them brings. */
+  /** Starts sending heartbeats, and notifies `listeners` of their results. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
     this.#rescue.start(listeners);
@@ -124,31 +122,31 @@ export class Heartbeat {
     this.#alarm.setIn(this.#pauseMs());
   }
 
-  /** It is not known whether something was saved: the next looks will find what is left over. */
+  /** It is unknown whether a commit succeeded: the next checks find the claims that it left. */
   noteCommitUnknown(): void {
     this.#rescue.noteCommitUnknown();
   }
 
-  /** Some lines were not read yet: all are read after the next heartbeat, so that none is late for them. */
+  /** Some backlogs have not been read yet: all are read after the next heartbeat. */
   noteLinesLeft(): void {
     this.#rescue.noteLinesLost();
   }
 
-  /** Other workers have changed accounts: after the next heartbeat this one reads them, and a further one reports it. */
+  /** Another worker has changed accounts: this worker reads them after its next heartbeat, and reports it with the one after. */
   noteAccounts(): void {
     if (this.#listeners) this.#sendSoon();
   }
 
   /**
-   * This worker claims nothing any more. Its next heartbeat says so, and the others then read the lines that it has
-   * served.
+   * This worker claims nothing any more. Its next heartbeat reports that, and the other workers then read the backlogs that it
+   * has served.
    */
   noteDraining(): void {
     this.#isLeaving = true;
     if (this.#listeners && !this.#sending) this.#alarm.setIn(0);
   }
 
-  /** No attempt is left. Resolves when the store has noted the end of this worker, or after a moment. */
+  /** Call it when no attempt is left. Resolves when the store has recorded the end of this worker, or after `LEAVE_WAIT_MS`. */
   async stop(): Promise<void> {
     const { store, worker } = this.#context;
     const { clock } = this.#own;
@@ -193,7 +191,7 @@ export class Heartbeat {
     return answer;
   }
 
-  /** Sends it again, a few times, while the answer is too slow to tell the time. */
+  /** Repeats the first heartbeat, a few times, while it is too slow to measure the time. */
   async #sendFirst(): Promise<HeartbeatAnswer> {
     const { clock } = this.#own;
     for (let tries = 1; ; tries += 1) {
@@ -266,21 +264,21 @@ export class Heartbeat {
     this.#fenceAlarm.setIn(this.#fence.leftMs + 1);
   }
 
-  /** Ends the attempts in flight before other workers may repeat them. */
+  /** When the fence has closed: interrupts the attempts in flight, before other workers may repeat them. */
   #lookAtFence(): void {
     if (!this.#fence.isClosed) return this.#setFenceAlarm();
     this.#context.log.warn('fence_closed', { worker: this.#context.worker });
     this.#listeners?.dispatcher.interrupt();
   }
 
-  /** Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. */
+  /** Does the work that a heartbeat asks for. If the store fails, the work is repeated after another heartbeat. */
   async #care(answer: HeartbeatAnswer): Promise<void> {
     const { log } = this.#context;
     const { accounts } = this.#own;
     try {
       if (accounts && answer.accountsVersion !== accounts.version) {
         await accounts.refresh();
-        this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
+        this.#sendSoon(); // reports the new version, for which the worker that changed accounts waits
       }
       await this.#rescue.after(answer);
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Numbers that no worker ever gives out twice: message keys and claim tokens. They are taken from the store in
- * blocks, so that most calls need no trip to the store. What is left of a block at a crash is never used.
+ * Unique numbers, for message keys and claim tokens. They are reserved in the store in blocks, so most calls need no round trip.
+ * The rest of a block is lost in a crash.
  */
 import type { Store } from '../../store/store.ts';
 
@@ -12,7 +12,7 @@ export class Numbers {
   readonly #isShared: boolean;
   #next = 0;
   #end = 0;
-  /** The block that follows the current one, asked for before it is needed. */
+  /** The block after the current one, requested before it is needed. */
   #following: Promise<number> | undefined;
 
   /** `isShared`: other workers take numbers from the same store. */
@@ -35,15 +35,15 @@ export class Numbers {
   }
 
   /**
-   * A number that is larger than all that any worker has taken so far: for things whose order of arrival matters, at
-   * whichever worker they arrive. With several workers it costs a trip to the store. Throws `StoreUnavailable`.
+   * A number that is larger than all that any worker has taken so far, where the order of arrival across workers matters. With
+   * several workers it costs a round trip to the store. Throws `StoreUnavailable`.
    */
   takeLatest(): number | Promise<number> {
     return this.#isShared ? this.#reserve(1) : this.take(1);
   }
 
   async #takeFromNextBlock(count: number): Promise<number> {
-    // Several callers may wait for the same block: one that finds too few numbers left then fetches another.
+    // Several callers may wait for the same block: a caller that finds too few numbers left fetches another.
     while (this.#next + count > this.#end) {
       const start = await this.#prefetch();
       if (start < this.#end) continue; // another caller has opened it already
@@ -60,7 +60,7 @@ export class Numbers {
     if (!this.#following) {
       const following = this.#reserve(BLOCK);
       this.#following = following;
-      // The callers that await the block see the failure; the next one that needs a block asks again.
+      // The callers that await the block get the error. The next caller that needs a block requests it again.
       following.catch(() => {
         if (this.#following === following) this.#following = undefined;
       });

@@ -1,40 +1,41 @@
 /**
- * May this worker still own messages of a project that can move from store to store? The claims of its attempts move along,
- * and in the new store it counts as live for the time of a heartbeat (src/cells/move/workers.ts). If it sends none there
- * meanwhile, others give its claims back, while its fence in the former store is open. So each heartbeat asks for the
- * projects with attempts under way. Where none has found a project for as long as a fence stays open, the attempts end.
+ * Decides whether this worker may still own messages of a project that can move between stores. The claims of its attempts move
+ * with the project, and the new store counts the worker as alive for one heartbeat timeout (src/cells/move/workers.ts). If it
+ * sends no heartbeat there in that time, other workers release its claims, although its fence in the former store is open. So
+ * each heartbeat asks for the projects with attempts in flight. The attempts of a project that no heartbeat has found for as
+ * long as a fence stays open are interrupted.
  */
 import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 
-/** The attempts of one engine of this worker. */
+/** The attempts of one engine (one store) of this worker. */
 export interface ProjectAttempts {
   countOf(projectId: ProjectId): number;
-  /** Ends those of the project. */
+  /** Interrupts the attempts of the project. */
   interrupt(projectId: ProjectId): void;
   /** Sends a heartbeat now. */
   askSoon(): void;
 }
 
 interface Known {
-  /** When the latest question began that found the project in a store where this worker lives, as `elapsedMs` counts. */
+  /** When the latest request that found the project in a store of this worker began, in elapsed time. */
   askedAtMs: Millis;
-  /** Which store that was, by its fence; undefined: the project has left it since. */
+  /** That store, identified by its fence; undefined: the project has left it since. */
   store: object | undefined;
 }
 
-/** What a heartbeat has heard of projects. */
+/** The projects that a heartbeat asked for, and those that the store has. */
 export interface HeardOfProjects {
   asked: readonly ProjectId[];
-  /** Those of them that are in the store. */
+  /** The projects of `asked` that are in the store. */
   here: readonly ProjectId[];
   begunAtMs: Millis;
   /** As in `HeartbeatAnswer`. */
   wasKnown: boolean;
 }
 
-/** One for all engines of a worker. */
+/** A worker has one for all its engines. */
 export class ProjectFence {
   readonly #clock: Clock;
   readonly #log: EventLog;
@@ -43,10 +44,10 @@ export class ProjectFence {
   readonly #engines = new Set<ProjectAttempts>();
   readonly #known = new Map<ProjectId, Known>();
   readonly #alarm: Alarm;
-  /** The time of the question for which it is set. */
+  /** The `askedAtMs` for which the alarm is set. */
   #alarmFor: Millis = 0;
 
-  /** `limitMs`: as for the fences of the stores. `nameOf`: the name of a project in the log. */
+  /** `limitMs`: as for the fences of the stores. `nameOf`: returns the name of a project, for the log. */
   constructor(clock: Clock, log: EventLog, limitMs: Millis, nameOf: (projectId: ProjectId) => string) {
     this.#clock = clock;
     this.#log = log;
@@ -55,7 +56,7 @@ export class ProjectFence {
     this.#alarm = new Alarm(clock, () => this.#look());
   }
 
-  /** From now on ends the attempts of an engine too, until the answer is called. */
+  /** Adds an engine, whose attempts can be interrupted from now on. The returned function removes it. */
   join(engine: ProjectAttempts): () => void {
     this.#engines.add(engine);
     return () => {
@@ -64,21 +65,21 @@ export class ProjectFence {
     };
   }
 
-  /** Of a claim in the store itself: the project was there after `askedAtMs`. */
+  /** Whether the attempt of a claim may start. The claim shows that the project was in the store after `askedAtMs`. */
   mayBegin(projectId: ProjectId, askedAtMs: Millis, store: object): boolean {
     if (this.#isOver(askedAtMs)) return false;
     this.#note(projectId, askedAtMs, store);
     return true;
   }
 
-  /** The projects for which a heartbeat in the store asks: those that were there, or that have left another one. */
+  /** The projects for which a heartbeat in the store asks: those last found there, and those that have left another store. */
   toAskFor(store: object): ProjectId[] {
     return [...this.#known].flatMap(([projectId, { store: latest }]) =>
       latest === undefined || latest === store ? [projectId] : [],
     );
   }
 
-  /** Of a heartbeat in the store. */
+  /** Notes the result of a heartbeat in the store. */
   hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, store: object): void {
     const found = new Set(here);
     const left: ProjectId[] = [];
@@ -86,7 +87,7 @@ export class ProjectFence {
       const known = this.#known.get(projectId);
       if (!known) continue;
       if (found.has(projectId)) {
-        // Others may have given back what moved along.
+        // Other workers may have released the claims that moved with the project.
         if (!wasKnown) this.#interrupt(projectId);
         this.#note(projectId, begunAtMs, store);
       } else if (known.store === store) left.push(projectId);
@@ -94,7 +95,7 @@ export class ProjectFence {
     this.noteLeft(left);
   }
 
-  /** They are not where they were: all stores are asked at once, since attempts end where a slow heartbeat would come too late. */
+  /** Projects have left their store: all engines send a heartbeat now, to find them before their attempts are interrupted. */
   noteLeft(projects: Iterable<ProjectId>): void {
     let hasLeft = false;
     for (const projectId of projects) {
@@ -113,7 +114,7 @@ export class ProjectFence {
     this.#lookBy(askedAtMs);
   }
 
-  /** Looks once `askedAtMs` is too long ago, or before. */
+  /** Sets the alarm to the time when `askedAtMs` is too long ago, unless it is set earlier. */
   #lookBy(askedAtMs: Millis): void {
     if (this.#alarm.isSet && this.#alarmFor <= askedAtMs) return;
     this.#alarmFor = askedAtMs;

@@ -1,6 +1,6 @@
 /**
- * What does a worker do for others that are gone, and for what a lost answer has left over? It expires late workers, gives back
- * claims that nobody works on, and learns of lines that perhaps nobody serves, after heartbeats that say that there are such.
+ * Recovers the work of lost workers and of lost responses of the store: expires late workers, releases claims that no worker has,
+ * and finds backlogs that perhaps no worker serves. Heartbeats report which of these exist.
  */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps, Recovery } from '../deps.ts';
@@ -9,11 +9,11 @@ import { readBacklogs } from '../lanes/backlogs.ts';
 import type { ClaimRef, ClaimToken } from '../model.ts';
 import type { HeartbeatAnswer } from './store.ts';
 
-/** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
+/** Heartbeats between two checks for left-over claims, without a special reason for a check. */
 const LOOK_EVERY = 3;
-/** Claims released in one transaction: a few milliseconds of work. */
+/** Claims released in one transaction, which takes a few milliseconds. */
 const PIECE = 200;
-/** Lines that are read with a heartbeat. When perhaps no worker knows some of them, all are read, in larger pieces. */
+/** Backlogs read after a heartbeat. When perhaps no worker knows some of them, all are read, in larger pages. */
 const LINES_PIECE = 500;
 
 /** How this worker recovers by heartbeats. */
@@ -26,11 +26,11 @@ export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'
   };
 };
 
-/** Hear of what it finds. */
+/** The parts of the worker that are notified of the results. */
 export interface RescueListeners {
   /** Has the slots for attempts. */
   dispatcher: { holds(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
-  /** A worker has expired that may have been doing something in pieces, such as the deletion of a queue. */
+  /** A worker has expired, which may have left a task of several transactions unfinished, such as the deletion of a queue. */
   noteDeath(): void;
 }
 
@@ -40,13 +40,13 @@ export class Rescue {
   #listeners: RescueListeners | undefined;
   #heartbeats = 0;
   #stopped = false;
-  /** Perhaps no worker knows some of the lines. */
+  /** Perhaps no worker knows some of the backlogs. */
   #linesAreLost = false;
-  /** Where the last piece of lines ended, if there are more. */
+  /** The last backlog of the latest page, if there are more. */
   #lastLine: BacklogKey | undefined;
-  /** Something may have been saved although the store reported a failure. */
+  /** A commit may have succeeded although the store reported a failure. */
   #isCommitUnknown = false;
-  /** Claims in this worker's name that it did not know at the last look. */
+  /** Claims in this worker's name that it did not know at the last check. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
   constructor(context: RescueContext, own: Heartbeats) {
@@ -54,7 +54,7 @@ export class Rescue {
     this.#own = own;
   }
 
-  /** From now on tells `listeners` what it finds. */
+  /** Notifies `listeners` from now on. */
   start(listeners: RescueListeners): void {
     this.#listeners = listeners;
   }
@@ -63,20 +63,20 @@ export class Rescue {
     this.#stopped = true;
   }
 
-  /** It is not known whether something was saved: the next looks will find what is left over. */
+  /** It is unknown whether a commit succeeded: the next checks find the claims that it left. */
   noteCommitUnknown(): void {
     this.#isCommitUnknown = true;
     this.noteLinesLost();
   }
 
-  /** Perhaps no worker knows some of the lines: all are read after the next heartbeat. */
+  /** Perhaps no worker knows some of the backlogs: all are read after the next heartbeat. */
   noteLinesLost(): void {
     this.#linesAreLost = true;
   }
 
   /**
-   * Does what a heartbeat asks for. Left-over claims come last: those of a project that moves cannot be given back before it
-   * has. Throws `StoreUnavailable`.
+   * Does the work that a heartbeat asks for. Left-over claims come last: those of a project that is moving cannot be released
+   * before it has moved. Throws `StoreUnavailable`.
    */
   async after(answer: Pick<HeartbeatAnswer, 'hasLate' | 'hasBacklogs' | 'hasClaims'>): Promise<void> {
     this.#heartbeats += 1;
@@ -87,8 +87,8 @@ export class Rescue {
   }
 
   /**
-   * Expires late workers and releases the claims that have no worker any more. Some of these workers may have had a limit
-   * for projects that no longer exists: messages that wait for it continue.
+   * Expires late workers and releases the claims that have no worker any more. If such a worker had a limit for projects, the
+   * messages that wait for that limit are released too.
    */
   async expire(): Promise<void> {
     const { store, log, operatorEvents } = this.#context;
@@ -102,7 +102,7 @@ export class Rescue {
     if (dead.length > 0) this.#listeners?.noteDeath();
   }
 
-  /** There may be many after a worker's death. One may also appear later: it was being saved when its worker died. */
+  /** Many claims may be left when a worker is lost. One may appear later, if it was being saved at that moment. */
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#context;
     for (let count = PIECE; count === PIECE; ) {
@@ -113,9 +113,8 @@ export class Rescue {
   }
 
   /**
-   * Releases claims that are left over: those of workers that are gone, and those in this worker's name that it does
-   * not know, because the answer was lost. The latter must be unknown at two looks: at one look, the attempt may just
-   * have ended.
+   * Releases left-over claims: those of lost workers, and those in this worker's name that it does not know, because the
+   * response was lost. The latter must be unknown at two checks: at one check, the attempt may just have ended.
    */
   async #look(): Promise<void> {
     const { store, worker } = this.#context;
@@ -128,7 +127,7 @@ export class Rescue {
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));
-    if (unknown.length > 0) this.#isCommitUnknown = true; // the next heartbeat brings the next look
+    if (unknown.length > 0) this.#isCommitUnknown = true; // checks again after the next heartbeat
     await this.#release('given_back', leftOver);
   }
 
@@ -140,9 +139,9 @@ export class Rescue {
   }
 
   /**
-   * Reads lines that other workers fill. Those workers serve them too, but only while they have room: a worker may be
-   * full for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of
-   * late costs its messages one heartbeat; then all workers serve it until it is empty.
+   * Reads the backlogs that other workers fill. Those workers serve them too, but only while they have free slots, and slow
+   * endpoints can keep them full. This worker is not notified of these backlogs in any other way. The messages of a backlog may
+   * wait one heartbeat for it; then all workers serve the backlog until it is empty.
    */
   async #readSomeLines(): Promise<void> {
     const piece = { after: this.#lastLine, limit: LINES_PIECE };

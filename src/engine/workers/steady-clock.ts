@@ -1,20 +1,20 @@
 /**
- * The time of the engine when the wall clock is set. When it is set forward, the engine follows, since a machine
- * that slept looks the same. When it is set back, the engine's time continues from its former value, except by a little
- * (`JUMP_MS`) or by very much (`LEAD_MS_MAX`).
+ * The engine's time, which handles changes of the wall clock. When the clock is set forward, the engine follows, since a machine
+ * that was suspended looks the same. When it is set back, the engine's time continues from its former value, unless the change
+ * is very small (`JUMP_MS`) or very large (`LEAD_MS_MAX`).
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
 
-/** A smaller change of the wall clock is a normal correction, which the engine follows both ways. */
+/** A smaller change of the wall clock is a normal correction, which the engine follows in both directions. */
 const JUMP_MS = 2_000;
 /**
- * A wall clock that is set back by more was wrong before, and the engine follows it. Otherwise all dates would be
- * wrong, and what still waits when the process ends would wait until the wrong time.
+ * A wall clock that is set back by more was wrong before, so the engine follows it. Otherwise all dates would be wrong, and
+ * messages that still wait when the process ends would wait until the wrong time.
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
-/** How far the engine's time is ahead of a wall clock that was set back, in whole milliseconds: stores keep no parts of one. */
+/** How far the engine's time is ahead of a wall clock that was set back, in whole milliseconds, as stores keep them. */
 export class Lead {
   #ms: Millis = 0;
   #offsetMs: Millis | undefined;
@@ -29,7 +29,7 @@ export class Lead {
     this.#listeners.push(listener);
   }
 
-  /** `offsetMs`: what the wall clock shows less what has elapsed. */
+  /** `offsetMs`: wall-clock time minus elapsed time. */
   note(offsetMs: Millis): void {
     const jumpMs = offsetMs - (this.#offsetMs ?? offsetMs);
     this.#offsetMs = offsetMs;
@@ -56,7 +56,7 @@ export class SteadyClock implements Clock {
 
   constructor(machine: Machine) {
     this.#machine = machine;
-    this.nowMs(); // jumps are measured from what the clock shows now
+    this.nowMs(); // jumps are measured from the clock's current time
   }
 
   nowMs(): Millis {
@@ -90,7 +90,7 @@ export class SteadyClock implements Clock {
   }
 }
 
-/** `clock` for what follows the wall clock, such as schedules: its `nowMs` is what the wall clock shows. */
+/** `clock` with the wall-clock time as its `nowMs`, for schedules. */
 export function byTheWall(clock: Clock): Clock {
   return {
     nowMs: () => clock.wallMs(),

@@ -1,29 +1,29 @@
-/** What a store that several workers share tells of them: which live, and which claims have no worker any more. */
+/** Types of the store's operations about workers that share it. */
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 
-/** The answer to a heartbeat, all of one moment. */
+/** The response to a heartbeat, read in one snapshot. */
 export interface HeartbeatAnswer {
-  /** What the database's clock shows. */
+  /** The time of the database's clock. */
   wallMs: Millis;
-  /** How far the workers' time is ahead of the database's clock, when that was set back. */
+  /** How far the workers' time is ahead of the database's clock, if that was set back. */
   leadMs: Millis;
-  /** False for the first heartbeat, and when the worker was expired since the last: then others may have its claims. */
+  /** False for the first heartbeat, and when the worker was expired since the last one: then others may have its claims. */
   wasKnown: boolean;
-  /** Whether others have missed their heartbeats or have left: one of the workers must expire them. */
+  /** Whether other workers have missed their heartbeats or have left, and must be expired. */
   hasLate: boolean;
-  /** Those of the projects asked for that are in the store, and not on their way to another one. */
+  /** The requested projects that are in the store and not moving to another one. */
   here: readonly ProjectId[];
-  /** The other workers that claim messages. One that is missing here serves no line any more. */
+  /** The other workers that claim messages. A worker that is missing here serves no backlog any more. */
   others: WorkerId[];
-  /** When something is due next, of messages, schedules and waiters; `undefined`: nothing is. */
+  /** The next due times of messages, schedules and waiters; `undefined`: there are none. */
   nextDueAtMs: Millis | undefined;
   nextScheduleAtMs: Millis | undefined;
   nextWaiterAtMs: Millis | undefined;
-  /** Whether any message waits in a line of a busy origin. */
+  /** Whether any message waits in an endpoint backlog. */
   hasBacklogs: boolean;
   /** Whether any message is claimed. */
   hasClaims: boolean;
-  /** Whether any run that is over has messages left: it may have come with a project from another cell. */
+  /** Whether an ended run still has messages. It may have come with a project from another cell. */
   hasEnding: boolean;
   /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;
@@ -33,7 +33,7 @@ export interface WorkerState {
   timeoutMs: Millis;
   isLeaving: boolean;
   accountsVersion: number;
-  /** Projects with attempts under way, which may have moved to another store. */
+  /** Projects with attempts in flight, which may have moved to another store. */
   projects?: readonly ProjectId[];
   known?: { nowMs: Millis; leadMs: Millis };
 }
