@@ -1,4 +1,4 @@
-/** What clients do with active runs: read them, complete them and cancel them, one or many (contract W 17.2). */
+/** Commands of clients on active runs: reads, completes and cancels one or many (contract W 17.2). */
 import type { EndState, JournalEntry, Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
 import { STALE, untilCurrent } from '../loops/until-current.ts';
@@ -8,9 +8,9 @@ import type { ActiveRunFilter } from './dead/dead-run-store.ts';
 import { type Ending, endingOf, type RunEnd } from './endings/endings.ts';
 import type { EndedAs } from './stores.ts';
 
-/** Runs that a bulk cancel reads at a time. */
+/** Runs that a bulk cancel reads together. */
 const READ_TOGETHER = 500;
-/** Runs ended in one transaction: about a millisecond of work, for which publishes wait. */
+/** Runs ended in one transaction, which delays publishes by about a millisecond. */
 const ENDED_TOGETHER = 20;
 
 /** The end of a run by a command. */
@@ -22,7 +22,7 @@ export interface WhichRun {
   runKey?: RunKey | undefined;
 }
 
-/** What the API must know of a run before it does anything with it. */
+/** The properties of an active run that the API needs. */
 export interface ActiveRun {
   /** Its bodies are redacted. */
   hidesBodies: boolean;
@@ -38,7 +38,7 @@ export async function findActiveRun(
   return run && { hidesBodies: run.config.redact?.body ?? false };
 }
 
-/** The whole journal, as deliveries show it; `undefined` when no such run, or with `runKey` that one, is active. */
+/** The whole journal, as in deliveries; `undefined` when no run with this id (and `runKey`, if given) is active. */
 export async function readJournal(
   { store, active }: EngineContext,
   projectId: ProjectId,
@@ -49,7 +49,7 @@ export async function readJournal(
   return run && (runKey ?? run.key) === run.key ? store.runs.readJournal({ projectId, runKey: run.key }) : undefined;
 }
 
-/** Succeeds in any state of the run. A run that has ended, or has another `createdAtMs`, stays unchanged. */
+/** Completes a run. Has no effect on a run that has ended or has another `createdAtMs`. */
 export async function completeRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -94,7 +94,7 @@ export function cancelRuns(context: EngineContext, projectId: ProjectId, runIds:
   return cancelAll(context, runIds, (id) => context.store.runs.findActiveRun({ projectId, id }));
 }
 
-/** Cancels up to `count` active runs that match (default: all), oldest first, in pieces that do not stall the store. */
+/** Cancels up to `count` active runs that match (default: all), oldest first, in batches that do not block the store. */
 export async function cancelRunsMatching(
   context: EngineContext,
   projectId: ProjectId,

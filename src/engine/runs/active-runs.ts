@@ -1,7 +1,7 @@
 /**
- * Runs that this worker has used recently, as it last read them. The steps of a run come one after the other, and what its
- * trigger fixed never changes, so reading it again is mostly needless. A remembered run may be out of date, which does no
- * harm: the transaction that relies on it checks its version and state.
+ * A cache of the runs that this worker has used recently. The steps of a run follow each other closely, and its trigger's
+ * configuration never changes, so reading the run again is mostly unnecessary. A cached run may be outdated, which is safe: the
+ * transaction that relies on it checks its version and state.
  */
 import type { Store } from '../../store/store.ts';
 import type { Run } from '../../workflow/model.ts';
@@ -18,13 +18,13 @@ export class ActiveRuns {
     this.#store = store;
   }
 
-  /** `isFresh`: read from the store just now. */
+  /** `isFresh`: read from the store by this call. */
   async find(projectId: ProjectId, id: string): Promise<{ run: Run | undefined; isFresh: boolean }> {
     const known = this.#runs.get(nameOf(projectId, id));
     return known ? { run: known, isFresh: false } : { run: await this.read(projectId, id), isFresh: true };
   }
 
-  /** Reads the run from the store, also when it is remembered. */
+  /** Reads the run from the store, even if it is cached. */
   async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
     const run = await this.#store.runs.findActiveRun({ projectId, id });
     if (run) this.#runs.set(nameOf(projectId, id), run);
@@ -45,7 +45,7 @@ function nameOf(projectId: ProjectId, id: string): string {
   return `${projectId} ${id}`;
 }
 
-/** Whether `run` was created at `createdAtMs`. Senders that do not know the time send none, or 0. */
+/** Whether `run` was created at `createdAtMs`. Senders that do not know the time omit it, or send 0. */
 export function isOf(run: Run, createdAtMs: number | undefined): boolean {
   return !createdAtMs || run.createdAtMs === createdAtMs;
 }

@@ -1,4 +1,4 @@
-/** What does a workflow learn of a call that it made (contract W 14.5)? */
+/** The message that delivers the result of a call to its workflow (contract W 14.5). */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import type { MessageSettings } from '../../protocol/options/settings.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
@@ -12,14 +12,14 @@ import type { Claimed, FollowUp, Millis } from '../model.ts';
 const STATUS_OF_TIMEOUT = 504;
 const STATUS_OF_NO_ANSWER = 502;
 
-/** The message that brings the run the result of a call that has ended, with success or failure. */
+/** The message with the result of a call that has succeeded or failed. */
 export function callResultsOf({ message, retried }: Claimed, ended: CountedOutcome, atMs: Millis): FollowUp[] {
   const { settings } = message;
   const { run, callback } = settings;
   if (!run || !callback) return [];
   const report = reportOf({ message, retried }, ended);
   const hasSucceeded = ended.kind === 'answered' && isSuccess(ended.status);
-  // After a failure with retries left, a library waits for another result. This is the last one, so it shows none left.
+  // After a failure with retries left, a library would wait for another result. This one is final, so it shows no retries left.
   const body = encodeCallbackPayload(
     {
       ...report,

@@ -1,4 +1,4 @@
-/** What is saved for a publish to a workflow run: a run that begins, an entry that is appended, or an invocation? */
+/** Makes drafts of publishes by and to workflow runs: the start of a run, an appended entry, or an invocation. */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type {
@@ -20,13 +20,13 @@ import type { Message, MessageKey, NewRecord, NewRun } from '../model.ts';
 import { spanOfRun, traceWithin } from '../spans.ts';
 import { entryOf, recordOf } from './entries.ts';
 
-/** The keys of a message and of a record that may go with it. */
+/** The keys of a message and of a record that may be saved with it. */
 export interface DraftKeys {
   key: MessageKey;
   recordKey: MessageKey;
 }
 
-/** The first message of a run that begins. `parent` is the run that invokes it, if one does. */
+/** The first message of a new run. `parent` is the run that invokes it, if there is one. */
 export function draftOfStart(
   command: PublishCommand,
   start: RunStart,
@@ -48,13 +48,13 @@ export function draftOfStart(
     features: start.features,
   };
   if (start.isRest) part.isRest = true;
-  // Without this, a step whose request names another trace would leave that of the run.
+  // Without this, a step whose request names another trace would leave the run's trace.
   const begun = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
   if (begun) config.trace = begun;
   const { callback: _callback, failureCallback, ...settings } = published.settings;
   const message: Message = { ...published, settings: { ...settings, run: part } };
   if (config.trace) message.settings.trace = config.trace;
-  // A run that keeps its configuration has the failure callback in it.
+  // A run that keeps its configuration has the failure callback in there.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
   if (parent && command.invocation) run.invoker = invocationOf(command.invocation, parent, message, recordKey, random);
@@ -76,8 +76,8 @@ function inTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced 
 }
 
 /**
- * The second phase of a trigger: the library behind the URL has made itself known, and the first message goes out again in
- * the form that the library understands (contract W 5.3). What the trigger fixed stays.
+ * The second phase of a trigger: the library at the URL has identified itself, and the first message is sent again in the format
+ * of that library (contract W 5.3). The trigger's configuration does not change.
  */
 export function draftOfAdoption(
   command: PublishCommand,
@@ -139,12 +139,12 @@ export function draftOfAppend(
   };
 }
 
-/** The part of `run` that its messages carry. */
+/** The part of `run` that its messages repeat. */
 export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }
 
-/** What the parent's journal keeps of an invocation until the child has ended. */
+/** The record of an invocation in the parent's journal. */
 function invocationOf(
   { step, result, features }: Invocation,
   parent: Run,

@@ -1,4 +1,4 @@
-/** What enters the journal of a run: messages, and records of what the run waits for. */
+/** Makes journal entries: messages, and records of waits and invocations. */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import type { MessageSettings, ResultPart } from '../../protocol/options/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
@@ -10,9 +10,7 @@ import { type Draft, originOf } from '../messages/accept.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { FollowUp, Message, Millis, NewEntry, NewRecord } from '../model.ts';
 
-/**
- * The whole entry of a message: what it adds to deliveries, and how long a delivery must be that the endpoint fetches.
- */
+/** The whole entry of a message: the bytes that it adds to deliveries, and the size above which the endpoint fetches them. */
 export function entryOf(
   message: Message,
   place: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
@@ -35,7 +33,7 @@ export function draftOfFollowUp(
   return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
-/** A wait or an invocation, as the journal of `run` keeps it until it has ended. It is never sent. `body`: the step that waits. */
+/** The record of a wait or an invocation in the journal of `run`. It is never sent. `body`: the step that waits. */
 export function recordOf(
   run: Run,
   place: Pick<NewEntry, 'kind' | 'entryKey'>,
@@ -59,8 +57,8 @@ export function recordOf(
 }
 
 /**
- * The message that brings a run the result of a wait or an invocation. `part`: its URL, headers and settings, fixed when
- * `record` was created. `body`: the step, including its result.
+ * The message with the result of a wait or an invocation. `part`: its settings, fixed when `record` was made. `body`: the step
+ * with the result in it.
  */
 export function resultOf(record: Message, part: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;

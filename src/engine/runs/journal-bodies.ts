@@ -1,33 +1,30 @@
 /**
- * What is delivered for a step: the journal up to it (contract W 8.1). The worker that delivers an entry has nearly
- * always just saved it, and has delivered the one before. So the latest journals stay in memory, encoded, up to a limit
- * for all of them together. Only what is missing is read.
+ * Makes the bodies of step deliveries: the journal up to the step (contract W 8.1). The worker that delivers an entry has nearly
+ * always just saved it, and has delivered the previous one. So recent journals stay encoded in memory, with a limit on their
+ * total size, and only missing entries are read.
  */
 import type { Store } from '../../store/store.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Claimed, ProjectId } from '../model.ts';
 
-/** Bytes of encoded entries that are kept. */
+/** Bytes of all cached entries. */
 const BYTES_MAX = 32 * 1024 * 1024;
-/** A journal of more bytes is not kept, but read each time: it would push out all others. */
+/** A larger journal is not cached but read each time: it would evict all others. */
 const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
-/** About what a journal, and each entry, cost in memory in addition to the bytes of entries. */
+/** The approximate memory overhead of a journal, and of each entry, in addition to the bytes of entries. */
 const JOURNAL_OVERHEAD = 192;
 const ENTRY_OVERHEAD = 512;
-/** To find the oldest journal, a `Map` steps over those that were removed before it. So many are removed at a time. */
+/** To find its oldest key, a `Map` skips all keys removed before it. So many journals are evicted together. */
 const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
-  /** A copy: a small `Buffer` is a part of a larger one, which would stay in memory with it. */
+  /** A copy: a small `Buffer` would keep the larger one in memory of which it is a part. */
   encoded: Uint8Array;
 }
 
-/**
- * All entries up to `upTo` that deliveries show. The positions that are missing belong to entries that they do not
- * show.
- */
+/** All entries up to `upTo` that deliveries contain. Missing positions belong to entries that they do not contain. */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;
@@ -39,7 +36,7 @@ const NOTHING: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
 
 export class JournalBodies {
   readonly #store: { runs: Pick<Store['runs'], 'readJournal'> };
-  /** The one used last comes last. */
+  /** The most recently used journal is last. */
   readonly #journals = new Map<RunKey, Journal>();
   #bytes = 0;
 
@@ -47,7 +44,7 @@ export class JournalBodies {
     this.#store = store;
   }
 
-  /** An entry was saved that deliveries show. */
+  /** Notes a saved entry that deliveries contain. */
   note(runKey: RunKey, entry: JournalEntry): void {
     const known = this.#journals.get(runKey) ?? NOTHING;
     if (known.upTo === entry.position - 1) this.#keep(runKey, withEntries(known, [entry], entry.position));
@@ -106,7 +103,7 @@ export class JournalBodies {
       toPosition: position,
     });
     const whole = withEntries(known ?? NOTHING, missing, position);
-    // If the journal has changed here meanwhile, that version may have more entries.
+    // If the cached journal has changed during the read, it may have more entries.
     if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);
     return bodyUpTo(whole, position);
   }

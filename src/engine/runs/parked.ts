@@ -1,9 +1,9 @@
-/** Has parked runs attempted at once: code that fits their journals may have been deployed (contract K 7.5). */
+/** Retries parked runs immediately: code that fits their journals may have been deployed (contract K 7.5). */
 import type { RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
 import type { ProjectId } from '../model.ts';
 
-/** Messages made due at a time, each in a small transaction. */
+/** Messages made due concurrently, each in a small transaction. */
 const TOGETHER = 100;
 
 /** Whether the run was parked; `undefined`: no such run is active. */

@@ -1,6 +1,4 @@
-/**
- * Makes and saves publishes. Reads the workflow runs that they are for, and saves them only if these have not changed.
- */
+/** Makes and saves publishes. Reads the workflow runs to which they belong, and saves them only if these have not changed. */
 
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/options/settings.ts';
@@ -23,17 +21,17 @@ import { type ActiveRuns, isOf } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-/** When accounts change more often than this during one request, the request is refused. */
+/** A request is refused when accounts change this many times during it. */
 const READMISSIONS_MAX = 5;
 
-/** What one round of a publish relied on. */
+/** The drafts of one try of a publish, and the runs on which they rely. */
 interface Round {
   drafts: Draft[];
-  /** Runs that were remembered, not read. */
+  /** Runs from the cache. */
   remembered: Run[];
 }
 
-/** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
+/** Returns for each command the message that was saved. Throws as `Engine.publish` does. */
 export async function publishAll(
   engine: EngineContext,
   projectId: ProjectId,
@@ -50,7 +48,7 @@ export async function publishAll(
     const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
     const save = (messages: NewMessage[]) =>
       store.messages.accept({ messages, nowMs: context.nowMs, accountsVersion }).then((saved) => {
-        noteSaved(engine, messages, saved); // before anything goes out: the first delivery may need the journal at once
+        noteSaved(engine, messages, saved); // before messages are sent: the first delivery may need the journal
         return saved;
       });
     try {
@@ -60,7 +58,7 @@ export async function publishAll(
       if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-      // No run was remembered: all were read just now, so one is really over.
+      // No run is from the cache: all were just read, so one has really ended.
       if (refusal.kind === 'runOver' && remembered.length === 0) throw runOver();
       for (const run of remembered) active.forget(projectId, run.id);
     } catch (error) {
@@ -86,12 +84,12 @@ function noteSaved(
 }
 
 function draftAll(engine: EngineContext, commands: PublishCommand[], context: AcceptContext): Round | Promise<Round> {
-  // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
+  // If a command belongs to a run, each gets a second key, for the record of an invocation in its parent's journal.
   const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
   const firstKey = engine.numbers.take(keysOfEach * commands.length);
   const [command] = commands;
   const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
-  // Most publishes are plain, and have a key at once: then no promise is needed.
+  // Most publishes are plain, and a key is available without a round trip: then no promise is needed.
   if (isPlain && typeof firstKey === 'number') {
     return { drafts: [draftOf(command, firstKey, context)], remembered: [] };
   }
@@ -135,7 +133,7 @@ async function draftOfRun(
   if (request.isBySdk && request.runId !== undefined) {
     const run = await active.read(context.projectId, request.runId);
     if (!run) throw runOver();
-    // A run that has gone on already is answered like any repeated trigger.
+    // If the run has already continued, this is handled like any repeated trigger.
     if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
   }
   const { invocation } = command;
@@ -143,7 +141,7 @@ async function draftOfRun(
   return draftOfStart(command, request, parent, keys, context);
 }
 
-/** The active run with this id. Throws `ApiError` 400 when there is none, or only one that began at another time. */
+/** The active run with this id. Throws `ApiError` 400 when there is none, or one that was created at another time. */
 async function runOf(
   active: ActiveRuns,
   projectId: ProjectId,
@@ -168,7 +166,7 @@ function isRefused(accepted: Accepted): accepted is Refused {
   return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
-/** Remembers a run that has begun: its first step comes soon, and then need not read it from the store. */
+/** Caches a new run: its first step comes soon, and then need not read it from the store. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
   if (sleeps(message)) return active.forget(message.projectId, run.id);
@@ -194,14 +192,14 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
   const part = message.settings.run;
   if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
-  // This first message has replaced another one, or another one may still replace it.
+  // This first message has replaced another one, or may still be replaced.
   if (run?.isBySdk) bodies.forget(entry.runKey);
   if (part.init === 'unknown' || sleeps(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
 }
 
-/** Whether it goes out only later. What is remembered of such a message would only push out what is needed soon. */
+/** Whether the message is delayed. Caching it would evict entries that are needed sooner. */
 function sleeps({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

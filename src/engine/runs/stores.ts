@@ -1,22 +1,22 @@
-/** What workflow runs are asked for and answer with, by the API and by the store. */
+/** Types of commands on workflow runs, and of the store's operations on them. */
 import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';
 
-/** What became of an attempt to end a run. */
+/** The outcome of an attempt to end a run. */
 export type EndedAs =
   /**
-   * `follows`: how each message that follows was saved, in their order. `isMoreLeft`: more messages are left than one
-   * transaction cancels: call `cancelLeft`.
+   * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: messages remain that one transaction did not
+   * cancel: call `cancelLeft`.
    */
   | { kind: 'ended'; follows: Saved[]; isMoreLeft?: true }
   /** The run has changed since the ending was made: read it again. */
   | { kind: 'changed' }
-  /** It has ended before, or never existed. */
+  /** The run has already ended, or never existed. */
   | { kind: 'over' };
 
-/** Where a message of a run is in the list of those that are parked. */
+/** The position of a message in the list of parked messages. */
 export interface ParkedPosition {
   runKey: RunKey;
   key: MessageKey;
@@ -26,21 +26,21 @@ export interface ParkedMessage extends ParkedPosition {
   id: MessageId;
 }
 
-/** A wait that a run asks for. */
+/** The request of a run to wait for an event. */
 export interface WaitCommand {
   runId: string;
-  /** When the run was created, if the sender says so: runs may have the same id one after the other. */
+  /** When the run was created, if the sender gives it: successive runs may have the same id. */
   createdAtMs?: Millis;
   eventId: string;
-  /** As it was sent. */
+  /** As the client sent it. */
   timeout: string;
   timeoutMs: Millis;
-  /** The step, its members as they were sent. */
+  /** The step, with its members as the client sent them. */
   step: Uint8Array;
   stepId: number;
-  /** What the receiver of its result supports. */
+  /** The features that the receiver of the result supports. */
   features: WorkflowFeature[];
-  /** As the client asked for them, before the configuration of the run is applied. */
+  /** The requested results, before the configuration of the run is applied. */
   notified: ResultPart;
   timedOut: ResultPart;
   /** Header maps as the list of waiters shows them. */
@@ -51,7 +51,7 @@ export interface WaitCommand {
   callerIp?: string;
 }
 
-/** What a notification did for one run. */
+/** The effect of a notification on one run. */
 export interface Notified {
   /** Absent when the notification was saved for a later wait. */
   waiter?: Waiter;
@@ -60,55 +60,55 @@ export interface Notified {
   runCreatedAtMs: Millis;
 }
 
-/** A wait on its way into the store. */
+/** A wait to be saved. */
 export interface NewWaiter {
   record: NewRecord;
   eventId: string;
   deadlineMs: Millis;
 }
 
-/** A wait that is registered. `record` holds what it was registered with. */
+/** A registered wait with its record. */
 export interface Waiter {
   eventId: string;
   deadlineMs: Millis;
   record: Message;
 }
 
-/** A notification that is saved for the next wait of a run. */
+/** A notification that was saved for the next wait of a run. */
 export interface PendingEvent {
   key: number;
   body: Uint8Array;
 }
 
-/** How many pending events a run may have. */
+/** Limits of a run's pending events. */
 export interface PendingEventLimits {
   events: number;
-  /** Of all their bodies; a single event may have more. */
+  /** The size of all bodies; a single event may be larger. */
   bytes: number;
 }
 
-/** What became of the request to register a wait. */
+/** The outcome of registering a wait. */
 export type Waiting =
   | { kind: 'registered' }
-  /** Its result was saved at once: it took the pending event. */
+  /** The wait took a pending event, and its result was saved. */
   | { kind: 'answered'; saved: Saved }
-  /** The same wait was registered before. */
+  /** The same wait is already registered. */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }
-  /** The journal of the run is longer than it may be. */
+  /** The journal of the run is over its limit. */
   | { kind: 'journalFull'; limit: number }
   /** The run or its pending events have changed: read them again. */
   | { kind: 'changed' };
 
-/** A place in the list of all waiters of a project. */
+/** A position in the list of all waiters of a project. */
 export interface WaiterPosition {
   eventId: string;
   key: MessageKey;
 }
 
-/** A waiter without what it was registered with. */
+/** A waiter without its record. */
 export interface ListedWaiter extends WaiterPosition {
-  /** Of the wait itself. */
+  /** The message id of the wait. */
   messageId: MessageId;
   runId: string;
   runUrl: string;

@@ -1,4 +1,4 @@
-/** The dead letter queue of workflow runs (contract W 21): its types. */
+/** The types of the dead letter queue of workflow runs (contract W 21). */
 import type { AttemptSettings, HeaderMap } from '../../../protocol/options/settings.ts';
 import type { Run, RunConfig, RunKey } from '../../../workflow/model.ts';
 import type { AttributeFilter } from '../../lists/filters.ts';
@@ -17,35 +17,35 @@ import type {
   ProjectId,
 } from '../../model.ts';
 
-/** A run that has failed, as the DLQ shows it. */
+/** A failed run in the DLQ. */
 export interface DeadRun {
   dlqId: string;
   run: FailedRunHead;
-  /** The dead message, without its body, which is a step of the run. */
+  /** The dead message of the run, without its body. */
   message: Message;
   deadLetter: DeadLetter;
-  /** What the run was started with. */
+  /** The payload with which the run was started. */
   payload: Uint8Array;
   failureCallback?: FailureCallback;
 }
 
-/** What it takes to start a run again. */
+/** The part of a failed run that is needed to resume or restart it. */
 export type FailedRunHead = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
-/** The state of the failure callback, and its last answer. */
+/** The state of the failure callback, and the last response to it. */
 export interface FailureCallback {
   state: FailureCallbackState;
   answer?: { status: number; header: HeaderMap; body: Uint8Array };
 }
 
-/** Selects active runs by what they were triggered with; `fromMs` and `toMs` are about when they began. */
+/** Selects active runs by the properties of their trigger; `fromMs` and `toMs` limit the time when they started. */
 export interface ActiveRunFilter
   extends Pick<AttributeFilter, 'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'> {
-  /** The beginning of their URL. */
+  /** Prefixes of the run's URL. */
   urlPrefix?: string[];
 }
 
-/** Selects failed runs; `fromMs` and `toMs` are about when they failed. */
+/** Selects failed runs; `fromMs` and `toMs` limit the time when they failed. */
 export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   runId?: string;
   runCreatedAtMs?: Millis;
@@ -53,7 +53,7 @@ export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   responseStatus?: number[];
 }
 
-/** An entry of a journal without its content. */
+/** A journal entry without its content. */
 export interface OutlinedEntry {
   position: number;
   kind: EntryKind;
@@ -63,8 +63,8 @@ export interface OutlinedEntry {
 }
 
 /**
- * A run that replaces a failed one in the DLQ, with the first entries of its journal; of one that has many, a piece.
- * `M`: its messages, as far as made.
+ * One transaction of resuming or restarting a failed run: the new run with a batch of its first journal entries. `M`: the type of
+ * its messages.
  */
 export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
@@ -72,43 +72,44 @@ export interface RunRetry<M = NewMessage> {
   run: NewRun;
   /** The key of its first entry. */
   runKey: RunKey;
-  /** Those of the piece, in order. */
+  /** The entries of the batch, in order. */
   journal: RetriedEntry<M>[];
-  /** Whether the piece has the run's first entry. */
+  /** Whether the batch has the run's first entry. */
   isFirst: boolean;
-  /** Whether it has the last one. Then the rest comes with it: nothing of a run may happen before the run is whole. */
+  /** Whether it has the last one. The members below come with it: a run may not continue before all its entries are saved. */
   isLast: boolean;
-  /** What the run waits for. `key`: that of the record. */
+  /** The waits of the run. `key`: that of the record. */
   waiters: { key: MessageKey; eventId: string; deadlineMs: Millis }[];
   /** Its records that wait for the end of another run. */
   invocations: { key: MessageKey; childKey: RunKey }[];
-  /** First messages of the runs that it invokes anew. */
+  /** First messages of the runs that it invokes again. */
   children: M[];
 }
 
 export type RetriedEntry<M = NewMessage> =
-  /** The failed run's entry at this place, which is not sent again: both runs share its content. */
+  /** The failed run's entry at this position, which is not sent again: both runs share its content. */
   | { kind: 'shared'; key: MessageKey; entry: NewEntry }
-  /** Made anew, and not sent: a wait, an invocation, or a first message that need not go out again. */
+  /** A new entry that is not sent: a wait, an invocation, or a first message that need not be sent again. */
   | { kind: 'record'; record: NewRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
-  /** Made anew, to be sent. */
+  /** A new entry that is sent. */
   | { kind: 'message'; message: M };
 
 /**
- * `messages`: how those of the journal were saved that are sent, in their order. `children`: the same of the children.
+ * The outcome of saving a `RunRetry`. `messages`: how each sent message of the journal was saved, in order. `children`: the same
+ * for the children.
  */
 export type RetriedAs =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
-  /** There is no such entry in the DLQ. */
+  /** The DLQ has no such entry. */
   | { kind: 'missing' }
-  /** A run of its id is active. */
+  /** A run with its id is active. */
   | { kind: 'idTaken' }
-  /** What the pieces before have saved was given up: see `retryRun`. */
+  /** The earlier batches were cancelled: see `retryRun`. */
   | { kind: 'lost' };
 
-/** What a resumed or restarted run changes compared with the failed one. */
+/** The settings that a resumed or restarted run changes compared with the failed one. */
 export interface RunOverride extends Partial<AttemptSettings & Pick<RunConfig, 'labels' | 'failureCallback'>> {
-  /** Only for a single run; absent: the server makes one. */
+  /** Only for a single run; absent: the server generates one. */
   runId?: string;
   delayMs?: Millis;
   notBeforeMs?: Millis;
@@ -119,10 +120,10 @@ export interface StartedRun {
   createdAtMs: Millis;
 }
 
-/** Why a failed run was not started again. */
+/** Why a failed run was not resumed or restarted. */
 export type NotRetried =
   | 'missing'
-  /** Too little of the run is still kept. */
+  /** Messages that are needed for it are no longer kept. */
   | 'unknown'
-  /** The id that was asked for belongs to an active run. */
+  /** The requested id belongs to an active run. */
   | 'idTaken';

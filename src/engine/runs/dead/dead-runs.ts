@@ -1,6 +1,4 @@
-/**
- * What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback.
- */
+/** Commands of clients on failed runs (contract W 21): resume, restart, and repeat the failure callback. */
 
 import type { Store } from '../../../store/store.ts';
 import type { RunKey } from '../../../workflow/model.ts';
@@ -15,13 +13,13 @@ import type { NotRetried, OutlinedEntry, RetriedAs, RunOverride, RunRetry, Start
 import { entriesToRestart } from './entries-to-restart.ts';
 import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 
-/** Entries that one transaction saves, or one read has the messages of. */
+/** Entries that one transaction saves, or whose messages one read returns. */
 const REVIVED_TOGETHER = 200;
 
-/** Chooses the entries of the failed run with which the new journal starts, and those of them that are restarted. */
+/** Chooses the entries of the failed run with which the new journal starts, and which of them are restarted. */
 type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
 
-/** Continues where the run stopped: what it recorded is not done again. */
+/** Continues where the run stopped, with the recorded results. */
 export function resumeRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -31,7 +29,7 @@ export function resumeRun(
   return retry(context, projectId, dlqId, override, (journal) => ({ journal, unfinished: entriesToRestart(journal) }));
 }
 
-/** Starts anew with the same payload and configuration. */
+/** Starts the run from the beginning, with the same payload and configuration. */
 export function restartRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -85,10 +83,10 @@ async function retry(
   return saveAll(context, retryOf(remains, override, making, settings.togetherMax ?? REVIVED_TOGETHER));
 }
 
-/** A long run in pieces: one transaction for twenty thousand messages would keep all others waiting. */
+/** Saves a run in batches: one transaction with twenty thousand messages would block all others. */
 async function saveAll(context: EngineContext, pieces: Iterable<RunRetry<Draft>>): Promise<StartedRun | NotRetried> {
   const { dispatcher, waiters, left } = context;
-  // Nothing of a run that is not whole goes out.
+  // No message of a run is sent before all its entries are saved.
   const deferred = new DeferredSlots((line) => dispatcher.noteWaitingBacklog(line));
   let begun: RunRetry<Draft> | undefined;
   try {
@@ -137,7 +135,7 @@ async function remainsOf(
   return messages && children ? { dlqId, run, journal, unfinished, messages, children } : 'unknown';
 }
 
-/** `undefined` when one of them is gone. */
+/** `undefined` when one of the messages is no longer kept. */
 async function messagesWith(
   store: Store,
   projectId: ProjectId,
@@ -154,7 +152,7 @@ async function messagesWith(
   return messages.size < keys.length ? undefined : messages;
 }
 
-/** The runs that the invocations among `messages` had started; `undefined` when too little of one of them is kept. */
+/** The runs that the invocations among `messages` started; `undefined` when one of them is no longer kept. */
 async function childrenOf(
   store: Store,
   projectId: ProjectId,
@@ -172,17 +170,17 @@ async function childrenOf(
   return children;
 }
 
-/** Those of the journal in their order, then the children. */
+/** The messages of the journal in order, then those of the children. */
 function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {
   return [...journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : [])), ...children];
 }
 
-/** Of such a run messages may go out as soon as it is saved. */
+/** Whether one batch has the whole run, whose messages may then be sent as soon as it is saved. */
 function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
   return isFirst && isLast;
 }
 
-/** `newMessages`: those of `messagesOf`, each with its state. */
+/** The batch with the messages of `messagesOf` replaced by `newMessages`, which have a state. */
 function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
   const nextPlaced = (): NewMessage => placed(newMessages[next++]);

@@ -1,6 +1,6 @@
 /**
- * Which entries of a journal must be started again when its run is resumed (contract W 21.3)? Only the journal decides,
- * not the outcomes of deliveries: a success that came after the run had failed has changed nothing.
+ * Selects the journal entries that are restarted when a run is resumed (contract W 21.3). Only the journal decides, not the
+ * outcomes of deliveries: a success after the run had failed has no effect.
  */
 import {
   entryKeyOfCall,
@@ -14,10 +14,7 @@ import {
 import type { EntryKind, MessageKey } from '../../model.ts';
 import type { OutlinedEntry } from './dead-run-store.ts';
 
-/**
- * Keys of the entries that must be started again: branches that have no result yet. When there is no such branch: the
- * latest result, whose delivery moves the run on.
- */
+/** Keys of the entries to restart: branches without a result. If there are none: the latest entry that continues the run. */
 export function entriesToRestart(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
   const callEntryKeys = new Map(
@@ -29,7 +26,7 @@ export function entriesToRestart(journal: readonly OutlinedEntry[]): ReadonlySet
   return new Set(last ? [last.key] : []);
 }
 
-/** Whether the delivery of such an entry moves a run on, once no branch is open. */
+/** Whether the delivery of such an entry continues a run in which no branch is open. */
 const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
   initial: true,
   step: true,
@@ -71,7 +68,7 @@ function isOpen(
   }
 }
 
-/** Whether the planned step has an entry of its own: then that one is started again, and not the plan. */
+/** Whether the planned step has an entry of its own, which is then restarted instead of the plan. */
 function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(plan);
   return (

@@ -1,6 +1,6 @@
 /**
- * The run that takes the place of a failed one (contract W 21.3, 21.4). Its journal begins with what the failed run has
- * recorded. What is sent again, or waits again, is made anew and belongs to the new run; everything else is shared.
+ * Makes the run that replaces a failed one (contract W 21.3, 21.4). Its journal starts with the recorded entries of the failed
+ * run. Entries that are sent or wait again are copied and belong to the new run; both runs share all others.
  */
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import { mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
@@ -15,21 +15,21 @@ import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.
 import { entryOf } from '../entries.ts';
 import type { FailedRunHead, OutlinedEntry, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
 
-/** What is left of a failed run. */
+/** The kept data of a failed run. */
 export interface Remains {
   dlqId: string;
   run: FailedRunHead;
-  /** In order; the first is what the run began with. */
+  /** In order; the first is the run's initial entry. */
   journal: readonly OutlinedEntry[];
   /** The entries to restart: to be sent, waited for or invoked again. */
   unfinished: ReadonlySet<MessageKey>;
   /** The first entry and the unfinished ones. */
   messages: ReadonlyMap<MessageKey, Message>;
-  /** The runs that unfinished invocations waited for, as they began. */
+  /** The runs for which unfinished invocations waited. */
   children: ReadonlyMap<RunKey, Beginning>;
 }
 
-/** What a run began with. */
+/** A run with its first message. */
 export interface Beginning {
   run: FailedRunHead;
   initial: Message;
@@ -45,10 +45,10 @@ export interface RunRetryContext {
   nextKey(): MessageKey;
 }
 
-/** The part of a run that its messages name. */
+/** The members of a run that its messages repeat. */
 type Head = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
 
-/** What all entries of the new run are made with. */
+/** The data that all entries of the new run need. */
 interface Making {
   head: Head;
   config: RunConfig;
@@ -56,13 +56,10 @@ interface Making {
   context: RunRetryContext;
 }
 
-/** What comes with the last piece. */
+/** The members that the last batch has. */
 type Rest = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
 
-/**
- * The new run, in pieces of `entriesMax` entries, each made when it is asked for. Throws when something that `remains`
- * should hold is not there.
- */
+/** Generates the new run in batches of `entriesMax` entries. Throws when `remains` lacks a message or a child. */
 export function* retryOf(
   remains: Remains,
   override: RunOverride,
@@ -138,7 +135,7 @@ function sent(
   return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
-/** The wait, which begins again with its full time. */
+/** The wait, restarted with its full timeout. */
 function waited(old: Message, entry: OutlinedEntry, making: Making, { waiters }: Rest): RetriedEntry<Draft> {
   const { head, context } = making;
   const { wait } = old.settings;
@@ -187,7 +184,7 @@ function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntr
   return { runKey, kind, entryKey, bytes: 0 };
 }
 
-/** A run as it began, under an id of its own. */
+/** A copy of a run's start, with a new id. */
 function begin({ run: { url, config }, initial: old }: Beginning, context: RunRetryContext): Draft {
   const { nowMs, random } = context;
   const key = context.nextKey();
@@ -197,7 +194,7 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: RunRe
   return { ...sent(old, key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, making), run };
 }
 
-/** `old` as a message of the new run, with the changes of the override. */
+/** A copy of `old` for the new run, with the changes of the override. */
 function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
@@ -212,12 +209,12 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
   };
 }
 
-/** A sleep keeps its end. A message without delay does not keep its time, which may be of a clock that was ahead. */
+/** The end of a sleep, which is kept; 0 for a message without delay, whose time may be from a clock that was ahead. */
 function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
-/** The changes to the configuration. Each message must carry them itself when the run does not keep its configuration. */
+/** The changes to the configuration. If the run does not keep its configuration, each message repeats them. */
 function changesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
   return changes;
 }
@@ -237,7 +234,7 @@ function settingsIn(settings: MessageSettings, head: Head): MessageSettings {
   return settings.run ? { ...settings, run: { ...settings.run, ...head } } : settings;
 }
 
-/** Headers that name the run, as `GET /v2/waiters` shows them. */
+/** `headers` with the id and time of the new run, as `GET /v2/waiters` shows them. */
 function renamed(headers: HeaderMap, { id, createdAtMs }: Head): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(headers)) {

@@ -1,4 +1,4 @@
-/** How a run ends, with the results of the invocations that wait for it, and how what remains of it is cancelled. */
+/** Makes the end of a run, with the results of the invocations that wait for it, and cancels its remaining messages. */
 import type { Store } from '../../../store/store.ts';
 import type { EndState, Run } from '../../../workflow/model.ts';
 import { invokeResult } from '../../../workflow/results.ts';
@@ -10,17 +10,17 @@ import { resultOf } from '../entries.ts';
 export interface RunEnd {
   state: EndState;
   atMs: Millis;
-  /** What the run returned. */
+  /** The result of the run. */
   response?: Uint8Array;
 }
 
-/** A run's end, and what follows from it. */
+/** A run's end with its follow-up messages. */
 export interface Ending {
   ending: RunEnding;
   follows: FollowUp[];
 }
 
-/** The ending of `run` in its current version, and what follows from it. */
+/** The ending of `run` in its current version, with its follow-up messages. */
 export async function endingOf(
   store: { runs: Pick<Store['runs'], 'findRecords'> },
   run: Run,
@@ -32,16 +32,16 @@ export async function endingOf(
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
-/** The message that brings the parent the result, made from what the invocation was registered with. */
+/** The message with the result for the parent, made from the record of the invocation. */
 function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp[] {
   const { invoke } = record.settings;
   return invoke ? [resultOf(record, invoke.result, invokeResult(record.body, state, response), atMs)] : [];
 }
 
 /**
- * Cancels what remains of ended runs, in batches: one transaction for twenty thousand messages would block all others.
- * The same happens to a run that a crash has left saved only in part (dead-runs.ts). The first batch finishes what a
- * crash interrupted. Every end that leaves more must be noted (`noteNext`).
+ * Cancels the remaining messages of ended runs, in batches: one transaction for twenty thousand messages would block all others.
+ * It also cancels runs that were only partly saved because of a crash (dead-runs.ts). The first batch continues after a crash.
+ * Every end that leaves messages must be noted (`noteNext`).
  */
 export function leftLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;

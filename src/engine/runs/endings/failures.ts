@@ -21,9 +21,8 @@ import type { Claimed, FollowUp, Message } from '../../model.ts';
 import { endingOf } from './endings.ts';
 
 /**
- * The same decision with the end of the run in it. When the run is over already, or has gone on, the decision to save
- * `changeIfOver`.
- * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
+ * Adds the end of the run to the decision. When the run has already ended or continued, returns the decision to save
+ * `changeIfOver`. Call it again when the store reports that the run has changed. Throws `StoreUnavailable`.
  */
 export async function failRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'> },
@@ -68,7 +67,7 @@ async function failureCallbackOf(
   const body = encodeCallbackPayload(
     {
       ...report,
-      // The workflow would take a text of ours for the endpoint's answer.
+      // Without a response, the body is empty: the workflow would take an error text for the endpoint's response.
       body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
       sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
       dlqId: dlqIdOf(atMs, message.key),
@@ -82,9 +81,7 @@ async function failureCallbackOf(
   return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
 }
 
-/**
- * What the callback forwards, the user headers of a run that keeps them, and the marks by which libraries recognize it.
- */
+/** The callback's forwarded headers, the headers of a run that keeps them, and the marks by which libraries recognize it. */
 function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   const prefix = prefixOf(config.dialect);
   const marks = newHeaderMap();
@@ -95,8 +92,8 @@ function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
 }
 
 /**
- * What the callback does not set is as for the failed message, which has it from the run. What that message set for its
- * step is not for the callback.
+ * Settings that the callback does not set are those of the failed message, which has them from the run. If that message has
+ * settings for its own step, the run's configuration is used instead.
  */
 function settingsOf(
   callback: CallbackSettings,

@@ -1,4 +1,4 @@
-/** What follows when the endpoint answers a call with the result of its run (contract K 5.1, 5.7)? */
+/** Ends a run whose result came in the response to a call (contract K 5.1, 5.7). */
 import type { Store } from '../../../store/store.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { stepPartsOf } from '../../calls/drafts.ts';
@@ -10,8 +10,8 @@ import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../../model
 import { endingOf } from './endings.ts';
 
 /**
- * The same decision with the end of the run in it; without it when the run is over already. Call it again when the store
- * answers that the run has changed meanwhile. Throws `StoreUnavailable`.
+ * Adds the end of the run to the decision, unless the run has already ended. Call it again when the store reports that the run
+ * has changed. Throws `StoreUnavailable`.
  */
 export async function returnRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords'> },
@@ -36,7 +36,7 @@ export async function returnRun(
   return { kind: 'settle', settlement: { ...settlement, change }, follows, succeeds: run };
 }
 
-/** As a checkpoint would have left it that is done with the end. */
+/** The last step as a checkpoint would have saved it, settled with the end of the run. */
 async function newLastStep(
   { body, place }: LastStep,
   { run, previous, done }: { run: Run; previous: Message; done: readonly LogEvent[] },

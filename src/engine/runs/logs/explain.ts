@@ -1,4 +1,4 @@
-/** Why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
+/** Explains why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
 import { shownUrl } from '../../../protocol/urls/shown-url.ts';
 import type { HistoryEntry, KnownRun, RunHistory } from '../../../workflow/history.ts';
 import { groupEntries, type StepEntries } from '../../../workflow/records.ts';
@@ -28,42 +28,42 @@ type RunReason =
   | 'failed';
 
 export interface RunExplanation {
-  /** The reason of the message that continues the run, or what the run itself waits for. */
+  /** The reason of the message that will continue the run, or of the run's own wait. */
   reason: Explanation['reason'] | RunReason;
   sentence: string;
   runId: string;
   createdAtMs: Millis;
-  /** How many other steps it waits for at the same time. */
+  /** The number of other steps for which the run waits. */
   others: number;
   stepId?: number;
   stepName?: string;
   stepType?: string;
   messageId?: string;
-  /** Of an attempt, when it began. */
+  /** When the attempt began, if there is one. */
   sinceMs?: Millis;
   /** When it continues, or could have continued. */
   dueAtMs?: Millis;
   retried?: number;
   flowControlKey?: string;
-  /** What it waits for, for `waiting`. */
+  /** The event of `waiting`. */
   eventId?: string;
-  /** Where a call goes, or where the run that it waits for is served. */
+  /** The URL of a call, or of the invoked run. */
   url?: string;
   /** When it ended. */
   atMs?: Millis;
-  /** Of a failed run, while the DLQ has it. */
+  /** Present for a failed run while it is in the DLQ. */
   dlqId?: string;
-  /** The run that it waits for, for `invoked`. */
+  /** The invoked run of `invoked`. */
   invokedRunId?: string;
 }
 
-/** Something that will move the run. */
+/** Something that will continue the run. */
 type Cause = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
 
-/** Messages of one run that are looked up to say what each waits for. */
+/** Messages of one run whose wait states are looked up. */
 const LOOKED_UP_MAX = 16;
 
-/** The entries whose unfinished messages will move the run first. The caller looks up what these messages wait for. */
+/** The entries whose unfinished messages will continue the run first. The caller looks up these messages. */
 export function liveEntriesOf({ entries }: RunHistory): HistoryEntry[] {
   return entries
     .filter(({ pending }) => pending !== undefined)
@@ -75,7 +75,7 @@ function dueOf({ pending }: HistoryEntry): Millis {
   return pending?.dueAtMs ?? Infinity;
 }
 
-/** Says what the run waits for at `nowMs`. `live`: the messages of `liveEntriesOf` that are still unfinished, by id. */
+/** Explains an active run at `nowMs`. `live`: the messages of `liveEntriesOf` that are still unfinished, by id. */
 export function explainActive(
   history: RunHistory,
   live: ReadonlyMap<string, LiveMessage>,
@@ -95,7 +95,7 @@ export function explainActive(
   return { ...about(history.run), ...(first ?? stuckCause()), others };
 }
 
-/** How a run has ended, from its log. */
+/** Explains an ended run from its log. */
 export function explainEnded({ run, failure }: RunLog): RunExplanation {
   const { id: runId, createdAtMs, state, completedAtMs = createdAtMs, dlqId, config } = run;
   const about = { runId, createdAtMs, others: 0, atMs: completedAtMs };
@@ -162,7 +162,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
   }
 }
 
-/** What a step waits for when that is no message of its run: an event, or the end of another run. */
+/** The cause when a step waits for an event or for the end of another run. */
 function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
   if (by.step) return undefined;
   if (by.wait) return causeOfWait(info, by.wait);

@@ -1,9 +1,9 @@
-/** What the engine asks of a store about the logs of workflow runs; the rules of `stores.ts` hold. */
+/** Types of the store's operations on the logs of workflow runs (see `stores.ts`). */
 import type { KnownMessage, KnownRun } from '../../../workflow/history.ts';
 import type { RunState } from '../../../workflow/model.ts';
 import type { LogDetail, LogState, MessageId, Millis, RunLogState } from '../../model.ts';
 
-/** Several values of one name are alternatives; a run must match every name that is given. */
+/** Several values of one name are alternatives; a run must match every given name. */
 export interface RunAttributes {
   runId?: string[];
   runCreatedAtMs?: Millis;
@@ -18,7 +18,7 @@ export interface RunAttributes {
 export interface RunEventFilter extends RunAttributes {
   state?: (LogState | RunLogState)[];
   messageId?: MessageId[];
-  /** The time of the event, as for `toMs`. */
+  /** The earliest time of the event; `toMs` is the latest. */
   fromMs?: Millis;
   toMs?: Millis;
 }
@@ -27,25 +27,25 @@ export interface RunEventFilter extends RunAttributes {
 export interface RunEvent {
   atMs: Millis;
   state: LogState | RunLogState;
-  /** What belongs to the run's beginning or end is present only on events that are about these. */
+  /** Members about the run's start or end are present only on the events of its start or end. */
   run: Pick<KnownRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
     config?: KnownRun['config'];
   };
   /** Absent on events of the run itself. */
   message?: KnownMessage & { key: number };
-  /** The wait or the invocation whose result the message is, and the first message of the run that was invoked. */
+  /** The wait or the invocation whose result the message is, and the first message of the invoked run. */
   record?: KnownMessage;
   child?: KnownMessage;
   detail?: LogDetail;
 }
 
 export interface RunFilter extends RunAttributes {
-  /** Exactly these runs. */
+  /** Only these runs. */
   runs?: { id: string; createdAtMs: Millis }[];
   state?: RunState[];
   /** The runs that own these messages. */
   messageId?: MessageId[];
-  /** The time when the run was created, as for `toMs`. */
+  /** The earliest creation time of the run; `toMs` is the latest. */
   fromMs?: Millis;
   toMs?: Millis;
 }

@@ -1,4 +1,4 @@
-/** Reads about runs: their events, their steps, and why they make no progress. */
+/** Lists runs with their steps, and explains why a run makes no progress. */
 import { cutLog } from '../../../workflow/cut-log.ts';
 import type { RunState } from '../../../workflow/model.ts';
 import type { StepState } from '../../../workflow/records.ts';
@@ -9,10 +9,10 @@ import type { ProjectId } from '../../model.ts';
 import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
 import type { RunFilter } from './log-store.ts';
 
-/** Runs that one request reads in search of steps in certain states; after these the page may be short. */
+/** Runs that one request reads to find steps in given states. After these, the page is returned even if it is short. */
 const LOOKED_AT_MAX = 200;
 
-/** The states that a run can have when it has a step in this state. A step state that is missing here: any. */
+/** The possible states of a run with a step in this state. A missing step state: any. */
 const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
   STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
   STEP_RETRY: ['RUN_STARTED'],
@@ -22,8 +22,8 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
 };
 
 /**
- * Runs with their steps, newest first; with `stepState` only those that have a step in one of these states. With
- * `bodyBytesMax` bodies may be cut to that length and one byte more. A page may be short although more runs follow.
+ * Lists runs with their steps, newest first. `stepState`: only runs that have a step in one of these states. `bodyBytesMax`:
+ * bodies may be cut to that length plus one byte. A page may be short although more runs follow.
  */
 export async function listRuns(
   context: EngineContext,
@@ -32,7 +32,7 @@ export async function listRuns(
   page: PageRequest,
   bodyBytesMax?: number,
 ): Promise<Page<RunLog>> {
-  // The store ends a page before it has read very many bytes. Cut bodies are short, so this page has room for more runs.
+  // The store ends a page after a number of bytes. Cut bodies are short, so this page can have more runs than one read returns.
   if (!stepState && bodyBytesMax === undefined) return read(context, projectId, filter, page, bodyBytesMax);
   const states = stepState && new Set(stepState);
   const wanted = stepState ? narrowed(filter, stepState) : filter;
@@ -48,7 +48,7 @@ export async function listRuns(
   return cursor === undefined ? { items } : { items, cursor };
 }
 
-/** Why the latest run of the id does not advance (P14), or how it ended; `undefined` when nothing of it is kept. */
+/** Explains why the latest run with the id does not advance (P14), or how it ended; `undefined` when it is not kept. */
 export async function explainRun(
   { store, clock }: EngineContext,
   projectId: ProjectId,

@@ -1,4 +1,4 @@
-/** What does a wait become: the record that the journal of its run keeps, and the messages that bring its result? */
+/** Makes the record of a wait in the journal of its run, and the messages with its result. */
 import { Buffer } from 'node:buffer';
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import type { ResultPart, RunPart, WaitPart } from '../../../protocol/options/settings.ts';
@@ -11,7 +11,7 @@ import { partOf } from '../drafts.ts';
 import { recordOf, resultOf } from '../entries.ts';
 import type { NewWaiter, WaitCommand } from '../stores.ts';
 
-/** The wait of `run` that `command` asks for, under a unique key and id. */
+/** The wait of `run` that `command` requests, with a unique key and id. */
 export function waiterOf(
   command: WaitCommand,
   run: Run,
@@ -49,7 +49,7 @@ export function waiterOf(
   return { record, eventId, deadlineMs };
 }
 
-/** The message as it will be delivered: what the run fixes is applied now, since it does not change any more. */
+/** The settings of the result's message. The run's configuration is applied now, since it does not change. */
 function resultPartOf(part: ResultPart, { config }: Run, run: RunPart): ResultPart {
   const { callback: _callback, ...own } = part.settings;
   const { header, settings } = configured({ header: part.header, settings: own }, config);
@@ -68,14 +68,14 @@ export function notifiedResult(record: Message, event: Uint8Array, atMs: Millis)
   return resultOf(record, wait.notified, notifiedStep(record.body, wait.eventId, event), atMs);
 }
 
-/** The result of a wait whose deadline has come. */
+/** The result of a wait whose deadline has passed. */
 export function timedOutResult(record: Message, atMs: Millis): FollowUp {
   const { timedOut, timeoutBody, eventId } = waitOf(record);
   const body = timeoutBody === undefined ? timedOutStep(record.body, eventId) : Buffer.from(timeoutBody, 'base64');
   return resultOf(record, timedOut, body, atMs);
 }
 
-/** What a wait was registered with. */
+/** The part of a record that describes its wait. */
 function waitOf({ key, settings }: Message): WaitPart {
   if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
   return settings.wait;

@@ -1,7 +1,6 @@
 /**
- * Waits of runs for events, and notifications of these events (contract W 14.6, 14.7). When the data has changed since
- * it was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come
- * at the same time always find each other.
+ * Registers waits of runs for events, and notifies runs of events (contract W 14.6, 14.7). When the data has changed since it was
+ * read, the store saves nothing, and the data is read again. So a concurrent wait and notification never miss each other.
  */
 import { quotaExceeded, runOver } from '../../../protocol/errors.ts';
 import { mintMessageId } from '../../../protocol/ids.ts';
@@ -25,23 +24,23 @@ import { notifiedResult, waiterOf } from './wait-records.ts';
 import { WOKEN_TOGETHER, type Woken, wake } from './wakes.ts';
 
 /**
- * Waiters read together, and the approximate size of their results, which repeat the event. Their pieces are saved one
- * after another: otherwise what the first ones woke would go out and be settled before the last ones are saved.
+ * Waiters read together, and the approximate size of their results, which repeat the event. Their batches are submitted
+ * together: otherwise the messages of the first batches would be delivered and settled before the last batches are saved.
  */
 const PAGE = { waiters: 5 * WOKEN_TOGETHER, bytes: 4 * 1024 * 1024 };
 /**
- * If there are several pages, up to so many are woken completely before any of their messages goes out: deliveries take the
- * CPU that waking needs. With more pages, nobody waits for the last one.
+ * With several pages, the messages of up to this many are sent only after all their waiters are woken: deliveries take the CPU
+ * that waking needs. With more pages, messages are sent before the last page is woken.
  */
 const DEFERRED_PAGES = 10;
-/** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
+/** Waiters in one list, and the number of reads for it, each of a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
-/** Notifications that are kept for the waits of one run: anyone who knows its webhook can send them. */
+/** Limits of pending events of one run: anyone who knows its webhook can send them. */
 const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
 
 /**
- * Registers the wait, or ends it at once with an event that was saved for it. The id is that of the wait. Throws `ApiError`
- * 400 when the run is over, and 412 when its journal is full.
+ * Registers the wait, or ends it immediately with a pending event. Returns the id of the wait. Throws `ApiError` 400 when the run
+ * has ended, and 412 when its journal is full.
  */
 export async function wait(
   context: EngineContext,
@@ -73,8 +72,8 @@ export async function wait(
 }
 
 /**
- * For a waiter. Keys give the order: an event wakes waiters with smaller keys than its own; saved ones are taken by
- * key.
+ * The key and id of a new waiter. Keys define the order: an event wakes waiters with smaller keys than its own, and pending
+ * events are taken in the order of their keys.
  */
 async function nextIdentity({ numbers, randomness }: EngineContext): Promise<Pick<Message, 'key' | 'id'>> {
   const key = await numbers.takeLatest();
@@ -99,7 +98,7 @@ async function addWaiter(
   return waiting;
 }
 
-/** Wakes all runs that wait for the event now. There may be any number: `tell` is called with each piece once it is saved. */
+/** Wakes all runs that wait for the event now. `tell` is called with each batch of them once it is saved. */
 export async function notify(
   context: EngineContext,
   projectId: ProjectId,
@@ -112,8 +111,8 @@ export async function notify(
 
 /**
  * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's next
- * wait. Answers for the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has too many
- * saved events.
+ * wait. Returns the effect on the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has too
+ * many pending events.
  */
 export async function notifyRun(
   context: EngineContext,
@@ -138,7 +137,7 @@ export async function notifyRun(
   });
 }
 
-/** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
+/** Saves an event for the next wait. False when the run has changed since it was read. Throws `ApiError` 412. */
 async function saveEvent(
   { store, numbers, active }: EngineContext,
   { projectId, key: runKey, id }: Run,
@@ -152,7 +151,7 @@ async function saveEvent(
   return saved === 'saved';
 }
 
-/** Up to 1,000 in order of registration; fewer when they were registered with large bodies. */
+/** Up to 1,000 waiters in order of registration; fewer when their records are large. */
 export async function listWaiters({ store }: EngineContext, projectId: ProjectId, eventId: string): Promise<Waiter[]> {
   const waiters: Waiter[] = [];
   for (let read = 0; read < LIST_MAX.reads && waiters.length < LIST_MAX.waiters; read += 1) {
@@ -166,8 +165,8 @@ export async function listWaiters({ store }: EngineContext, projectId: ProjectId
 }
 
 /**
- * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the one
- * before it is saved.
+ * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the previous
+ * one is saved.
  */
 async function* wakeAll(
   context: EngineContext,
@@ -179,7 +178,7 @@ async function* wakeAll(
   const { store, numbers, dispatcher, settings } = context;
   const { togetherMax = PAGE.waiters } = settings;
   const count = oldestOnly ? 1 : pageFor(event, togetherMax);
-  // A run that is woken may wait for the same event again before the last piece is woken.
+  // A woken run may wait for the same event again before the last batch is woken.
   const endKey = await numbers.takeLatest();
   const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
   const read = (afterKey: MessageKey) =>
@@ -204,21 +203,21 @@ async function* wakeAll(
 }
 
 /**
- * Whether the waiter had registered when `endKey` was taken, of this cell. Those with a number of another cell had: they came
- * with the project.
+ * Whether the waiter had registered when `endKey` was taken in this cell. This is true for keys of another cell, which came with
+ * the project.
  */
 function isBefore(key: MessageKey, endKey: MessageKey): boolean {
   return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
 }
 
-/** After which key the next page begins. */
+/** The key after which the next page starts. */
 function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
   const lastKey = listed.at(-1)?.record.key ?? -1;
-  // What has come since is passed over. What has larger numbers than that came with a move.
+  // Skips waiters of this cell that registered later. Larger keys belong to waiters that came with a move.
   return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
 }
 
-/** How many waiters are read together: the result of each repeats the event. */
+/** The number of waiters that are read together: the result of each repeats the event. */
 function pageFor(event: Uint8Array, waitersMax: number): number {
   return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }

@@ -1,4 +1,4 @@
-/** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
+/** Wakes waiters, by a notification or at their deadline: each only once, even when both occur. */
 import type { EngineContext } from '../../context.ts';
 import { DueLoop } from '../../loops/due-loop.ts';
 import type { Saved } from '../../messages/accepted.ts';
@@ -10,15 +10,15 @@ import { timedOutResult } from './wait-records.ts';
 /** Waiters woken in one transaction. */
 export const WOKEN_TOGETHER = 200;
 
-/** A waiter and the message that its run is woken with. */
+/** A waiter and the message that wakes its run. */
 export interface Woken {
   waiter: Waiter;
   message: Message;
 }
 
 /**
- * Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. `slots`: as
- * in `Intake.save`.
+ * Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. `slots`: as in
+ * `Intake.save`.
  */
 export async function wake(
   { store, clock, dispatcher: { intake }, reports }: EngineContext,
@@ -44,7 +44,7 @@ export async function wake(
   });
 }
 
-/** Ends waits whose deadline has come. Every deadline that is registered must be noted (`noteNext`). */
+/** Ends waits whose deadline has passed. Every registered deadline must be noted (`noteNext`). */
 export function waiterLoop(context: EngineContext): DueLoop {
   const { store, clock } = context;
   return new DueLoop(context, 'waiters_failed', async () => {
