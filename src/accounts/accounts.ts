@@ -33,8 +33,8 @@ export function unsealKeys(
 }
 
 /**
- * Throws `SealBroken` when the store's signing keys were sealed with another encryption key. Call this before sealing new keys: no
- * server starts on a store with keys of two encryption keys.
+ * Throws `SealBroken` when the store's signing keys were sealed with another encryption key. Call this before sealing new keys:
+ * no server starts on a store whose keys were sealed with two encryption keys.
  */
 export async function checkSealer(store: { projects: Store['projects'] }, sealer: Sealer): Promise<void> {
   const [project] = await store.projects.listProjects();
@@ -123,7 +123,7 @@ export class StoredAccounts implements Accounts {
 
   /**
    * Reads all accounts again. When it resolves, the changes of other workers are in force. A project whose keys cannot be
-   * decrypted keeps its state, or remains unknown; other projects are not affected. Throws `StoreUnavailable` and changes nothing.
+   * decrypted keeps its state, or remains unknown; other projects are not affected. On `StoreUnavailable` nothing changes.
    */
   refresh(): Promise<void> {
     return this.#read((project, sealed) => this.#learnReadable(project, sealed));

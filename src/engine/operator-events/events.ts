@@ -149,7 +149,7 @@ export class OperatorEvents {
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();
     if (cell) {
-      // Two transactions: after a crash in between, the event is published again, with the same message unless the count has grown.
+      // Two transactions: after a crash in between, the event is published again, as the same message if the count is the same.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
       await store.operatorEvents.noteTold({ tally, quietUntilMs });
       return;

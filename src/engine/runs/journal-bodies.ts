@@ -20,7 +20,7 @@ const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
-  /** A copy: a small `Buffer` would keep the larger one in memory of which it is a part. */
+  /** A copy: a small `Buffer` is a view of a larger one, and would keep that in memory. */
   encoded: Uint8Array;
 }
 
