@@ -133,11 +133,11 @@ describe('npm run bench -- workflow', () => {
       onLoad: ({ contestant, load }) => loads.push(`${contestant}, ${load}`),
     });
     expect(loads).toEqual([
-      'Waypost, @upstash/workflow, 64 under way',
+      'Waypost, @upstash/workflow, 64 concurrent',
       'Waypost, @upstash/workflow, a burst',
-      'Waypost, bare endpoint, 64 under way',
+      'Waypost, bare endpoint, 64 concurrent',
       'Waypost, bare endpoint, a burst',
-      'Waypost, bare endpoint, within a call, 64 under way',
+      'Waypost, bare endpoint, within a call, 64 concurrent',
       'Waypost, bare endpoint, within a call, a burst',
     ]);
     for (const { runsPerSecond, stepsPerSecond, bytesPerStep } of figures) {
@@ -152,7 +152,7 @@ describe('npm run bench -- workflow', () => {
   it('refuses to report on runs that end twice, or return what they ought not to', { timeout: 60_000 }, async () => {
     const options = { rounds: 1, warmUpRuns: 1, runs: 1, stallMs: 20_000 };
     const twice = () => contestantOf((number) => [number, number]);
-    await expect(measureSteps({ ...options, contestants: [twice] })).rejects.toThrow('has ended twice');
+    await expect(measureSteps({ ...options, contestants: [twice] })).rejects.toThrow('run 0 ended twice');
     const wrong = () => contestantOf((number) => [number], 'run 0 returned nothing');
     await expect(measureSteps({ ...options, contestants: [wrong] })).rejects.toThrow('run 0 returned nothing');
   });
