@@ -144,7 +144,9 @@ describe('waypost cells balance', () => {
     await makeInFirst('a', 'b', 'c');
     const planned = await give('cells', 'balance');
     expect(planned).toMatchObject({ code: 0, stderr: 'Nothing was moved. Run it again with --yes to move them.\n' });
-    expect(planned.stdout.match(/^\w+ +first +second +0 +the cell has more than its share of the load$/gm)).toHaveLength(2);
+    expect(
+      planned.stdout.match(/^\w+ +first +second +0 +the cell has more than its share of the load$/gm),
+    ).toHaveLength(2);
     expect(await counts()).toEqual([4, 0]);
     const carriedOut = await give('cells', 'balance', '--yes');
     expect(carriedOut.code).toBe(0);
@@ -170,10 +172,7 @@ describe('waypost cells balance', () => {
   it('first finishes what was interrupted', async () => {
     await beginAndDie('one', 'copying');
     const { stdout, stderr } = await give('cells', 'balance');
-    expect([stdout, stderr]).toEqual([
-      expect.stringMatching(/^one +first +second +- +started$/m),
-      expect.any(String),
-    ]);
+    expect([stdout, stderr]).toEqual([expect.stringMatching(/^one +first +second +- +started$/m), expect.any(String)]);
     await done('cells', 'balance', '--yes');
     expect(await counts()).toEqual([0, 1]);
     expect(await execute('select * from project_moves')).toEqual([]);
