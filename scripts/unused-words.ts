@@ -2,32 +2,28 @@
  * Finds words that the glossary replaces, in pages, and in comments, labels and messages of sources. Names in code are left to
  * their authors; tests state behaviour in their own words.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 const GLOSSARY = 'docs/glossary.md';
 const HEADING = '## Words that are not used';
-const FOLDERS = ['docs', 'src', 'packages', 'console', 'bench', 'scripts', 'examples'];
-const FOLDERS_LEFT_OUT = new Set(['node_modules', 'dist', 'generated', '.vitepress']);
-const FILES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'];
+const FILES = ['*.md', 'docs/**/*.md', '{src,packages,console,bench,scripts,examples}/**/*.{md,ts,tsx}'];
+const FILES_EXCLUDED = ['**/node_modules/**', '**/dist/**', '**/generated/**'];
 
 /** `<file>:<line>: "<word>": write <other word>` for each place below `root`. */
 export function findUnusedWords(root: string): string[] {
   const words = readWords(readFileSync(join(root, GLOSSARY), 'utf8'));
-  const files = [
-    ...FILES.map((file) => join(root, file)),
-    ...FOLDERS.flatMap((folder) => listFiles(join(root, folder))),
-  ];
-  return files.flatMap((file) => {
-    const name = relative(root, file);
-    const lines = readFileSync(file, 'utf8').split('\n');
+  return globSync(FILES, { cwd: root, exclude: FILES_EXCLUDED }).flatMap((path) => {
+    const name = path.replaceAll('\\', '/');
+    const lines = readFileSync(join(root, path), 'utf8').split('\n');
     const end = name === GLOSSARY ? lines.indexOf(HEADING) : lines.length;
-    return lines.slice(0, end).flatMap((line, index) =>
-      words.flatMap(({ pattern, better }) => {
-        const found = pattern.exec(prose(name, line));
+    return lines.slice(0, end).flatMap((line, index) => {
+      const text = prose(name, line);
+      return words.flatMap(({ pattern, better }) => {
+        const found = pattern.exec(text);
         return found ? `${name}:${index + 1}: "${found[0]}": write ${better}` : [];
-      }),
-    );
+      });
+    });
   });
 }
 
@@ -53,12 +49,4 @@ function prose(file: string, line: string): string {
   const comment = /^\s*(\/?\*\*?|\/\/).*|\/\/ .*|\/\*\* .*/.exec(line)?.[0] ?? '';
   const texts = [...line.matchAll(/'[^']*'|"[^"]*"|`[^`]*`|>[^<>{}=]+</g)].map(([text]) => text);
   return [comment, ...texts].join('\n');
-}
-
-function listFiles(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return FOLDERS_LEFT_OUT.has(entry.name) ? [] : listFiles(path);
-    return /\.(md|ts|tsx)$/.test(path) ? [path] : [];
-  });
 }
