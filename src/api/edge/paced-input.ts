@@ -59,11 +59,8 @@ export class Pacer {
 
   /** Calls `start` now if the turn allows another request and nobody waits to start one; otherwise in a later turn. */
   start(input: Starting): void {
-    if (this.#starts >= STARTS_MAX || this.#starting.size > 0) this.#starting.add(input);
-    else {
-      this.#starts += 1;
-      input.start();
-    }
+    this.#starting.add(input);
+    this.#startNext();
     this.#wake();
   }
 
