@@ -49,11 +49,11 @@ export class PublishGate {
   #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
-  constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, backlog: LaggingProjects) {
+  constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, laggingProjects: LaggingProjects) {
     this.#clock = clock;
     this.#log = log;
-    this.#laggingProjects = backlog;
-    backlog.listen((projectId) => this.#endPause(projectId));
+    this.#laggingProjects = laggingProjects;
+    laggingProjects.listen((projectId) => this.#endPause(projectId));
     this.#admission = new Admission(delayTargetMs);
   }
 

@@ -1,7 +1,6 @@
 /**
- * What is known of one operation of the store? It is stated once, beside the SQL that does it. Each use of that is
- * written once too: which commands go together (batch-queue.ts), in which order locks are taken (operations/locks.ts),
- * which thread reads (drivers/sqlite).
+ * The traits of one operation of the store, stated once beside its SQL. Each use of them is written once too: which commands
+ * share a batch (batches/batch-queue.ts), the order of locks (locking/locks.ts), and which thread reads (drivers/sqlite).
  */
 import type { MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';

@@ -202,7 +202,7 @@ function partFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   return { segments: [], attempts };
 }
 
-/** A sequential step ends when its result is saved; a parallel step of which only the plan is known ends with its group. */
+/** When a step ends: with its saved result, or with its group if it is parallel and so far only planned. */
 function estimatedSegment(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Segment {
   const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
   const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);

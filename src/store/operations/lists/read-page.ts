@@ -10,7 +10,7 @@ import type { PageRows, Position, Slice } from './page.ts';
 
 /**
  * Windows that one page may look through for matching rows, so that it takes a tenth of a second at most. A window has
- * `WINDOW` rows (operations/windows.ts).
+ * `WINDOW` rows (windows.ts).
  */
 const WINDOWS_MAX = 3;
 
