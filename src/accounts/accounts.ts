@@ -84,7 +84,7 @@ export class StoredAccounts implements Accounts {
   readonly #log: EventLog | undefined;
   /** Projects whose unreadable keys were already logged. */
   readonly #unreadable = new Set<ProjectId>();
-  /** Counts the changes of the cache: a read that began before a change may be older than it. */
+  /** Counts the changes of the cache: a read that started before a change may have missed it. */
   #changes = 0;
   /** The store's version of the accounts in memory. */
   #version = 0;
@@ -307,7 +307,7 @@ export class StoredAccounts implements Accounts {
     const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
-    // Expected: the store is unavailable. The next use after an hour is recorded again, and the caller's request shows the error.
+    // Expected when the store is unavailable: the request itself reports that, and the next use after an hour is recorded.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** Makes an idle process return the memory of a past burst to the system. */
+/** Collects garbage in an idle process, so that it returns the memory of a past burst to the system. */
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -61,7 +61,7 @@ it('a command that was stopped for so long that another one took over writes not
   await first.stop();
   await clock.advanceBy(5_001);
   const second = await take('b');
-  await expect(write(first)).rejects.toThrow('another command moves the project by now');
+  await expect(write(first)).rejects.toThrow('another command has taken over the move of the project');
   await store.moves.setMovePhase({ projectId: PROJECT, mover: 'b', phase: 'paused' });
   expect(await store.moves.switchMove({ projectId: PROJECT, mover: 'a' })).toBe(false);
   await store.moves.setMovePhase({ projectId: PROJECT, mover: 'a', phase: 'cancelled' });

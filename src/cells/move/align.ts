@@ -1,7 +1,8 @@
 /**
  * Makes a project's rows in the target equal to those of the source, in chunks. Each chunk is one transaction, which writes
- * rows with their dependent rows and the contents that they refer to. Equal rows are not read, or not written. So it can
- * run again after an interruption, repeatedly while the project is in use, and a last time while the project is paused.
+ * rows with their dependent rows and the contents that they refer to. Rows that are equal on both sides are not written; where
+ * digests are equal, they are not even read. So it can run again after an interruption, repeatedly while the project is in use,
+ * and a last time while the project is paused.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
 import { CHUNK_LIMITS, type ChunkLimits, type RowKey } from '../../store/move/chunks.ts';
@@ -35,7 +36,7 @@ interface Ends {
 
 type OnChunk = (chunk: { table: string; rows: number }) => void;
 
-/** Ranges that differ are divided into so many, until they have few rows. */
+/** A range that differs is divided into this many sections, and those again, until a section has few rows. */
 const PARTS = 64;
 const FEW_ROWS = 4_000;
 
@@ -73,14 +74,14 @@ export class Aligner {
     return { table: group.table.name, rows: ours.rows, checksum: String(ours.sum), isEqual: isSame(ours, theirs) };
   }
 
-  /** Of a group without a digest: reads all rows on both sides. */
+  /** Aligns a group without a digest: reads all rows on both sides. */
   async alignPresent(group: RowGroup): Promise<CopiedTable> {
     const sum = new RowSum();
     await this.#copy(group, undefined, { sum });
     return { table: group.table.name, rows: sum.rows, checksum: sum.checksum };
   }
 
-  /** From the first to the last time that either side has. */
+  /** The smallest range of times with the rows of both sides. */
   async #timesOf(group: RowGroup): Promise<TimeRange | undefined> {
     const found = await this.#both((queries) => timesOf(queries, group, this.#projectId));
     const ranges = found.filter((range) => range !== undefined);
@@ -91,7 +92,7 @@ export class Aligner {
     };
   }
 
-  /** Of a range whose digests are known. */
+  /** Aligns a range whose digests are known. */
   async #alignPart(group: RowGroup, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
     if (isSame(ours, theirs)) return 0;
     const spanMs = range.toMs - range.fromMs;
@@ -131,7 +132,7 @@ export class Aligner {
     }
   }
 
-  /** The next rows of the source: as many as fit in memory with their dependents and contents, and at least one. */
+  /** The next rows of the source: as many as fit in a chunk with their dependents and contents, but at least one. */
   #readChunk(group: RowGroup, range: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
     const { rowsMax, bytesMax } = this.#limits;
     return this.#source.read(async (queries) => {
@@ -150,7 +151,7 @@ export class Aligner {
     });
   }
 
-  /** The keys of rows, with the bytes that come with each. */
+  /** The keys of rows, each with the bytes of the row, its dependents and its content (`weight`). */
   async #weigh(
     queries: Queries,
     group: RowGroup,
@@ -181,7 +182,7 @@ export class Aligner {
       for (const { owner: key, weight } of sizes) weights.set(key, (weights.get(key) ?? 0) + weight);
       for (const row of rows) {
         row.weight += weights.get(row[owner] ?? null) ?? 0;
-        if (owner === content) weights.delete(row[owner] ?? null); // it comes once
+        if (owner === content) weights.delete(row[owner] ?? null); // several rows may refer to it; it is copied once
       }
     }
     return rows;
@@ -238,12 +239,12 @@ export class Aligner {
       contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
-    // The row of a message whose wait state changed, or of a run that has ended, is in another range.
+    // The former row of a message whose wait state has changed, or of a run that has ended, is in another range.
     if (key.length === 1) await tx.run(`delete from ${name} where ${key[0]} in (??)`, [keysOf(rows, key[0] ?? '')]);
     return contentKeys;
   }
 
-  /** Contents that the target has not: the rows of the source. */
+  /** The contents that the target does not have, as rows of the source. */
   async #missing(keys: readonly number[]): Promise<SqlValue[][]> {
     if (keys.length === 0) return [];
     const known = await this.#target.read((queries) =>
@@ -254,7 +255,7 @@ export class Aligner {
     return this.#source.read((queries) => contentsOf(queries, missing));
   }
 
-  /** Throws `MoveRefused` when the target has something else than what was written. */
+  /** Throws `MoveRefused` when the target's rows differ from the written ones. */
   async #check(group: RowGroup, range: RowRange, written: Written): Promise<void> {
     const keys = written.contents.map(([key]) => key as number);
     const [wanted, found] = await this.#target.read(async (queries) => {

@@ -64,7 +64,8 @@ export class MoveLease {
       transaction: async (work, options) => {
         if (this.#ageMs > FRESH_MS) await this.#renew();
         return driver.transaction((tx) => {
-          if (this.#ageMs > GONE_AFTER_MS) throw new MoveRefused('this command stood still; run it again');
+          if (this.#ageMs > GONE_AFTER_MS)
+            throw new MoveRefused('this command was suspended for too long; run it again');
           return work(tx);
         }, options);
       },
@@ -73,7 +74,7 @@ export class MoveLease {
     };
   }
 
-  /** Lets others take over. */
+  /** Stops the renewal, so that another command can take over once the lease has expired. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -95,7 +96,7 @@ export class MoveLease {
     this.#timer = this.#clock.startTimer(RENEW_EVERY_MS, () => {
       this.#round = this.#renew()
         .catch((error: unknown) => {
-          // The next transaction finds it out.
+          // The next transaction tries again, and throws the error.
           if (!(error instanceof MoveRefused || error instanceof StoreUnavailable)) throw error;
         })
         .then(() => {

@@ -1,12 +1,12 @@
 /**
  * Moves a project from one cell to another while both are in use.
  *
- * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/locking/placement.ts), what has
- * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
- * on that one serves it, and its rows in the former one are deleted.
+ * Most rows are copied while the project is in use. Then the project is paused: its cell rejects its commands
+ * (store/operations/locking/placement.ts), the rows that have changed are copied, both sides are compared, and the directory is
+ * switched to the new cell. From then on the new cell serves the project, and its rows in the former cell are deleted.
  *
- * Each step may be repeated. So a call after a crash continues the move: before the switch, the former cell first serves the
- * project again, and rows that were copied are found to be equal.
+ * Each step can be repeated, so a call after a crash continues the move. Before the switch, the call first lets the former cell
+ * serve the project again; rows that were already copied are not copied again.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -34,25 +34,25 @@ export interface MoveProjectOptions {
   projectId: ProjectId;
   fromCell: CellId;
   toCell: CellId;
-  /** Tells this command from others that would move the project too. */
+  /** Identifies this command among others that may move the project. */
   mover: string;
-  /** Of the first cell. */
+  /** The moves in the first cell. */
   directory: Store['moves'];
   source: Driver;
   target: Driver;
   clock: { wallMs(): Millis; readonly elapsedMs: Millis };
-  /** Makes room in the target for logs of these times, where they lie by days. */
+  /** Creates the target's log partitions for these times, if its logs are partitioned by day. */
   prepareLogs?: (logs: { fromMs: Millis; toMs: Millis }) => Promise<void>;
-  /** Told of each step that begins, and of each chunk of rows that is written. */
+  /** Called with each step that starts, and with each chunk of rows that is written. */
   onProgress?: (progress: MoveProgress) => void;
-  /** Upkeep of the target after each chunk. */
+  /** Called after each chunk, for the upkeep of the database. */
   afterChunk?: () => void;
   limits?: ChunkLimits;
-  /** A pause that takes longer is given up: the project is served by its former cell again. Default: 30 s. */
+  /** A longer pause is aborted, and the former cell serves the project again. Default: 30 s. */
   pauseMaxMs?: Millis;
 }
 
-/** Where a move is, and whose. */
+/** A move with its stores and its mover. */
 export type MoveEnds = Pick<
   MoveProjectOptions,
   'projectId' | 'fromCell' | 'toCell' | 'mover' | 'directory' | 'source' | 'target'
@@ -63,23 +63,24 @@ export type MoveStep = 'copying' | 'pausing' | 'copying the rest' | 'switching' 
 export type MoveProgress = { step: MoveStep } | { table: string; rows: number };
 
 export interface MovedProject {
-  /** How long the project was refused; undefined: it was switched by an earlier call. */
+  /** How long the project was paused; undefined: an earlier call has switched it. */
   pausedMs?: Millis;
-  /** What was found equal on both sides in the pause. */
+  /** The tables that were compared in the pause, and were equal on both sides. */
   tables: CopiedTable[];
 }
 
-/** No more passes over the history before the pause: what is left is as much as comes in the time of one pass. */
+/** The maximum of passes over the history before the pause. Each leaves only the rows that change while it runs. */
 const PASSES_MAX = 5;
-/** A pass that takes no longer finds little to copy. */
+/** After a pass that was no longer than this, little is left to copy. */
 const SHORT_MS = 500;
-/** Log entries may be written with a time so much earlier; those that are even older are found by comparing all. */
+/** A log entry may be written this long after its own time. The final comparison of all rows finds later ones. */
 const LATE_MS = 10_000;
 const PAUSE_MAX_MS = 30_000;
 
 /**
- * Resolves when the project lives in the new cell, and nothing of it is left in the former one. Throws `MoveRefused` if
- * it cannot be moved; errors of the databases pass through. If it throws before the switch, the project is still in its former cell.
+ * Resolves when the new cell serves the project and its rows in the former cell are deleted. Throws `MoveRefused` if the
+ * project cannot be moved; errors of the databases pass through. If it throws before the switch, the project is still in its
+ * former cell.
  */
 export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
   const { directory, projectId, fromCell, toCell, mover, clock } = options;
@@ -94,19 +95,19 @@ export async function moveProject(options: MoveProjectOptions): Promise<MovedPro
   return moved;
 }
 
-/** The cells for this call alone. */
+/** The options with drivers of which this command is the only user (`takeCells`). */
 async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions> {
   const { directory, projectId, mover } = options;
   const cells = await takeCells(options, options);
-  // Another one may have taken over before, and have done all: nothing of that may be done again.
+  // Another command may have taken over earlier and finished the move: no step may be repeated then.
   if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOver();
   return { ...options, ...cells };
 }
 
 /**
- * Has a project served again whose move has stopped in its pause: by its former cell, or by the new one if the directory says so. The
- * move is left to be gone on with. `mover` must be the move's in the directory; an earlier one writes nothing in the former cell
- * any more, and cannot switch. Throws `MoveRefused` when another one has taken over.
+ * Resumes a project whose move has stopped in its pause: in its former cell, or in the new one if the directory was switched. A
+ * later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier mover can then
+ * neither write in the former cell nor switch. Throws `MoveRefused` when another mover has taken over.
  */
 export async function endPause(ends: MoveEnds): Promise<void> {
   const { directory, projectId, fromCell, toCell, mover } = ends;
@@ -126,8 +127,8 @@ export async function endPause(ends: MoveEnds): Promise<void> {
 }
 
 /**
- * Throws `MoveRefused` unless the move is this one, and the caller's. Another one of the same project may have begun since the caller has
- * read where it goes, the other way round at worst: what is copied there is all that there is.
+ * Throws `MoveRefused` unless `move` has the caller's cells and mover. Since the caller read the cells, another move of the
+ * project may have started, at worst in the opposite direction: then the supposed copies are the only rows of the project.
  */
 function checkOwn(move: ProjectMove, { fromCell, toCell, mover }: MoveEnds): void {
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
@@ -135,14 +136,14 @@ function checkOwn(move: ProjectMove, { fromCell, toCell, mover }: MoveEnds): voi
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
 }
 
-/** The same of the move as it stands in the directory now. */
+/** Does this check with the current move in the directory. */
 async function checkDirectory(ends: MoveEnds): Promise<void> {
   const move = await ends.directory.findMove({ projectId: ends.projectId });
   if (move === undefined) throw new MoveRefused('the project is not being moved');
   checkOwn(move, ends);
 }
 
-/** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
+/** Cancels a move before its switch, and removes the copied rows. Throws `MoveRefused` after the switch. */
 export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover, onProgress = () => {} } = options;
   onProgress({ step: 'cancelling' });
@@ -188,12 +189,12 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     await handOver(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
-    await resume(options).catch(() => {}); // the next call does it
+    await resume(options).catch(() => {}); // the next call resumes it
     throw error;
   }
 }
 
-/** Copies what has piled up, until little is left; answers from when on it may have changed. */
+/** Copies rows until little is left. Returns the time from which on rows may have changed since they were copied. */
 async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): Promise<Millis> {
   let sinceMs = 0;
   for (let pass = 1; ; pass += 1) {
@@ -206,7 +207,7 @@ async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): 
   }
 }
 
-/** Copies what has changed, and finds both sides equal. Nobody writes to either. */
+/** Copies the rows that have changed, and compares both sides, on which nothing is written now. */
 async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[]> {
   const tables: CopiedTable[] = [];
   for (const group of HISTORY) await aligner.alignHistory(group, sinceMs);
@@ -223,15 +224,15 @@ async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[
   return tables;
 }
 
-/** Lets the former cell serve the project, unless it has been switched. */
+/** Lets the former cell serve the project again, unless the directory was switched. */
 async function resume({ directory, source, projectId, mover }: MoveEnds): Promise<void> {
-  // Waits for a switch whose answer was lost, and changes nothing then.
+  // Waits for a switch whose response was lost, and changes nothing after it.
   await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'copying' && move.mover === mover) await place(source, projectId, 'here');
 }
 
-/** The target gets the row of the project that keeps everyone from what is copied there. */
+/** Adds the project to the target as arriving: until the switch, no command can use the copied rows. */
 async function prepareTarget(options: MoveProjectOptions): Promise<void> {
   const { source, target, projectId, toCell, prepareLogs: makeRoom } = options;
   const [project] = await source.read((queries) =>
@@ -257,7 +258,7 @@ async function prepareTarget(options: MoveProjectOptions): Promise<void> {
   if (times) await makeRoom?.(times);
 }
 
-/** After the switch. */
+/** Completes a move after its switch: deletes the rows in the former cell. */
 async function finish(options: MoveProjectOptions): Promise<void> {
   const { source, projectId, onProgress = () => {} } = options;
   await handOver(options);
@@ -269,7 +270,7 @@ async function finish(options: MoveProjectOptions): Promise<void> {
   onProgress({ step: 'moved' });
 }
 
-/** The directory last: as long as that knows of the move, it can be called again. */
+/** Deletes the move, in the directory last: while it is there, a call can continue the move. */
 async function end(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover } = options;
   await releaseCells(options, options);
@@ -277,8 +278,8 @@ async function end(options: MoveProjectOptions): Promise<void> {
 }
 
 /**
- * Lets the new cell serve the project. First the former one says that it does not: a worker that has not heard of the move
- * yet would read there what is out of date. While that one cannot be reached, nobody reads there.
+ * Lets the new cell serve the project. Before that, the former cell is set to reject it: a worker that does not know the switch
+ * yet would read outdated rows there. If the former cell cannot be reached, no worker can read there either.
  */
 async function handOver({
   source,

@@ -1,8 +1,8 @@
 /**
- * Which command moves a project? The directory says it, and another one takes over from one that is silent (move-lease.ts). But
- * who is silent may only be slow, and a statement that it has sent may be carried out when it is long gone. So a mover writes its name
- * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
- * its end.
+ * Guards the two cells of a move against an earlier mover. The directory names the command that moves a project, and another
+ * command takes over when the first one is silent (move-lease.ts). But a silent command may only be slow, and a statement that
+ * it has sent may be executed much later. So each mover also writes its name into both cells. Each transaction of a move first
+ * checks that its own name is still there, and locks that row until it ends.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -10,7 +10,7 @@ import { type CellId, FIRST_CELL } from '../../engine/model.ts';
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 
-/** What names a move, and who carries it out. */
+/** Identifies a move and the command that carries it out. */
 export type OwnMove = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
 
 interface MoveDrivers {
@@ -19,15 +19,16 @@ interface MoveDrivers {
 }
 
 /**
- * Answers the cells for this mover alone: their transactions throw `MoveRefused` once another one has taken over. No transaction of an
- * earlier mover is under way then, and none can follow. In the directory its name stands already.
+ * Makes this mover the only one in both cells. The transactions of the returned drivers throw `MoveRefused` once another mover
+ * has taken over. Then no transaction of an earlier mover is running, and none can follow. The directory must have the name of
+ * this mover already.
  */
 export async function takeCells(cells: MoveDrivers, move: OwnMove): Promise<MoveDrivers> {
   const { fromCell, toCell } = move;
   return { source: await takeCell(cells.source, fromCell, move), target: await takeCell(cells.target, toCell, move) };
 }
 
-/** The same for one of the two. */
+/** Does the same for one cell. */
 export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Promise<Driver> {
   const { projectId, fromCell, toCell, mover } = move;
   if (cellId !== FIRST_CELL) {
@@ -42,7 +43,7 @@ export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Pro
   return guardedBy(cell, move);
 }
 
-/** The cells know of no mover any more. The directory forgets the move itself. */
+/** Deletes the mover's name from both cells. In the directory, `endMove` deletes the move itself. */
 export async function releaseCells(cells: MoveDrivers, move: OwnMove): Promise<void> {
   for (const cell of besideDirectory(cells, move)) {
     await cell.transaction(async (tx) => {
@@ -77,5 +78,5 @@ async function check(tx: Transaction, { projectId, mover }: OwnMove): Promise<vo
 }
 
 export function takenOver(): MoveRefused {
-  return new MoveRefused('another command moves the project by now');
+  return new MoveRefused('another command has taken over the move of the project');
 }

@@ -34,8 +34,8 @@ export async function removeRange(
   contents: Contents,
   afterChunk = () => {},
 ): Promise<number> {
-  // Each chunk begins behind the one before. From the beginning, the database would go through all that it has deleted and
-  // not yet vacuumed, again for each chunk.
+  // Each chunk starts after the last row of the previous one. Otherwise each query would scan all rows that were deleted and
+  // not yet vacuumed.
   let { after } = range;
   let reached = after;
   for (let removed = 0; ; ) {
@@ -60,7 +60,7 @@ export async function removeRange(
   }
 }
 
-/** Removes `rows`, which are those of the range. */
+/** Removes `rows`, which are all rows of the range, with their dependents and contents. */
 async function removeRows(
   tx: Transaction,
   group: RowGroup,
@@ -94,7 +94,7 @@ export async function removeDependents(
   return content === undefined ? [] : keysOf(contentKeys, content);
 }
 
-/** The columns by which a row is found, and what belongs to it. */
+/** The columns that identify a row, its dependents and its content. */
 export function ownersOf({ order, dependents, content }: RowGroup): string[] {
   return [...new Set([...order, ...dependents.map(({ owner }) => owner), ...(content === undefined ? [] : [content])])];
 }

@@ -1,6 +1,7 @@
 /**
- * The rows of a project as row groups: rows of a table that one index has together and in order. The dependent rows in
- * other tables are copied with their row, and so is the content of a message with every row that refers to it.
+ * Divides the rows of a project into row groups, which a move copies. A row group is a set of rows of one table that an index
+ * has together and in order. Dependent rows in other tables are copied with their row, and the content of a message is copied
+ * with every row that refers to it.
  */
 import type { Queries, SqlValue } from '../../store/driver.ts';
 import type { RowKey } from '../../store/move/chunks.ts';
@@ -10,41 +11,41 @@ import { RUN_STATE } from '../../store/operations/runs/run-rows.ts';
 
 export interface RowGroup {
   readonly table: MovedTable;
-  /** Which rows of the project; absent: all. */
+  /** SQL condition for the rows of the group; absent: all rows of the project. */
   readonly where?: string;
-  /** Columns that order its rows within the project, by an index. No two rows are equal in them. */
+  /** Columns of an index that order the rows within the project. Their values are unique there. */
   readonly order: readonly string[];
   /** The column with the key of the content to which the row refers. */
   readonly content?: string;
-  /** Tables whose rows belong to a row of it: by their column and the row's. */
+  /** Tables with rows that belong to the rows of this group. */
   readonly dependents: readonly DependentRows[];
-  /** Bytes that belong to a row, beyond its own large columns, as far as they can be known from it. */
+  /** SQL for the bytes of a row's dependents, as far as columns of the row itself show them; absent: 0. */
   readonly bytes?: string;
   /**
-   * Of a group that may have a million rows, most of which never change: a number that differs when the row does. Its
-   * first column of `order` is a time. Both sides are then compared range by range, without reading rows.
+   * Only for a group that may have a million rows, most of which never change: SQL for a number that differs when the row
+   * differs. The first column of `order` is a time. Both sides are compared by time range, without reading rows.
    */
   readonly digest?: string;
-  /** Of a group with a digest: whether its rows never change, and new ones have times of about now. */
+  /** Only with a digest: rows never change, and the time of a new row is close to the current time. */
   readonly isAppended?: true;
 }
 
 export interface DependentRows {
   readonly table: MovedTable;
-  /** Of `table`. */
+  /** The column of `table` that refers to the owner. */
   readonly column: string;
-  /** Of the group. */
+  /** The column of the group's own table to which it refers. */
   readonly owner: string;
   readonly content?: string;
 }
 
-/** Of a group with a digest: the rows of these times. */
+/** A range of times in a group with a digest; `toMs` is exclusive. */
 export interface TimeRange {
   fromMs: number;
   toMs: number;
 }
 
-/** Digests of rows are summed: the sum of ten million of them is a safe integer. */
+/** Digests of rows are less than this, so that the sum of ten million digests is a safe integer. */
 const DIGESTS = 100_000_007;
 
 const DEPENDENTS_OF_RUN = [
@@ -52,12 +53,12 @@ const DEPENDENTS_OF_RUN = [
   dependent('invocations', 'run_key', 'key'),
   dependent('pending_events', 'run_key', 'key'),
 ];
-/** Of a run, with its journal. */
+/** SQL for the bytes of a run's journal. */
 const BYTES_OF_RUN = 'journal_bytes + entries * 200';
 
 const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'project_id' && name !== 'at_ms');
 
-/** What may have a million rows, or more. It is copied while the project is in use. */
+/** Groups that may have a million rows or more. They are copied while the project is in use. */
 export const HISTORY: readonly RowGroup[] = [
   rowGroup('logs', {
     order: ['at_ms', 'seq'],
@@ -78,7 +79,7 @@ export const HISTORY: readonly RowGroup[] = [
   rowGroup('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGESTS}` }),
 ];
 
-/** What changes all the time. It is copied again when nothing changes any more. */
+/** Groups whose rows change all the time. They are copied again in the pause, when nothing changes. */
 export const PRESENT: readonly RowGroup[] = [
   rowGroup('message_counts', { order: ['day'] }),
   rowGroup('url_groups', { order: ['name'] }),
@@ -105,7 +106,7 @@ export const PRESENT: readonly RowGroup[] = [
   messages(`claim_token is null and wait_state = ${WAIT_STATE.project}`, 'due_at_ms', 'key'),
 ];
 
-/** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */
+/** Tables that a move of a project does not copy: those of the directory, and those of the cell itself. */
 export const OTHER_TABLES: readonly string[] = [
   ...['numbers', 'projects', 'cells', 'project_moves', 'tokens'],
   // Operator events are reported from the cell in which they occurred.
@@ -133,7 +134,7 @@ export function tableOf(name: string): MovedTable {
   return table;
 }
 
-/** The rows of the project that lie in a range of times, behind one key and up to another. */
+/** Limits of the rows of a group: a range of times, the key before the first row, and the last key. */
 export interface RowRange {
   times?: TimeRange | undefined;
   after?: RowKey | undefined;
@@ -170,7 +171,7 @@ export function valuesOf(row: Row, columns: readonly string[]): SqlValue[] {
   });
 }
 
-/** Without those that are null. */
+/** The distinct values of a key column, without null. */
 export function keysOf(rows: readonly Row[], column: string): number[] {
   return [...new Set(rows.flatMap((row) => (row[column] == null ? [] : [row[column] as number])))];
 }
@@ -180,7 +181,7 @@ export interface Digest {
   sum: number;
 }
 
-/** Of all rows of these times. */
+/** The digest of all rows in a range of times; undefined: of all rows. */
 export async function digestOf(
   queries: Queries,
   group: RowGroup,
@@ -195,7 +196,10 @@ export async function digestOf(
   return row ?? { rows: 0, sum: 0 };
 }
 
-/** Of each part of `widthMs` of the range, by its number; those without rows are left out. */
+/**
+ * The digests of the sections of `widthMs` into which the range is divided, by section number; sections without rows are left
+ * out.
+ */
 export async function digestsOf(
   queries: Queries,
   group: RowGroup,
@@ -203,16 +207,16 @@ export async function digestsOf(
   { range: times, widthMs }: { range: TimeRange; widthMs: number },
 ): Promise<Map<number, Digest>> {
   const { condition, params } = within(group, projectId, { times });
-  const rows = await queries.query<Digest & { part: number }>(
-    `select cast((${group.order[0]} - ?) / ? as bigint) as part, count(*) as rows,
+  const rows = await queries.query<Digest & { section: number }>(
+    `select cast((${group.order[0]} - ?) / ? as bigint) as section, count(*) as rows,
        cast(coalesce(sum(${group.digest}), 0) as bigint) as sum
      from ${group.table.name} where ${condition} group by 1`,
     [times.fromMs, widthMs, ...params],
   );
-  return new Map(rows.map(({ part, ...digest }) => [part, digest]));
+  return new Map(rows.map(({ section, ...digest }) => [section, digest]));
 }
 
-/** From the first to the last time of its rows; undefined: it has none. */
+/** The range of times of the group's rows; undefined: there are none. */
 export async function timesOf(queries: Queries, group: RowGroup, projectId: number): Promise<TimeRange | undefined> {
   const [column] = group.order;
   const { condition, params } = within(group, projectId, {});

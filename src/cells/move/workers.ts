@@ -1,7 +1,7 @@
 /**
  * Announces workers with attempts of a moved project in its new cell. The claims move along, but their worker may have no
- * heartbeat there. It would count as lost, and its attempts would be repeated. So it counts as live as after a heartbeat;
- * before that expires, the worker learns of the switch and sends its own.
+ * heartbeat there. It would count as lost, and its attempts would be repeated. So a heartbeat is recorded for it. Before that
+ * expires, the worker reads the switch in the directory and sends its own.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Driver } from '../../store/driver.ts';

@@ -1,4 +1,4 @@
-/** What `waypost cells balance` does: plans which projects are to live elsewhere, and moves them one after the other. */
+/** Implements `waypost cells balance`: plans which projects move to other cells, and moves them one after another. */
 
 import { messageOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
@@ -24,7 +24,7 @@ export interface BalancePlan {
   cells: {
     name: string;
     isDraining: boolean;
-    /** Its part of the load of all cells, from 0 to 1; absent: it cannot be reached, and is left out. */
+    /** Its share of the load of all cells, from 0 to 1; absent: the cell cannot be reached, and is not part of the plan. */
     share?: number;
   }[];
 }
@@ -43,7 +43,7 @@ export interface BalanceOptions {
   onProgress: NonNullable<MoveProjectOptions['onProgress']>;
 }
 
-/** Changes nothing. Throws `CannotStart`. */
+/** Makes the plan, and changes nothing. Throws `CannotStart`. */
 export function planCells(config: Config): Promise<BalancePlan> {
   return withDirectory(config, async (directory) => {
     const measured = await measureCells(directory);
@@ -53,7 +53,7 @@ export function planCells(config: Config): Promise<BalancePlan> {
 
 /**
  * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the others
- * are still moved. After an interruption the same call does the rest. Throws `CannotStart`.
+ * are still moved. After an interruption, another call continues. Throws `CannotStart`.
  */
 export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<Balanced> {
   return withDirectory(config, async (directory) => {
@@ -93,7 +93,7 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
   });
 }
 
-/** A project that is on its way is left out. */
+/** The planned moves, without those of projects that are already being moved. */
 function planOf(measured: Measured): PlannedMove[] {
   const isMoving = new Set(measured.moves.map(({ projectId }) => projectId));
   return planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));

@@ -1,15 +1,15 @@
 /**
- * Plans which projects move, so that draining cells become empty and the fullest of the others lose load. Pure, and the same
- * for the same loads. After the plan was carried out, the next one is empty.
+ * Plans which projects move, so that draining cells become empty and the fullest of the other cells lose load. Pure: the same
+ * loads give the same plan. After a plan was carried out, the next one is empty.
  */
 import type { CellId, ProjectId } from '../../engine/model.ts';
 
 export interface ProjectLoad {
   projectId: ProjectId;
-  /** Messages accepted in the last hour, by the minute. */
+  /** Messages accepted per minute, on average in the last hour. */
   perMinute: number;
   unfinished: number;
-  /** What a day adds, estimated. */
+  /** The estimated growth of the stored data per day. */
   bytesPerDay: number;
 }
 
@@ -26,16 +26,20 @@ export interface PlannedMove {
   why: 'drains' | 'fullest';
 }
 
-/** A cell that has no more than its share, and a tenth of it, is left as it is. */
+/** A cell gives up projects only if its load is more than this multiple of its share. */
 const OVER_SHARE = 1.1;
-/** A project that would take more than this part of the difference between two cells stays: it would be the same problem there. */
+/**
+ * A project heavier than this fraction of the difference between two cells is not moved: the other cell would then be nearly as
+ * much too full.
+ */
 const PART_MAX = 0.75;
-/** Loads are whole numbers, so that sums do not depend on their order. */
+/** The load of all cells together. Loads are whole numbers, so that sums do not depend on their order. */
 const WHOLE = 1e12;
 
 /**
- * `cells`: those that can be reached. Projects of cells that drain go first, the heaviest of them first, each to the cell that
- * has the least; if no cell takes any, they stay. Then the fullest cell gives to the emptiest, as long as that helps.
+ * `cells`: those that can be reached. The projects of draining cells come first, the heaviest first, each to the cell with the
+ * least load; if all cells are draining, they stay. Then projects move from the fullest cells to the emptiest, while that
+ * helps.
  */
 export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
   const planned = plannedCellsOf(cells);
@@ -50,13 +54,13 @@ export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
   return movesInto(planned, cells);
 }
 
-/** Where a new project is to live; undefined: nowhere. `cells`: those that can be reached. */
+/** The cell for a new project; undefined: all are draining. `cells`: those that can be reached. */
 export function emptiestOf(cells: readonly LoadedCell[]): CellId | undefined {
   const taking = plannedCellsOf(cells).filter(({ isDraining }) => !isDraining);
   return taking.length === 0 ? undefined : emptiest(taking).cellId;
 }
 
-/** Which part of all load each cell has, from 0 to 1. */
+/** The share of each cell in the load of all, from 0 to 1. */
 export function sharesOf(cells: readonly LoadedCell[]): Map<CellId, number> {
   return new Map(plannedCellsOf(cells).map(({ cellId, load }) => [cellId, load / WHOLE]));
 }
@@ -66,7 +70,7 @@ interface PlannedCell {
   isDraining: boolean;
   /** Its projects with their weights. */
   projects: Map<ProjectId, number>;
-  /** The sum of them. */
+  /** The sum of these weights. */
   load: number;
 }
 
@@ -81,8 +85,8 @@ function plannedCellsOf(cells: readonly LoadedCell[]): PlannedCell[] {
 }
 
 /**
- * The weight of a project: its part of all messages a minute, of all that is unfinished, of all bytes that a day adds, and of all projects,
- * on average. What nobody has is left out.
+ * Returns the function that weighs a project: the average of its shares in all messages per minute, all unfinished messages,
+ * all growth per day, and the number of projects. A measure that is 0 for all projects is left out.
  */
 function weighing(all: readonly ProjectLoad[]): (project: ProjectLoad) => number {
   const kinds = [
@@ -97,7 +101,7 @@ function weighing(all: readonly ProjectLoad[]): (project: ProjectLoad) => number
     Math.round((WHOLE / kinds.length) * kinds.reduce((sum, { of, total }) => sum + of(project) / total, 0));
 }
 
-/** Moves one project out of a cell that has more than its share. False: nothing helps. */
+/** Moves one project out of a cell with too much load. False: no move helps. */
 function levelOnce(taking: readonly PlannedCell[], share: number): boolean {
   const to = emptiest(taking);
   const over = taking
@@ -134,7 +138,7 @@ function heaviestFirst({ projects }: PlannedCell): [ProjectId, number][] {
   return [...projects].toSorted(([a, weightA], [b, weightB]) => weightB - weightA || a - b);
 }
 
-/** From where projects are to where they are to be: those of cells that drain first, then the heaviest. */
+/** The moves that turn `cells` into `planned`: those of draining cells first, then the heaviest projects. */
 function movesInto(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
   const before = new Map(cells.flatMap((cell) => cell.projects.map(({ projectId }) => [projectId, cell] as const)));
   return planned

@@ -1,4 +1,4 @@
-/** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
+/** Adds and drains cells for the operator, directly in the databases. Workers read the changes from the directory. */
 
 import { checkSealer } from '../../accounts/accounts.ts';
 import { orTellOfKey } from '../../accounts/open-accounts.ts';
@@ -23,7 +23,7 @@ import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 
-/** What the first cell is called. */
+/** The name of the first cell. */
 export const FIRST_NAME = 'first';
 
 /** The directory, open for one command. */
@@ -37,8 +37,8 @@ export interface Directory {
 }
 
 /**
- * Makes a database that nobody uses, or a schema of one, a cell. Resolves when all workers know it. After an
- * interruption the same call continues. Throws `CannotStart`.
+ * Makes an unused database, or a schema of one, a cell. Resolves when all workers know the cell. After an interruption, another
+ * call continues. Throws `CannotStart`.
  */
 export function addCell(config: Config, { name, url }: { name: string; url: string }): Promise<void> {
   if (!isName(name))
@@ -73,7 +73,7 @@ export function addCell(config: Config, { name, url }: { name: string; url: stri
   });
 }
 
-/** Lets no new project live in the cell, or lets them again. Throws `CannotStart`. */
+/** Starts or ends draining: a draining cell gets no new projects. Throws `CannotStart`. */
 export function drainCell(config: Config, { name, isDraining }: { name: string; isDraining: boolean }): Promise<void> {
   return withDirectory(config, async ({ store }) => {
     const cell = await cellNamed(store, name);
@@ -120,7 +120,7 @@ export function urlOf(
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey, `the URL of the cell "${name}"`), url);
 }
 
-/** Connections to one of the cells, for a move. Not yet connected. `timeoutMs`: of one statement. */
+/** A driver for one of the cells, not connected yet. `timeoutMs`: the limit of one statement. */
 export function openCellDriver(
   directory: Pick<Directory, 'url' | 'encryptionKey'>,
   cells: readonly Cell[],

@@ -1,6 +1,6 @@
 /**
  * Checks the invariants between the directory and each cell, for `waypost doctor`. They are separate databases, read at
- * different times: a violation is checked again, so that a project which was just being moved is not reported.
+ * different times. So a violation is checked again, and a project that was just being moved is not reported.
  */
 
 import { orTellOfKey } from '../../accounts/open-accounts.ts';
@@ -20,25 +20,25 @@ import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';
 import { listMoves } from '../store/moves.ts';
 import { urlOf } from './cells.ts';
 
-/** One that says nothing for this long is away. */
+/** A cell that does not respond for this long counts as unreachable. */
 const ANSWER_LIMIT_MS = 5_000;
 
-/** A cell beside the first. Without an examination it cannot be reached. */
+/** A cell that is not the first. Without an examination, it could not be reached. */
 export interface ExaminedCell {
   name: string;
   examination?: Examination;
 }
 
 export interface ExaminedInstallation {
-  /** Of the first cell, or of the only store. */
+  /** The examination of the first cell, or of the only store. */
   first: Examination;
-  /** Undefined: there is only one cell. */
+  /** The name of the first cell; undefined: there is only one. */
   firstName?: string;
-  /** Those beside the first. */
+  /** All cells but the first. */
   others: ExaminedCell[];
 }
 
-/** All cells, one after the other. Throws `CannotStart`. */
+/** Examines all cells, one after another. Throws `CannotStart`. */
 export async function examineInstallation(config: Config): Promise<ExaminedInstallation> {
   const database = databaseOf(config);
   const only = await examineStore(config);
@@ -94,7 +94,7 @@ function withFindings({ census, findings }: Examination, more: readonly Finding[
   return { census, findings: [...findings, ...more] };
 }
 
-/** Throws `StoreUnavailable` in a few seconds, where the examination would wait for as long as it may take. */
+/** Throws `StoreUnavailable` after a few seconds if the database does not respond. The examination has no such limit. */
 async function checkAnswers(url: string, config: Config): Promise<void> {
   const driver = driverOf(url, config, ANSWER_LIMIT_MS);
   try {
@@ -104,17 +104,17 @@ async function checkAnswers(url: string, config: Config): Promise<void> {
   }
 }
 
-/** What the directory says, all of one moment. */
+/** The content of the directory, read in one snapshot. */
 interface Directory {
   cells: Cell[];
   moves: ProjectMove[];
   projects: ReadonlyMap<ProjectId, { name: string; cellId: CellId }>;
 }
 
-/** How many are named of each. */
+/** Offenders listed by one finding. */
 const NAMED_MAX = 10;
 
-/** Of the directory itself; none while there is only one cell. */
+/** The findings about the directory itself; none while there is only one cell. */
 async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
   const directory = await readDirectory(driver);
   if (directory.cells.length === 0) return [];
@@ -166,7 +166,7 @@ function readDirectory(driver: Pick<Driver, 'read'>): Promise<Directory> {
   });
 }
 
-/** A project that is new to its cell has no row there yet. */
+/** Projects whose placement in the cell contradicts the directory. A new project may have no row in its cell yet. */
 async function misplaced(queries: Queries, cellId: CellId, { projects, moves, cells }: Directory): Promise<string[]> {
   const rows = await queries.query<{ id: ProjectId; placement: number }>(
     'select id, placement from projects order by id',

@@ -1,4 +1,4 @@
-/** What `waypost cells` shows. */
+/** Collects what `waypost cells` shows: each cell with its load and its moves. */
 
 import { nameOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
@@ -16,7 +16,7 @@ export interface CellEntry {
   place: string;
   addedAtMs?: Millis;
   isDraining: boolean;
-  /** How many projects live there. */
+  /** The number of projects in the cell. */
   projects: number;
   /** Why it cannot be reached now. */
   awayReason?: string;
@@ -24,10 +24,10 @@ export interface CellEntry {
   load?: {
     totals: Totals;
     messagesPerMinute: number;
-    /** Its part of the load of all cells, from 0 to 1. */
+    /** Its share of the load of all cells, from 0 to 1. */
     share: number;
   };
-  /** Projects that are leaving. */
+  /** The moves of its projects to other cells. */
   moves: MoveEntry[];
 }
 

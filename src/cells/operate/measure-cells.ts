@@ -1,4 +1,4 @@
-/** Measures the totals and the load of each cell. One that is away or hangs is given up after a few seconds. */
+/** Measures the totals and the load of each cell. A cell that does not respond is skipped after a few seconds. */
 
 import type { Sealer } from '../../accounts/accounts.ts';
 import { databaseOf, messageOf } from '../../admin/open-store.ts';
@@ -19,7 +19,7 @@ import { type Directory, FIRST_NAME, urlOf } from './cells.ts';
 
 export interface MeasuredCell {
   cell: Omit<Cell, 'addedAtMs'> & Partial<Pick<Cell, 'addedAtMs'>>;
-  /** By the directory. */
+  /** The projects that the directory assigns to the cell. */
   projects: ProjectId[];
   measured?: { totals: Totals; loads: ProjectLoad[]; share: number };
   /** Why it could not be measured. */
@@ -33,11 +33,12 @@ export interface Measured {
   cellName: (cellId: CellId) => string;
 }
 
-/** What of the directory is needed to reach the other cells. */
+/** The parts of the directory that are needed to reach the other cells. */
 export type Reachable = Pick<Directory, 'config' | 'url' | 'store' | 'encryptionKey'>;
 
-/** Connecting, and each question. */
+/** Limit for the connection, and for each query. */
 const TIMEOUT_MS = 5_000;
+/** Cells that are measured at the same time. */
 const AT_ONCE = 8;
 const MINUTES_OF_HOUR = 60;
 
@@ -83,7 +84,7 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
 }
 
 /**
- * Where a new project is to live: in the cell with the least load of those that can be reached and take new ones. Undefined:
+ * The cell for a new project: the one with the least load among those that can be reached and are not draining. Undefined:
  * there is only one cell. Throws `Refused`.
  */
 export async function emptiestCell(
@@ -98,14 +99,14 @@ export async function emptiestCell(
   return cellId;
 }
 
-/** For a plan: those that can be reached. */
+/** The cells that were measured, as the input of a plan. */
 export function loadedCells({ cells }: Pick<Measured, 'cells'>): LoadedCell[] {
   return cells.flatMap(({ cell: { cellId, isDraining }, measured }) =>
     measured ? [{ cellId, isDraining, projects: measured.loads }] : [],
   );
 }
 
-/** Throws `CannotStart` when it cannot be reached now. */
+/** Throws `CannotStart` when the cell cannot be reached now. */
 export async function checkReach(
   directory: Reachable,
   cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
@@ -131,7 +132,7 @@ function measure(directory: Reachable, cell: MeasuredCell['cell']): Promise<Cell
   });
 }
 
-/** Throws when it cannot be reached, or is another cell. */
+/** Connects to the cell for `work`. Throws when it cannot be reached, or its database is another cell. */
 async function withCell<T>(
   directory: Reachable,
   cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
@@ -150,7 +151,7 @@ async function withCell<T>(
   }
 }
 
-/** With each of its projects, also those that do nothing. */
+/** The cell with the load of all its projects, including idle ones. */
 function loadedCell(
   { cell: { cellId, isDraining }, projects }: MeasuredCell,
   answer: CellMeasure | undefined,

@@ -1,4 +1,4 @@
-/** What `waypost projects move` does: moves a project to another cell while both are in use. */
+/** Implements `waypost projects move`: moves a project to another cell while both cells are in use. */
 
 import { untilAllKnow } from '../../admin/socket/everywhere.ts';
 import type { Config } from '../../config/table.ts';
@@ -22,8 +22,8 @@ export interface ProjectMoveRequest {
 }
 
 /**
- * Resolves when the project lives in the cell and its rows in the former one are deleted. After an interruption the same call
- * continues. Throws `CannotStart`.
+ * Resolves when the new cell serves the project and its rows in the former cell are deleted. After an interruption, another
+ * call continues the move. Throws `CannotStart`.
  */
 export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MovedProject> {
   return withDirectory(config, async (directory) => {
@@ -37,7 +37,7 @@ export function moveProjectTo(config: Config, request: ProjectMoveRequest): Prom
   });
 }
 
-/** As `moveProjectTo`, with all workers knowing the cells. */
+/** Moves the project between two cells. All workers must know the cells (`untilAllGuard`). */
 export async function moveBetween(
   directory: Directory,
   { projectId, fromCell, toCell }: MoveRoute,
@@ -50,13 +50,13 @@ export async function moveBetween(
   const { projects } = await directory.store.projects.readAccounts();
   return withBoth(directory, { projectId, fromCell, toCell, mover }, async (options) => {
     const project = projects.find((each) => each.projectId === projectId);
-    // No worker may have served the cell since the project was made.
+    // If no worker has served the cell since the project was created, the cell does not have the project yet.
     if (project?.cellId === fromCell) await options.source.transaction((tx) => adoptProject(tx, project));
     return moveProject({ ...options, ...(onProgress && { onProgress }) });
   });
 }
 
-/** Ends a move that was interrupted before the project lived in the new cell, and removes what was copied. Throws `CannotStart`. */
+/** Cancels a move that was interrupted before its switch, and removes the copied rows. Throws `CannotStart`. */
 export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveRequest, 'project'>): Promise<void> {
   return withDirectory(config, async (directory) => {
     const { projectId } = await projectNamed(directory, project);
@@ -71,7 +71,7 @@ export async function cancelBetween(directory: Directory, { projectId, fromCell,
   return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
 }
 
-/** A database that hangs would keep a move waiting for minutes. Throws `CannotStart`. */
+/** Throws `CannotStart` when one of the cells cannot be reached: a move would wait for minutes for a database that hangs. */
 async function reachBoth(directory: Directory, { fromCell, toCell }: Omit<MoveRoute, 'projectId'>): Promise<void> {
   const cells = await directory.store.cells.listCells();
   for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReach(directory, cell);
@@ -88,7 +88,10 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
   throw new CannotStart(`there is no project ${JSON.stringify(name)}; "waypost projects" lists them`);
 }
 
-/** A worker that does not know that there are cells asks none whether a project is there. */
+/**
+ * Waits until all workers know the cells: before that, a worker does not check whether its store has the project. Throws
+ * `CannotStart` when some do not report it in time.
+ */
 export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length > 0)

@@ -1,4 +1,4 @@
-/** Saves the projects that the directory has assigned to a cell in the cell's store. */
+/** Keeps the projects that the directory has assigned to a cell until they are saved in the cell's store. */
 import type { Project } from '../../engine/accounts/store.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Store } from '../../store/store.ts';

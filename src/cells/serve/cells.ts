@@ -1,7 +1,7 @@
 /**
- * The cells of an installation, as one worker serves them: each with a store and an engine of its own, so that one that
- * is away keeps nobody waiting but its own projects. The first one is always open. Of the others a worker serves its share,
- * and opens any for a request.
+ * Serves the cells of an installation on one worker. Each cell has a store and an engine of its own, so that an unreachable
+ * cell delays only its own projects. The first cell is always open. A worker serves its share of the other cells, and opens any
+ * cell for a request.
  */
 
 import type { Residents } from '../../accounts/accounts.ts';
@@ -18,32 +18,32 @@ import { PausedMoves } from './paused-moves.ts';
 import { type Opened, ServedCell } from './served-cell.ts';
 import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 
-/** Puts an engine over the store of a cell. `name`: of a cell that is not the first. Throws `StoreUnavailable`. */
+/** Creates the engine of a cell. `name`: the name of a cell that is not the first. Throws `StoreUnavailable`. */
 export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
 
 /** The longest time between two polls of the cells. Cells at rest are polled as often as heartbeats are sent. */
 const POLL_MS_MAX = 5_000;
 const POLLS_PER_TIMEOUT = 3;
-/** How soon a watched log is looked for again in a cell that could not be opened. */
+/** Pause before the log of a cell that could not be opened is watched again. */
 const WATCH_RETRY_MS = 2_000;
 
 export class Cells {
   readonly #context: CellsContext;
   readonly #createEngine: CreateEngine;
-  /** Of all engines. */
+  /** The fence of projects in all engines. */
   readonly #projects: Pick<ProjectFence, 'noteLeft'>;
   readonly #first: Opened;
-  /** All but the first. */
+  /** All cells but the first. */
   readonly #others = new Map<CellId, ServedCell>();
   readonly #pausedMoves: PausedMoves | undefined;
   readonly #alarm: Alarm;
   /** How many cells have been polled in this round. */
   #polled = 0;
-  /** Where projects lived when the accounts were read the last time. */
+  /** The projects with their cells at the latest read of the accounts. */
   #residents: Residents = new Map();
   #isClosed = false;
 
-  /** Resolves when the first cell delivers; the others are opened as soon as they can be. Throws `StoreUnavailable`. */
+  /** Resolves when the first cell delivers; the other cells are opened later. Throws `StoreUnavailable`. */
   static async open(context: CellsContext, createEngine: CreateEngine, projects: ProjectFence): Promise<Cells> {
     const { accounts, first } = context;
     const { store } = first;
@@ -64,7 +64,7 @@ export class Cells {
     this.#alarm = new Alarm(context.first.clock, () => this.#pollCells());
   }
 
-  /** What is open of the cell of the project; undefined: it is at rest. Throws `StoreUnavailable` while it is away. */
+  /** The open cell of the project; undefined: it rests. Throws `StoreUnavailable` while it is away. */
   openedOf(projectId: ProjectId): Opened | undefined {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first;
@@ -73,13 +73,13 @@ export class Cells {
     return cell.opened;
   }
 
-  /** Opens the cell of the project if need be. Throws `StoreUnavailable` while it is away. */
+  /** Calls `work` with the cell of the project. If the cell rests, it is opened. Throws `StoreUnavailable` while it is away. */
   async use<T>(projectId: ProjectId, work: (opened: Opened) => Promise<T>): Promise<T> {
     const cell = this.#cellOf(projectId);
     return cell === undefined ? work(this.#first) : cell.use(work);
   }
 
-  /** As `Engine.watchLog`, in whichever cell the project lives now. */
+  /** As `Engine.watchLog`, in the current cell of the project. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
@@ -104,14 +104,14 @@ export class Cells {
     };
   }
 
-  /** Of the cells that are open. */
+  /** The engines of the open cells. */
   get engines(): Engine[] {
     return [this.#first, ...[...this.#others.values()].flatMap(({ opened }) => opened ?? [])].map(
       ({ engine }) => engine,
     );
   }
 
-  /** All but the first, open or not. */
+  /** All cells but the first, open or not. */
   get others(): Iterable<ServedCell> {
     return this.#others.values();
   }
@@ -124,17 +124,17 @@ export class Cells {
     return this.#nameOf(FIRST_CELL) ?? '';
   }
 
-  /** Of the cell in which the project lives; `undefined`: there is only one. */
+  /** The name of the project's cell; `undefined`: there is only one cell. */
   nameOf(projectId: ProjectId): string | undefined {
     return this.#nameOf(this.#cellIdOf(projectId));
   }
 
-  /** Whether an engine of this worker has the message of this claim, wherever its project lives by now. */
+  /** Whether an engine of this worker works on the claim. Its project may have moved to another cell. */
   hasClaim(claimToken: ClaimToken): boolean {
     return this.engines.some((engine) => engine.holds(claimToken));
   }
 
-  /** Reads where projects live; the cell of `projectId` knows it then. Throws `StoreUnavailable`. */
+  /** Reads the accounts again, and saves new projects in the cell of `projectId`. Throws `StoreUnavailable`. */
   async refresh(projectId: ProjectId): Promise<void> {
     await this.#context.accounts.refresh();
     await this.#cellOf(projectId)?.adopted();
@@ -150,13 +150,14 @@ export class Cells {
 
   /** As `Engine.drain`, and closes all stores but the first. */
   async drain(limitMs: Millis): Promise<void> {
-    // The outcome of an attempt whose project has moved is saved in another cell than its engine's: none is closed before.
+    // The outcome of an attempt whose project has moved is saved in another cell, so no cell is closed before all are
+    // quiescent.
     await this.quiesce(limitMs);
     const others = [...this.#others.values()];
     await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.close())]);
   }
 
-  /** Undefined: the first. Throws `StoreUnavailable`. */
+  /** Undefined: the first cell. Throws `StoreUnavailable`. */
   #cellOf(projectId: ProjectId): ServedCell | undefined {
     const cellId = this.#cellIdOf(projectId);
     if (cellId === FIRST_CELL) return undefined;
@@ -178,7 +179,7 @@ export class Cells {
     return this.use(projectId, ({ store }) => work(store));
   }
 
-  /** Goes by the accounts as they were just read: learns of new cells, and lets new projects live in theirs. */
+  /** Applies the accounts that were just read: adds new cells, and notes the projects of each cell. */
   #follow(): void {
     const { accounts, first } = this.#context;
     if (this.#isClosed || accounts.cells.length === 0) return;
@@ -198,15 +199,15 @@ export class Cells {
         new ServedCell(cell, this.#context, (store) => this.#createFor(store, cell.name));
       this.#others.set(cell.cellId, served);
       served.adopt(byCell.get(cell.cellId) ?? []);
-      // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
+      // Attempts of this worker may have moved along, and would count as lost without its heartbeat there.
       if (visited.has(cell.cellId)) served.visit();
     }
     this.#pollCells();
   }
 
   /**
-   * Serves this worker's share of the cells, and closes others that may rest. Many cells are polled some at a time, and no more
-   * while as many have not responded: a thousand polls at once would delay each other until they time out.
+   * Serves this worker's share of the cells, and closes other cells that may rest. Many cells are polled in groups, and no
+   * group starts while as many polls are pending: a thousand polls at once would delay each other until they time out.
    */
   #pollCells(): void {
     const { cellsOfWorker = CELLS_OF_WORKER } = this.#context;

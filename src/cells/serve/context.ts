@@ -1,4 +1,4 @@
-/** What one worker needs to serve the cells of an installation: one value for all files of this folder. */
+/** The dependencies of a worker that serves the cells of an installation, shared by the files of this folder. */
 import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
 import type { OpenCell, WatchCell } from '../../admin/open-store.ts';
 import type { EngineDeps, Recovery } from '../../engine/deps.ts';
@@ -16,7 +16,7 @@ export interface CellsContext {
   openCell: OpenCell;
   /** Absent: a cell that is open stays open. */
   watchCell?: WatchCell | undefined;
-  /** A connection to a cell, for a moment. Absent: nobody resumes projects whose move has stopped in its pause. */
+  /** Opens a short connection to a cell. Absent: projects whose move has stopped in its pause are not resumed. */
   openDriver?: ((cellId: CellId) => Driver) | undefined;
   /** How many cells a worker serves before they are divided among workers. Default: `CELLS_OF_WORKER`. */
   cellsOfWorker?: number | undefined;

@@ -1,13 +1,13 @@
 /**
- * The store of a cell as its engine sees it. If a project moved during an attempt, the claim moved along: the attempt's
- * reads and its outcome go to the cell in which the project lives now.
+ * Wraps the store of a cell for the engine of that cell. If a project moves during an attempt, the claim moves along: the reads
+ * and the outcome of the attempt then go to the project's new cell.
  */
 
 import type { Change, ProjectId, Settlement } from '../../engine/model.ts';
 import { ProjectAway } from '../../engine/store-errors.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Does it in the store of the cell in which the project lives. Throws `StoreUnavailable`. */
+/** Calls `work` with the store of the project's current cell. Throws `StoreUnavailable`. */
 export type InCellOf = <T>(projectId: ProjectId, work: (store: Store) => Promise<T>) => Promise<T>;
 
 export function followed(store: Store, inCellOf: InCellOf): Store {
@@ -57,8 +57,8 @@ export function followed(store: Store, inCellOf: InCellOf): Store {
 }
 
 /**
- * In another cell nothing goes out by the slots of this one, neither the next of a lane nor what follows: this engine begins only
- * what its own cell has given it.
+ * Another cell must claim nothing for the slots of this engine, neither the next message of a lane nor follow-up messages: the
+ * engine starts only messages that are in its own cell.
  */
 function withoutClaims(settlement: Settlement): Settlement {
   const { change, changeIfCancelRequested } = settlement;

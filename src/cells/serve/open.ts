@@ -1,4 +1,4 @@
-/** The engine of one worker on PostgreSQL, which serves the only store or all cells of an installation. */
+/** Creates the engine of a worker, which serves the only store, or all cells of an installation on PostgreSQL. */
 
 import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
 import { databaseOf, type OpenedStore } from '../../admin/open-store.ts';
@@ -19,10 +19,10 @@ import { Cells, type CreateEngine } from './cells.ts';
 import type { CellsContext } from './context.ts';
 import { engineOver } from './router.ts';
 
-/** A statement that resumes a project whose move has stopped in its pause. */
+/** The limit of a statement that resumes a project whose move has stopped in its pause. */
 const RESUME_TIMEOUT_MS = 5_000;
 
-/** What the engine of a worker may need besides its own parts, where there may be several cells. */
+/** What `openEngine` needs besides the dependencies of one engine, because there may be several cells. */
 interface Installation {
   config: Config;
   store: OpenedStore;
@@ -31,7 +31,7 @@ interface Installation {
   machine: Machine;
 }
 
-/** The engine of a worker: over its only store, or over all cells. Throws `StoreUnavailable`. */
+/** Creates the engine of a worker, on its only store or on all cells. Throws `StoreUnavailable`. */
 export function openEngine(engine: EngineDeps, installation: Installation): Promise<Engine> {
   const { config, store, accounts, sealer, machine } = installation;
   const database = databaseOf(config);
@@ -53,7 +53,7 @@ export async function openCells(context: CellsContext): Promise<Engine> {
   const recovery = { ...first.recovery, projects, isHeldElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
   let all: Engine | undefined;
-  /** Undefined while there is only one cell. */
+  /** The cell for the operator events of an engine. Undefined while there is only one cell. */
   const eventsOf = (name: string | undefined): ReturnType<NonNullable<OperatorEventsOptions['cell']>> =>
     name === undefined || events === undefined
       ? undefined

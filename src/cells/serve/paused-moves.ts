@@ -1,6 +1,6 @@
 /**
- * Has projects served again whose move has stopped in its pause, because its command was killed or its machine is gone: the worker
- * that notices takes the move over as another command would, and ends the pause. The rest waits for the next command.
+ * Resumes projects whose move has stopped in its pause, because its command was killed or its machine was lost. The worker that
+ * notices this takes over the move as another command would, and ends the pause. The next command continues the move.
  */
 
 import type { StoredAccounts } from '../../accounts/accounts.ts';
@@ -25,7 +25,7 @@ type MovesContext = {
 };
 
 interface SeenMove extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
-  /** Since when the command has said no more, as `elapsedMs` counts here: clocks of machines differ. */
+  /** When this worker first saw this state of the move, as its own elapsed time: clocks of machines differ. */
   sinceMs: Millis;
 }
 
@@ -36,13 +36,13 @@ export class PausedMoves {
   #checking: Promise<void> | undefined;
   #ended = 0;
 
-  /** `openDriver`: a short connection to a cell. */
+  /** `openDriver`: opens a short connection to a cell. */
   constructor(context: MovesContext, openDriver: (cellId: CellId) => Driver) {
     this.#context = context;
     this.#openDriver = openDriver;
   }
 
-  /** Checks all moves. To be called every few seconds, by one worker of all. */
+  /** Checks all moves. Only one of the workers calls this, every few seconds. */
   check(): Promise<void> {
     this.#checking ??= this.#check()
       .catch((error: unknown) => this.#context.first.log.warn('moves_not_read', { reason: messageOf(error) }))
@@ -67,14 +67,14 @@ export class PausedMoves {
     }
   }
 
-  /** A later check tries again if it fails. */
+  /** Ends the pause of a move. If that fails, a later check tries again. */
   async #end({ projectId, fromCell, toCell, seenAtMs }: ProjectMove): Promise<void> {
     const { first, accounts } = this.#context;
     const { worker, clock, log } = first;
     const { moves } = first.store;
     const project = accounts.nameOf(projectId);
     this.#ended += 1;
-    const mover = `${worker} ${this.#ended}`; // one that is new, as each command has
+    const mover = `${worker} ${this.#ended}`; // unique, as that of each command
     // A command that has renewed its lease since then keeps it.
     const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: seenAtMs + 1 };
     if (!(await moves.keepMove(taken))) return;

@@ -1,4 +1,4 @@
-/** One engine for the API over those of all cells: each command goes to the cell of its project. */
+/** Combines the engines of all cells into one for the API: each command goes to the cell of its project. */
 import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
 import { within } from '../../engine/loops/within.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -69,11 +69,12 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
-/** In whichever cell the project lives; one at rest is opened. */
+/** Runs the command in the cell of its project. If that cell rests, it is opened. */
 function carryOut(cells: Cells, name: OfProject): Command {
   return (...args) =>
     inCellOf(cells, args[0], (engine) => {
-      // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
+      // Only the first store has the newest version of the accounts. In another cell, a caller is admitted by this worker's
+      // accounts.
       const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
       return Reflect.apply(engine[name], engine, own);
     });
@@ -83,7 +84,7 @@ function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
   return asked((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
 
-/** Tries again if the project has moved, since this worker's accounts may be outdated. */
+/** If the project has moved, this worker's accounts are outdated: reads them and tries again. */
 async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {
   try {
     return await cells.use(projectId, ({ engine }) => work(engine));
@@ -94,7 +95,7 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
   }
 }
 
-/** The cells that do not read and save. Throws `StoreUnavailable` when none does. */
+/** The cells that cannot read and save. Throws `StoreUnavailable` when no cell can. */
 async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
   const others = [...cells.others];
   if (others.length === 0) return cells.first.ping();
@@ -116,7 +117,7 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
   return away;
 }
 
-/** Why it does not save, or does not say in time that it does; undefined: it does. */
+/** Why the store of the engine cannot save, or does not respond in time; undefined: it can. */
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
   const answered = engine.ping().then(() => '', publicReason);
   return within(clock, PING_MS, answered).then(

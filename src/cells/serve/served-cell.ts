@@ -1,7 +1,7 @@
 /**
- * One cell beside the first, as a worker serves it: opened when there is something to do, and closed to rest when it has been
- * quiet for a while. A worker that serves a cell looks at it while it rests, as often as it would send heartbeats there.
- * Any other worker leaves it alone until a request names one of its projects.
+ * Serves a cell other than the first on one worker: opens it when there is work, and closes it to rest when it has been quiet
+ * for a while. While it rests, a worker that serves it polls it as often as it would send heartbeats there. All other workers
+ * ignore the cell until a request names one of its projects.
  */
 
 import { messageOf, type WatchCell } from '../../admin/open-store.ts';
@@ -30,7 +30,7 @@ export interface Opened {
  *        +--------------- away <------ lost ------ closing ----> resting
  */
 type State =
-  /** Nobody here has opened it, or looked at it. */
+  /** This worker has neither opened nor polled it. */
   | { is: 'unseen' }
   | { is: 'resting'; sinceMs: Millis }
   | { is: 'opening'; done: Promise<void>; isFirst: boolean }
@@ -39,19 +39,19 @@ type State =
   | { is: 'away'; retry: Timer };
 
 const RETRY_MS = { first: 500, max: 10_000 };
-/** The longest that a request waits for a cell that is being opened. */
+/** The longest time that a request waits for a cell that is being opened. */
 const OPENED_IN_MS = 2_000;
 /** How long after the last request a cell may rest. */
 const QUIET_MS = 30_000;
 /** A cell in which something is due sooner is not closed. */
 const REST_MIN_MS = 60_000;
-/** How long before something is due a resting cell is opened: longer than from one look to the next. */
+/** A resting cell is opened this long before its next work is due: longer than the time between two polls. */
 const AHEAD_MS = 10_000;
 /** The longest rest: retention runs only in an open cell. */
 const REST_MAX_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const MINUTES_OF_OPENING = 30;
-/** The time to drain a cell that goes to rest: for an attempt that begins at that moment. */
+/** The limit for draining a cell before its rest, for attempts that start at that moment. */
 const ENDING_MS = 10_000;
 
 export class ServedCell implements CellState {
@@ -60,10 +60,10 @@ export class ServedCell implements CellState {
   /** Throws `StoreUnavailable`. */
   readonly #createEngine: (store: Store) => Promise<Engine>;
   readonly #adoptions = new Adoptions();
-  /** Requests under way, and watchers of logs. */
+  /** Requests and watchers of logs, which keep the cell open. */
   readonly #holders = new Set<{ onLost: () => void }>();
   #state: State = { is: 'unseen' };
-  /** Why it could not be reached when that was last tried. Absent: it could, or that is not known. */
+  /** Why the latest attempt to open the cell failed. Absent: it succeeded, or the state of the cell is unknown. */
   #failure: { reason: string; retryMs: Millis } | undefined;
   #isServed = false;
   #isClosed = false;
@@ -81,12 +81,12 @@ export class ServedCell implements CellState {
     return this.#cell.name;
   }
 
-  /** Undefined unless it is open. */
+  /** Undefined unless the cell is open. */
   get opened(): Opened | undefined {
     return this.#state.is === 'open' ? this.#state.opened : undefined;
   }
 
-  /** Why its projects are refused, as `StoreUnavailable.reason`; undefined: they are not, as far as is known. */
+  /** Why requests for its projects fail, as `StoreUnavailable.reason`; undefined: they do not, as far as this worker knows. */
   get awayBecause(): string | undefined {
     if (this.#failure) return this.#failure.reason;
     const { is } = this.#state;
@@ -98,7 +98,7 @@ export class ServedCell implements CellState {
     return this.#isServed;
   }
 
-  /** Whether a look is not answered yet. */
+  /** Whether a poll is pending. */
   get isPolling(): boolean {
     return this.#polling !== undefined;
   }
@@ -125,8 +125,9 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Says whether this worker serves it. To be called again and again: each time it is looked at, opened, or put to rest. `opens`: it
-   * is opened as soon as this worker serves it, so that the first request need not wait. Otherwise only if there is something to do.
+   * Sets whether this worker serves the cell. Call it regularly: each call polls the cell, and opens it or closes it to rest.
+   * `opens`: the cell is opened as soon as this worker serves it, so that the first request need not wait; otherwise only when
+   * there is work.
    */
   serve(isServed: boolean, { opens = false } = {}): void {
     const isNew = isServed && !this.#isServed;
@@ -138,7 +139,7 @@ export class ServedCell implements CellState {
     });
   }
 
-  /** For a request, which may come to a cell at rest. Throws `StoreUnavailable` when it is away. */
+  /** Does the work of a request. If the cell rests, it is opened. Throws `StoreUnavailable` when it is away. */
   async use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
@@ -148,7 +149,10 @@ export class ServedCell implements CellState {
     }
   }
 
-  /** Keeps it open, once it is, until the returned function is called. `onLost`: called if its database is lost meanwhile. */
+  /**
+   * Keeps the cell open, once it is, until the returned function is called. `onLost`: called if its database is lost before
+   * that.
+   */
   keepOpen(onLost: () => void = () => {}): () => void {
     const holder = { onLost };
     this.#holders.add(holder);
@@ -158,29 +162,29 @@ export class ServedCell implements CellState {
     };
   }
 
-  /** Opens it without a request: attempts of this worker may have moved there. */
+  /** Opens the cell without a request, because attempts of this worker may have moved there. */
   visit(): void {
     this.#usedAtMs = this.#nowMs;
     this.#wake();
   }
 
-  /** These projects live here now. */
+  /** The directory has assigned these projects to the cell. */
   adopt(projects: readonly Project[]): void {
     this.#adoptions.add(projects);
     void this.adopted();
   }
 
-  /** Resolves when the cell knows the projects that live here, or cannot be told now. */
+  /** Resolves when the assigned projects are saved in the cell's store, or it cannot save them now. */
   async adopted(): Promise<void> {
     try {
       if (this.opened) await this.#adoptions.save(this.opened.store);
     } catch (error) {
-      // Its projects are refused until the accounts are read again.
+      // Requests for its projects fail until the accounts are read again.
       if (!(error instanceof StoreUnavailable)) throw error;
     }
   }
 
-  /** As `Engine.quiesce`. It is not opened again. */
+  /** As `Engine.quiesce`. The cell is not opened again. */
   async quiesce(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     if (this.#state.is === 'away') this.#state.retry.cancel();
@@ -190,7 +194,7 @@ export class ServedCell implements CellState {
     await this.opened?.engine.quiesce(limitMs);
   }
 
-  /** Once it is quiescent. */
+  /** Call it after `quiesce`. */
   async close(): Promise<void> {
     if ('done' in this.#state) await this.#state.done;
     if (this.opened) await close(this.opened, 0);
@@ -204,7 +208,7 @@ export class ServedCell implements CellState {
   /** Throws `StoreUnavailable`. */
   async #openedSoon(): Promise<Opened> {
     this.#wake();
-    // It may be closing, and is then opened after that.
+    // If the cell is closing, it is opened again afterwards.
     for (let waits = 0; waits < 2 && !this.opened && !this.#failure; waits += 1) {
       if ('done' in this.#state) await within(this.#context.first.clock, OPENED_IN_MS, this.#state.done);
       this.#wake();
@@ -213,7 +217,7 @@ export class ServedCell implements CellState {
     throw new StoreUnavailable(`the cell "${this.name}" cannot be reached`);
   }
 
-  /** Opens it if it rests. */
+  /** Opens the cell if it rests. */
   #wake(): void {
     const { is } = this.#state;
     if (this.#isClosed || (is !== 'unseen' && is !== 'resting')) return;
@@ -228,7 +232,10 @@ export class ServedCell implements CellState {
       await this.#endWatch();
       store = await openCell(this.#url(), (error) => this.#lose(error), { mustExist: true });
       const found = await store.cells.readCellId();
-      if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
+      if (found !== cellId)
+        throw new StoreUnavailable(
+          `its database is ${found === undefined ? 'not yet' : `cell ${found}, not`} cell ${cellId}`,
+        );
       store.guardProjects();
       await this.#adoptions.save(store);
       this.#state = { is: 'open', opened: { store, engine: await this.#createEngine(store) } };
@@ -243,7 +250,9 @@ export class ServedCell implements CellState {
     }
   }
 
-  /** Its database cannot be trusted any more. Other workers release what this worker had claimed there. */
+  /**
+   * The database of the cell is lost, so the cell is closed and opened again. Other workers release this worker's claims there.
+   */
   #lose(error: Error): void {
     const { log } = this.#context.first;
     log.error('cell_lost', { cell: this.name, reason: error.message });
@@ -263,8 +272,8 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Only while this worker serves it, or had requests for it a moment ago. After that nobody here knows whether it is still
-   * away: the next request finds out.
+   * Opens the cell again after a pause, if this worker still serves it or recently had a request for it. Otherwise its state
+   * becomes unknown, and the next request opens it.
    */
   #retryLater(): void {
     if (this.#isClosed) return;
@@ -281,7 +290,7 @@ export class ServedCell implements CellState {
     return this.#holders.size === 0 && this.#nowMs - this.#usedAtMs >= QUIET_MS;
   }
 
-  /** Whether this worker can leave the cell until the next look. */
+  /** Whether this worker has no work in the cell until the next poll. */
   get #mayRest(): boolean {
     return this.#isQuiet && this.inFlight === 0;
   }
@@ -297,7 +306,7 @@ export class ServedCell implements CellState {
     else this.#usedAtMs = this.#nowMs; // this worker will do what is due soon
   }
 
-  /** In how long there is something to do; 0: now, or the cell does not say. */
+  /** The time until there is work in the cell; 0: there is work now, or this could not be read. */
   async #dueInMs(watchCell: WatchCell): Promise<Millis> {
     try {
       this.#watch ??= watchCell(this.#url());
@@ -305,7 +314,7 @@ export class ServedCell implements CellState {
       if (isNeglected) return 0;
       return this.#context.first.operatorEvents ? Math.min(dueInMs, eventInMs) : dueInMs;
     } catch {
-      return 0; // whoever opens it meets the same failure, and reports it
+      return 0; // opening the cell then fails too, and reports it
     }
   }
 
@@ -324,7 +333,7 @@ export class ServedCell implements CellState {
     const claims = await opened.store.workers.claimsOf({ worker }).catch(() => undefined);
     if (claims?.length !== 0 || this.opened !== opened || this.#isClosed || !this.#mayRest) return;
     const closed = close(opened, ENDING_MS).then(() => {
-      if (this.#failure) return this.#retryLater(); // lost meanwhile
+      if (this.#failure) return this.#retryLater(); // the database was lost during the drain
       this.#state = { is: 'resting', sinceMs: this.#nowMs };
       log.info('cell_rests', { cell: this.name });
       if (this.#isServed) this.#listen();
@@ -332,7 +341,7 @@ export class ServedCell implements CellState {
     this.#state = { is: 'closing', done: closed };
   }
 
-  /** Looks at once when another worker says that something is due. */
+  /** Polls at once when another worker notifies this one that work is due. */
   #listen(): void {
     if (!this.#watch || this.#watch.isListening) return;
     this.#watch.isListening = true;
@@ -345,7 +354,9 @@ export class ServedCell implements CellState {
     await watch?.close();
   }
 
-  /** Different for each cell, so that cells which began to rest together, as at a start, are not opened together. */
+  /**
+   * Differs from cell to cell, so that cells that started to rest together, as after a server start, are not opened together.
+   */
   get #restMaxMs(): Millis {
     return REST_MAX_MS - (this.#cell.cellId % MINUTES_OF_OPENING) * MINUTE_MS;
   }

@@ -1,24 +1,24 @@
 /**
- * Chooses the cells that a worker serves. With few cells all workers serve all of them. With many, each is served by those of
- * the live workers that come first in an order of its own (rendezvous hashing): when a worker leaves, its cells go to
- * others, and all others stay where they are.
+ * Chooses the cells that a worker serves. With few cells, all workers serve all of them. With many, rendezvous hashing assigns
+ * workers to each cell: every cell ranks the live workers in its own order, and the first ones serve it. When a worker leaves,
+ * its cells go to other workers, and no other cell changes its workers.
  *
- * Workers need not agree. Claims are in the database, so two that take a cell for theirs share its work, and one that
+ * Workers need not agree. Claims are in the database, so two workers that both serve a cell share its work, and a worker that
  * serves a cell a moment too long does no harm.
  */
 import type { CellId, WorkerId } from '../../engine/model.ts';
 
-/** As many cells a worker serves without noticing what each costs. */
+/** A worker can serve this many cells at no noticeable cost. */
 export const CELLS_OF_WORKER = 64;
-/** Of one cell: when one of them is lost, the other one has it open already, or looks at it all the time. */
+/** Workers of each cell: when one is lost, the other already has the cell open, or polls it. */
 const WORKERS_MIN = 2;
 
-/** How many of the workers serve each cell. */
+/** The number of workers that serve each cell. */
 export function workersOfEach(cells: number, workers: number, cellsOfWorker = CELLS_OF_WORKER): number {
   return Math.min(workers, Math.max(WORKERS_MIN, Math.ceil((cellsOfWorker * workers) / cells)));
 }
 
-/** Those of `cells` that `worker` serves beside the `others` that live. */
+/** Those of `cells` that `worker` serves. `others`: the other live workers. */
 export function cellsServed(
   cells: readonly CellId[],
   { worker, others }: { worker: WorkerId; others: readonly WorkerId[] },
@@ -39,14 +39,14 @@ export function cellsServed(
 /** 2^32 divided by the golden ratio: neighbouring numbers become far apart. */
 const GOLDEN = 0x9e3779b1;
 
-/** FNV-1a. */
+/** FNV-1a hash of the worker's id. */
 function seedOf(worker: WorkerId): number {
   let hash = 0x811c9dc5;
   for (const unit of worker) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);
   return hash;
 }
 
-/** Each bit of the answer depends on each of `value` (the last steps of MurmurHash3). */
+/** Each bit of the result depends on each bit of `value` (the last steps of MurmurHash3). */
 function mixed(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

@@ -1,8 +1,6 @@
 /**
- * The cells of an installation, and the cell that this store is.
- *
- * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
- * row for each project that lives in it.
+ * Reads and changes the directory, which is in the store of the first cell: the list of cells, and the cell of each project.
+ * Each cell also has a row for each of its own projects.
  */
 
 import type { Cell, Project } from '../../engine/accounts/store.ts';
@@ -13,10 +11,10 @@ import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
 
-/** The rows of `numbers` that a cell has a range of its own for. */
+/** SQL condition for the rows of `numbers` whose numbers come from a range of the cell. */
 export const IN_RANGE = "name in ('keys and tokens', 'log entries', 'queues')";
 
-/** `until`: the number behind the last one. */
+/** `until`: one more than the last number. */
 export function rangeOf(cellId: CellId): { first: number; until: number } {
   return { first: (cellId - 1) * NUMBERS_OF_CELL + 1, until: cellId * NUMBERS_OF_CELL };
 }
@@ -25,7 +23,7 @@ const FIELDS = 'id as "cellId", name, url as "sealedUrl", added_at_ms as "addedA
 
 type CellRow = Omit<Cell, 'isDraining'> & { draining: number };
 
-/** Empty as long as there is only one. */
+/** Empty while there is only one cell. */
 export const listCells = read(async (queries: Queries): Promise<Cell[]> => {
   const rows = await queries.query<CellRow>(`select ${FIELDS} from cells order by id`);
   return rows.map(({ draining, ...cell }) => ({ ...cell, isDraining: draining === 1 }));
@@ -35,11 +33,11 @@ export interface AddCellArgs {
   name: string;
   sealedUrl: string;
   nowMs: number;
-  /** What the first cell is called from then on, if there was no other. */
+  /** The name that the first cell gets if it was the only one. */
   firstName: string;
 }
 
-/** Answers the cell of this name if there is one. */
+/** Returns the cell of this name if there already is one. */
 export const addCell = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { name, sealedUrl, nowMs, firstName }: AddCellArgs): Promise<Cell> => {
@@ -58,7 +56,7 @@ export const addCell = write(
   },
 );
 
-/** New projects go elsewhere. */
+/** A draining cell gets no new projects. */
 export const setCellDraining = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { cellId, isDraining }: { cellId: CellId; isDraining: boolean }): Promise<void> => {
@@ -67,13 +65,13 @@ export const setCellDraining = write(
   },
 );
 
-/** The cell that this store is; undefined: it has never been told. */
+/** The id of the cell that this store is; undefined: it was never made a cell. */
 export const readCellId = read(async (queries: Queries): Promise<CellId | undefined> => {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'cell'");
   return row?.next;
 });
 
-/** Makes the store, which nobody uses yet, a cell, and answers which one it is: perhaps it was another before. */
+/** Makes an unused store a cell. Returns its id, which is another one if the store was a cell before. */
 export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;
@@ -83,13 +81,13 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
   return cellId;
 });
 
-/** Where a new project lives, and how its row in the directory stands. Default: in the cell with the fewest projects. */
+/** The cell of a new project, and the placement of its row in the directory. Default: the cell with the fewest projects. */
 export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; placement: number }> {
   const cellId = wanted ?? (await emptiestCell(queries));
   return { cellId, placement: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
 }
 
-/** The cell with the fewest projects, of those that take new ones. */
+/** The cell with the fewest projects among those that are not draining. */
 async function emptiestCell(queries: Queries): Promise<CellId> {
   const [row] = await queries.query<{ id: CellId }>(
     `select id, (select count(*) from projects where cell = cells.id) as projects from cells
@@ -98,7 +96,7 @@ async function emptiestCell(queries: Queries): Promise<CellId> {
   return row?.id ?? FIRST_CELL;
 }
 
-/** Lets one project live here, while workers may do it too. */
+/** Adds a project to this cell, unless it is known. Workers may do the same at the same time. */
 export async function adoptProject(tx: Transaction, { projectId, name, createdAtMs }: Project): Promise<void> {
   await tx.run(
     `insert into projects (id, name, signing_current, signing_next, created_at_ms) values (?, ?, '', '', ?)
@@ -107,7 +105,9 @@ export async function adoptProject(tx: Transaction, { projectId, name, createdAt
   );
 }
 
-/** Lets projects live here that the directory has put here. Those that are known stay as they are, above all if they have left. */
+/**
+ * Adds projects to this cell that the directory has assigned to it. Known projects are not changed: they may have moved away.
+ */
 export const adoptProjects = write(
   async ({ tx }: WriteContext, { projects }: { projects: Project[] }): Promise<void> => {
     const known = await tx.query<{ id: number }>('select id from projects where id in (??)', [

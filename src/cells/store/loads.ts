@@ -8,17 +8,17 @@ export interface StoredLoad {
   /** Messages accepted in the last hour, and in the last day. */
   lastHour: number;
   lastDay: number;
-  /** On average, of what is kept of its latest messages. */
+  /** The average stored size of its latest messages. */
   bytesOfMessage: number;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Unfinished messages of a cell that are looked at. */
+/** Unfinished messages of a cell that are counted. */
 const UNFINISHED_MAX = 100_000;
-/** Log entries of a project, whose messages are taken for all. */
+/** Log entries of a project whose messages are the sample for the average size. */
 const SAMPLED = 50;
-/** A message takes so much beside its headers and body (docs/scaling.md). */
+/** Stored bytes of a message besides its headers and body (docs/scaling.md). */
 const BYTES_BESIDE = 700;
 
 const ACCEPTED = `select project_id, cast(sum(accepted) as bigint) as last_day,
@@ -30,7 +30,7 @@ const BYTES = `select cast(coalesce(avg(length(c.header) + coalesce(length(c.bod
   from (select message_key from logs where project_id = ? order by at_ms desc, seq desc limit ?) l
   lookup contents c on (c.key = l.message_key)`;
 
-/** Of projects that have done something in a day, or have something unfinished. */
+/** The loads of projects that have accepted messages in the last day, or have unfinished ones. */
 export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }): Promise<StoredLoad[]> {
   const [accepted, unfinished] = await Promise.all([
     queries.query<{ project_id: ProjectId; last_day: number; last_hour: number }>(ACCEPTED, [

@@ -22,10 +22,13 @@ export const findMove = directoryRead(
   },
 );
 
-/** Accounts are unfenced, and so are moves: the row of the project that they lock is the directory's. */
+/** Like changes of accounts, changes of moves do not check the placement of the project: they lock its row in the directory. */
 const ofAccounts = { changesAccounts: true };
 
-/** Answers the move of the project, which may be another one that has begun before; undefined: it lives elsewhere. */
+/**
+ * Starts a move. Returns the current move of the project, which may be an earlier one; undefined: the project is in another
+ * cell.
+ */
 export const beginMove = write(
   ofAccounts,
   async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined> => {
@@ -74,8 +77,7 @@ export const setMovePhase = write(
 );
 
 /**
- * From now on the project lives in the new cell. False: it is not paused by this command, since another one has taken
- * over or cancelled.
+ * Assigns the project to the new cell. False: the move is not paused by this mover, since another has taken over or cancelled.
  */
 export const switchMove = write(
   ofAccounts,
@@ -94,7 +96,7 @@ export const switchMove = write(
   },
 );
 
-/** Forgets a move that is done, or cancelled. */
+/** Deletes a move that is done or cancelled. */
 export const endMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
   await tx.send("delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')", [
     projectId,

@@ -67,7 +67,7 @@ export interface ProjectMove extends InProject {
   seenAtMs: Millis;
 }
 
-/** A change by a mover. It has no effect if another command has taken over the move. */
+/** Arguments of a change of a move. The change has no effect if another command has taken over the move. */
 export interface InMove extends InProject {
   mover: string;
 }

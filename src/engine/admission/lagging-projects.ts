@@ -1,7 +1,7 @@
 /**
  * The projects whose deliveries lag: more of their messages are due than this worker delivers. A large claim shows this. Claims
- * return many messages where the worker is slower than the endpoint, and few where the endpoint is slower: it has its share of
- * attempts, and each attempt that ends makes capacity for one more.
+ * return many messages where the worker is slower than the endpoint, and few where the endpoint is slower: all its attempts are
+ * in flight then, and each attempt that ends makes capacity for one message.
  */
 import { type BacklogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, Millis, ProjectId } from '../model.ts';

@@ -67,8 +67,8 @@ export class PublishGate {
   }
 
   /**
-   * Admits a publish of `count` messages when it is its turn in the queue of the project. The caller calls the returned function
-   * when saving has ended, with the error if it failed. Throws `Overloaded`.
+   * Admits a publish of `count` messages when the publishes before it in the project's queue have been admitted. The caller
+   * calls the returned function when saving has ended, with the error if it failed. Throws `Overloaded`.
    */
   enter(projectId: ProjectId, count: number): EndPublish | Promise<EndPublish> {
     this.check(projectId);
@@ -311,7 +311,7 @@ export class Admission {
     return nowMs - latestMs >= 2 * this.#targetMs;
   }
 
-  /** Ends the interval, if it is over. */
+  /** Ends the interval if it has its full length. */
   #measure(intake: ProjectIntake, nowMs: Millis): void {
     const lengthMs = nowMs - intake.sinceMs;
     if (lengthMs < this.#targetMs) return;

@@ -141,7 +141,7 @@ export class Attempts {
     return read !== undefined;
   }
 
-  /** Sends the message, unless too much time has passed since the claim: another worker may own it by now. */
+  /** Sends the message, unless too much time has passed since the claim: another worker may have claimed it. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
     const { inFlight, claims, activeClaims } = this.#worker;

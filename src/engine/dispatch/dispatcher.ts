@@ -118,7 +118,8 @@ export class Dispatcher implements CallSlots {
   }
 
   /**
-   * Interrupts the attempts in flight, uncounted: other workers may own their messages by now. Without a project: all attempts.
+   * Interrupts the attempts in flight, uncounted: other workers may have claimed their messages. Without a project: all
+   * attempts.
    */
   interrupt(projectId?: ProjectId): void {
     this.#ends.interrupt(projectId);

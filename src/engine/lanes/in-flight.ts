@@ -268,7 +268,7 @@ export class InFlight {
     return this.#sent.first?.checkAtMs;
   }
 
-  /** Takes away the slots of attempts that have become silent. Call it before slots are given out. */
+  /** Frees the slots of attempts that have become silent. Call it before slots are assigned. */
   findSilent(nowMs: Millis): void {
     for (let sent = this.#sent.first; sent !== undefined && sent.checkAtMs <= nowMs; sent = this.#sent.first) {
       this.#health.noteSilent(sent.backlog, sent.sentAtMs);

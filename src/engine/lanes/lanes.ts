@@ -17,7 +17,7 @@ export interface Queue {
 }
 
 /**
- * The message that blocks a queue: each lane permit is held by a message that waits for a retry or a delay; this one is due
+ * The message that blocks a queue: all lane permits belong to messages that wait for a retry or a delay, and this one is due
  * first.
  */
 export interface QueueBlocker {
@@ -39,7 +39,7 @@ export interface FlowKey {
   periodS: number;
   /** Attempts started in the current period; 0 once it has ended. */
   rateCount: number;
-  /** When the last period began; absent before the first. */
+  /** When the latest period started; absent: there was none. */
   periodStartedAtMs?: Millis;
   isPaused: boolean;
   isParallelismPinned: boolean;
@@ -98,7 +98,7 @@ export interface FlowState {
   parallelism: number | null;
   isPaused: boolean;
   inFlight: number;
-  /** Messages that have left the wait list and wait for their origin or their project: they start before the waiting ones. */
+  /** Messages that have left the wait list, and wait for their origin or project. They start before those in the list. */
   released: number;
   /** When the first waiting message becomes ready; `null`: none waits. */
   firstReadyAtMs: Millis | null;

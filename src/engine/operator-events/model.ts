@@ -1,3 +1,4 @@
+/** Operator events: the facts that cause them, the counts of facts, and the settings. */
 import type { Message, Millis, ProjectId } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 

@@ -16,7 +16,7 @@ export interface ScheduleCommand {
   callerIp?: string;
   /** `cron` is valid; `scheduleId` is minted when it is absent. */
   options: PublishOptions & { cron: string };
-  /** Only with a URL group. */
+  /** The headers that are merged with those of the URL group at each trigger; only with a URL group. */
   kept?: KeptHeaders;
 }
 

@@ -1,3 +1,4 @@
+/** Types of the store's operations on schedules. */
 import type { Schedule, TriggeredMessage } from './schedules.ts';
 
 /** A schedule that is due. */

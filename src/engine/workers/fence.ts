@@ -23,8 +23,8 @@ export function fenceLimitMs(timeoutMs: Millis): Millis {
 }
 
 /**
- * Closed until the first heartbeat, and whenever the last successful heartbeat began too long ago. The time is compared at each
- * use, not by a timer alone: a process that was suspended must not start an attempt before this check.
+ * Closed until the first heartbeat, and whenever the last successful heartbeat started too long ago. The time is compared at
+ * each use, not by a timer alone: a process that was suspended must not start an attempt before this check.
  */
 export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
@@ -48,7 +48,7 @@ export class HeartbeatFence implements Fence {
     return this.#begunAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 
-  /** Notes a successful heartbeat that began at `begunAtMs`, in elapsed time: the database recorded it then or later. */
+  /** Notes a successful heartbeat that started at `begunAtMs`, in elapsed time: the database recorded it then or later. */
   noteHeartbeat(begunAtMs: Millis): void {
     this.#begunAtMs = Math.max(this.#begunAtMs, begunAtMs);
   }

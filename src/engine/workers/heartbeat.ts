@@ -138,8 +138,8 @@ export class Heartbeat {
   }
 
   /**
-   * This worker claims nothing any more. Its next heartbeat reports that, and the other workers then read the backlogs that it
-   * has served.
+   * This worker has stopped claiming. Its next heartbeat reports that, and the other workers then read the backlogs that it has
+   * served.
    */
   noteDraining(): void {
     this.#isLeaving = true;

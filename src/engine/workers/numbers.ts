@@ -1,6 +1,6 @@
 /**
- * Unique numbers, for message keys and claim tokens. They are reserved in the store in blocks, so most calls need no round trip.
- * The rest of a block is lost in a crash.
+ * Unique numbers, for message keys and claim tokens. They are reserved in the store in blocks, so most calls need no round
+ * trip. A crash wastes the unused numbers of a block.
  */
 import type { Store } from '../../store/store.ts';
 

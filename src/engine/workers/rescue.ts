@@ -87,8 +87,8 @@ export class Rescue {
   }
 
   /**
-   * Expires late workers and releases the claims that have no worker any more. If such a worker had a limit for projects, the
-   * messages that wait for that limit are released too.
+   * Expires late workers and releases their claims. If such a worker had a limit for projects, the messages that wait for that
+   * limit are released too.
    */
   async expire(): Promise<void> {
     const { store, log, operatorEvents } = this.#context;

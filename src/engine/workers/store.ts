@@ -13,7 +13,7 @@ export interface HeartbeatAnswer {
   hasLate: boolean;
   /** The requested projects that are in the store and not moving to another one. */
   here: readonly ProjectId[];
-  /** The other workers that claim messages. A worker that is missing here serves no backlog any more. */
+  /** The other workers that claim messages. A worker that is missing here no longer serves backlogs. */
   others: WorkerId[];
   /** The next due times of messages, schedules and waiters; `undefined`: there are none. */
   nextDueAtMs: Millis | undefined;
