@@ -1,15 +1,15 @@
 /**
  * Opens sockets, only to addresses that the guard allows.
  *
- * Three checks are needed. A literal host never reaches `lookup`, so it is checked first. A name is resolved once, all of its addresses
- * are checked, and the socket connects to these addresses: a second resolution could differ
- * (DNS rebinding). The address that the socket is actually connected to is checked again.
+ * Three checks are needed. A literal host never reaches `lookup`, so it is checked first. A name is resolved once, all its
+ * addresses are checked, and the socket connects to one of them: a second resolution could differ (DNS rebinding). The
+ * address that the socket is connected to is checked again.
  */
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ProjectId } from '../engine/model.ts';
 import { type AddressClass, type AddressGuard, literalAddress } from './addresses/address-guard.ts';
-import type { Asked, LookUp, Resolver } from './addresses/resolver.ts';
+import type { LookUp, LookupRequest, Resolver } from './addresses/resolver.ts';
 
 /** The address guard blocked an address. It names only the class, since the addresses behind names are confidential. */
 export class RefusedAddress extends Error {
@@ -34,20 +34,20 @@ export type Connector = (
 /** `buildConnector` returns the socket; its published type does not say so. */
 type SocketReturningConnector = (
   options: buildConnector.Options,
-  callback: (...answer: buildConnector.CallbackArgs) => void,
+  callback: (...result: buildConnector.CallbackArgs) => void,
 ) => Socket;
 
 export function createConnector(guard: AddressGuard, resolver: Resolver, verifyTls: boolean): Connector {
-  /** Resolves the name of the socket that is being opened. `open` calls it before it returns, and does not know the project. */
-  let ask: LookUp;
+  /** Resolves the name for the socket that is being opened, and its project. `open` calls it before it returns. */
+  let lookUp: LookUp;
   const open = buildConnector({
     allowH2: false,
     // No separate limit: the attempt's deadline includes connecting, and closes the socket.
     timeout: 0,
     rejectUnauthorized: verifyTls,
-    lookup: guardedLookup(guard, (hostname) => ask(hostname)),
+    lookup: guardedLookup(guard, (hostname) => lookUp(hostname)),
     maxCachedSessions: 1_000,
-    // Buffer for an endpoint that sends faster than we read; useful responses are short.
+    // Bytes that are buffered if an endpoint sends faster than we read. Most responses are shorter.
     highWaterMark: 16 * 1024,
   } as buildConnector.BuildOptions) as SocketReturningConnector;
 
@@ -58,11 +58,11 @@ export function createConnector(guard: AddressGuard, resolver: Resolver, verifyT
       callback(new RefusedAddress(refused), null);
       return undefined;
     }
-    let asked: Asked | undefined;
-    ask = async (hostname) => {
-      asked = resolver.ask(hostname, options.projectId);
-      const { answer } = await asked.begun;
-      return answer;
+    let request: LookupRequest | undefined;
+    lookUp = async (hostname) => {
+      request = resolver.request(hostname, options.projectId);
+      const { addresses } = await request.started;
+      return addresses;
     };
     const opening = open(options, (error, socket) => {
       if (error !== null) return callback(error, null);
@@ -74,7 +74,7 @@ export function createConnector(guard: AddressGuard, resolver: Resolver, verifyT
       socket.destroy();
       callback(new RefusedAddress(connected), null);
     });
-    return opening.once('close', () => asked?.leave());
+    return opening.once('close', () => request?.cancel());
   };
 }
 

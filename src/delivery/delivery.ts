@@ -15,7 +15,7 @@ import {
   literalAddress,
 } from './addresses/address-guard.ts';
 import { type Resolver, resolverOf } from './addresses/resolver.ts';
-import { AnswerMemory } from './answers/answer-memory.ts';
+import { ResponseMemory } from './responses/response-memory.ts';
 import { createConnector } from './connector.ts';
 import { type Destination, readDestination } from './destination.ts';
 import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.ts';
@@ -36,7 +36,7 @@ export interface DeliveryOptions {
   responseBytesMax: number;
   /** The same for messages of a workflow run, whose response is a result. Default: `responseBytesMax`. */
   runResponseBytesMax?: number;
-  /** The same for a response that makes a run fail, which its failure function receives. Default: `runResponseBytesMax`. */
+  /** The same for a response that makes a run fail; its failure function receives the body. Default: `runResponseBytesMax`. */
   runFailureBytesMax?: number;
   /** Maximum memory of response bodies over all attempts. A response that exceeds it is truncated. */
   responseMemoryBytesMax: number;
@@ -61,7 +61,7 @@ export interface DeliveryStats {
   /** Attempts that wait for a connection to their origin. */
   waiting: number;
   inFlight: number;
-  /** Requests that were repeated at once because a kept-alive connection had just been closed. */
+  /** Requests that were repeated at once because the endpoint had just closed a kept-alive connection. */
   resent: number;
 }
 
@@ -100,17 +100,17 @@ class HttpDelivery implements Delivery {
     const onResend = () => {
       this.#resent += 1;
     };
-    const answerMemory = new AnswerMemory(options.responseMemoryBytesMax);
-    this.#ports = { clock: options.clock, origins: this.#origins, answerMemory, onResend };
+    const responseMemory = new ResponseMemory(options.responseMemoryBytesMax);
+    this.#ports = { clock: options.clock, origins: this.#origins, responseMemory, onResend };
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, onStart?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     return new Promise((resolve) => {
       if (this.#closed || signal.aborted) return resolve({ kind: 'interrupted' });
       try {
         const destination = readDestination(claimed.message.url, claimed.message.origin);
         const { refused } = this.#literalVerdict(destination.hostname);
-        if (refused === undefined) this.#exchange(claimed, destination, signal, resolve, begun);
+        if (refused === undefined) this.#exchange(claimed, destination, signal, resolve, onStart);
         else resolve(blocked(refused));
       } catch (error) {
         // Expected: an invalid URL. Nothing has been sent.
@@ -130,13 +130,13 @@ class HttpDelivery implements Delivery {
     this.#origins.closeIdle();
   }
 
-  /** Sends the request and calls `resolve` once. Every later problem is an outcome too. */
+  /** Sends the request, and calls `resolve` once with the outcome. */
   #exchange(
     claimed: Claimed,
     destination: Destination,
     signal: AbortSignal,
     resolve: (outcome: Outcome) => void,
-    begun?: (attempt: AttemptInFlight) => void,
+    onStart?: (attempt: AttemptInFlight) => void,
   ): void {
     const { projectId, method, settings } = claimed.message;
     const body = bodyOf(claimed);
@@ -149,7 +149,7 @@ class HttpDelivery implements Delivery {
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
       ...this.#limitsOf(settings),
-      keepSuccess: needsAnswer(settings),
+      keepSuccess: needsResponse(settings),
       mayEndRun: settings.run !== undefined && takesCheckpoints(settings.run),
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {
@@ -159,18 +159,18 @@ class HttpDelivery implements Delivery {
     });
     this.#inFlight += 1;
     this.#interruptions.add(signal, exchange);
-    begun?.(exchange);
-    exchange.begin();
+    onStart?.(exchange);
+    exchange.start();
   }
 
-  #limitsOf({ run }: MessageSettings): Pick<ExchangeRequest, 'answerBytesMax' | 'failureBytesMax'> {
+  #limitsOf({ run }: MessageSettings): Pick<ExchangeRequest, 'responseBytesMax' | 'failureBytesMax'> {
     const { responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
-    if (!run) return { answerBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
+    if (!run) return { responseBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
     const { runFailureBytesMax = runResponseBytesMax } = this.#options;
     // The response to a `context.call` is its result, whatever the status. The response to a failure callback is discarded.
     const failsRun = run.callType !== 'toCallback' && run.callType !== 'failureCall';
     return {
-      answerBytesMax: runResponseBytesMax,
+      responseBytesMax: runResponseBytesMax,
       failureBytesMax: failsRun ? runFailureBytesMax : runResponseBytesMax,
     };
   }
@@ -205,7 +205,7 @@ function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
 }
 
 /** Whether the response to a successful attempt is needed: for a callback, or for the log of a run (contract W 6.1, 13). */
-function needsAnswer({ callback, run }: MessageSettings): boolean {
+function needsResponse({ callback, run }: MessageSettings): boolean {
   if (callback !== undefined) return true;
   return run !== undefined && (run.callType === 'failureCall' || isDetecting(run));
 }

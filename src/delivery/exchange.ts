@@ -1,8 +1,8 @@
 /**
  * One request and its response, from the wait for a connection to the outcome.
  *
- * It ends exactly once: by the end of the response or its size limit, by an error, by the deadline, or by our shutdown.
- * An early end also closes the socket; anything that arrives from it later is ignored.
+ * An exchange ends exactly once: with the end of the response or at its size limit, with an error, at the deadline, or at a
+ * shutdown or cancel. An early end also closes the socket; anything that arrives from the socket later is ignored.
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome, ProjectId } from '../engine/model.ts';
@@ -10,9 +10,9 @@ import type { AttemptInFlight, Machine, Timer } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/options/settings.ts';
 import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.ts';
-import { AnswerBody } from './answers/answer-body.ts';
-import type { AnswerMemory } from './answers/answer-memory.ts';
-import { decode, decoderFor } from './answers/content-encoding.ts';
+import { ResponseBody } from './responses/response-body.ts';
+import type { ResponseMemory } from './responses/response-memory.ts';
+import { decode, decoderFor } from './responses/content-encoding.ts';
 import type { Destination } from './destination.ts';
 import type { Interruptible } from './interruption.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
@@ -21,13 +21,13 @@ import {
   isHangUp,
   type Progress,
   timedOut,
-  tooManyInterimAnswers,
+  tooManyInterimResponses,
   unreachable,
   unsendable,
 } from './outcome.ts';
 
 /** Interim responses are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
-const INTERIM_ANSWERS_MAX = 16;
+const INTERIM_RESPONSES_MAX = 16;
 
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
 
@@ -38,10 +38,11 @@ export interface ExchangeRequest {
   /** Alternating names and values. Called again, for a new signature, if the request must be repeated. */
   buildHead(): string[];
   body: Buffer;
-  /** Measured from now to the last byte of the response. */
+  /** Measured from the start of the exchange to the last byte of the response. */
   timeoutMs: Millis;
-  answerBytesMax: number;
-  /** The same for a response with an error status. */
+  /** Maximum length of the body of a 2xx response; the rest is truncated. */
+  responseBytesMax: number;
+  /** The same for a response without a success status. */
   failureBytesMax: number;
   /** Whether the headers and body of a 2xx response are needed (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
@@ -52,13 +53,13 @@ export interface ExchangeRequest {
 export interface ExchangePorts {
   clock: Machine;
   origins: Origins;
-  answerMemory: AnswerMemory;
+  responseMemory: ResponseMemory;
   /** Called for each request that was repeated after the endpoint closed the connection. */
   onResend(): void;
 }
 
 export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFlight, Interruptible {
-  place = -1;
+  groupIndex = -1;
   readonly #request: ExchangeRequest;
   readonly #ports: ExchangePorts;
   readonly #settle: (outcome: Outcome) => void;
@@ -68,13 +69,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
   #resent = false;
   #started = false;
   /** The endpoint has proved that it read the request. */
-  #isRead = false;
-  #answerBegun = false;
-  #interimAnswers = 0;
+  #isRequestRead = false;
+  #responseStarted = false;
+  #interimResponses = 0;
   #status = 0;
   #rawHeaders: RawHeaders;
   #bytesMax = 0;
-  #body: AnswerBody | undefined;
+  #body: ResponseBody | undefined;
 
   constructor(request: ExchangeRequest, ports: ExchangePorts, settle: (outcome: Outcome) => void) {
     this.#request = request;
@@ -82,15 +83,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
     this.#settle = settle;
   }
 
-  /** Starts the deadline and requests a connection. `settle` is called once, possibly before this returns. */
-  begin(): void {
+  /** Starts the deadline and requests a connection. `settle` is called once, possibly before `start` returns. */
+  start(): void {
     this.#setDeadline();
     this.#ports.origins.lease(this.#request.destination.origin, this);
   }
 
   extend(): void {
     if (this.#ended) return;
-    this.#isRead = true;
+    this.#isRequestRead = true;
     this.#deadline?.cancel();
     this.#setDeadline();
   }
@@ -128,37 +129,37 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
   }
 
   onResponseStarted(): void {
-    this.#answerBegun = true;
+    this.#responseStarted = true;
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (this.#ended) return;
     if (status < 200) {
-      this.#interimAnswers += 1;
-      if (this.#interimAnswers > INTERIM_ANSWERS_MAX) this.#giveUp(tooManyInterimAnswers());
+      this.#interimResponses += 1;
+      if (this.#interimResponses > INTERIM_RESPONSES_MAX) this.#giveUp(tooManyInterimResponses());
       return;
     }
     this.#connection?.headRead();
     this.#status = status;
-    const { keepSuccess, mayEndRun, answerBytesMax, failureBytesMax } = this.#request;
+    const { keepSuccess, mayEndRun, responseBytesMax, failureBytesMax } = this.#request;
     const isFailure = status > 299;
     const keep = keepSuccess || isFailure || (mayEndRun && endsRun(controller.rawHeaders));
     this.#rawHeaders = keep ? controller.rawHeaders : undefined;
-    this.#bytesMax = isFailure ? failureBytesMax : answerBytesMax;
-    this.#body = new AnswerBody(this.#bytesMax, keep, this.#ports.answerMemory);
+    this.#bytesMax = isFailure ? failureBytesMax : responseBytesMax;
+    this.#body = new ResponseBody(this.#bytesMax, keep, this.#ports.responseMemory);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     if (this.#ended || this.#body === undefined) return;
-    // Beyond the limit: the response is settled as it is, and the socket is closed.
-    if (this.#body.add(piece)) return;
-    this.#answered(this.#body);
+    // The limit is exceeded: the truncated response is settled, and the socket is closed.
+    if (this.#body.add(chunk)) return;
+    this.#settleResponse(this.#body);
     this.#connection?.discard();
   }
 
   onResponseEnd(): void {
     if (this.#ended || this.#body === undefined) return;
-    this.#answered(this.#body);
+    this.#settleResponse(this.#body);
     this.#connection?.release();
   }
 
@@ -172,20 +173,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
   }
 
   /**
-   * Whether the endpoint closed a reused connection before it read the request. A server may close a kept-alive connection at the
-   * moment when we write to it. It usually has not read the request then, and a failed attempt would use up a retry without
-   * a mistake of the endpoint. So the request is repeated once, at once, on a new connection and under the same
-   * deadline. In rare cases the endpoint has read both: delivery is at least once, and both have the same message id and retry
-   * count. On a new socket, or after a checkpoint or any byte of the response, a closed connection counts as a failure.
+   * Whether the endpoint closed a reused connection before it read the request. A server may close a kept-alive connection at
+   * the moment when we write to it. Usually it has not read the request, and a failed attempt would use up a retry without
+   * a fault of the endpoint. So the request is repeated once, at once, on a new connection and under the same deadline. In
+   * rare cases the endpoint reads both requests, with the same message id and retry count: delivery is at least once. On a
+   * new socket, or after a checkpoint or any byte of the response, a closed connection counts as a failure.
    */
   #wasHangUpOnReuse(error: Error): boolean {
     return (
       !this.#resent &&
       this.#started &&
-      !this.#isRead &&
-      !this.#answerBegun &&
+      !this.#isRequestRead &&
+      !this.#responseStarted &&
       this.#connection !== undefined &&
-      this.#connection.answersRead > 0 &&
+      this.#connection.responsesRead > 0 &&
       isHangUp(error)
     );
   }
@@ -217,21 +218,21 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
     this.#settle(outcome);
   }
 
-  /** The response has ended. It is settled once its body is decoded, which cannot be interrupted. */
-  #answered(received: AnswerBody): void {
+  /** Settles the response once its body is decoded. Decoding cannot be interrupted. */
+  #settleResponse(received: ResponseBody): void {
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
-    const settle = (body: AnswerBody | 'bomb'): void => {
+    const settle = (body: ResponseBody | 'bomb'): void => {
       if (body === 'bomb') return this.#end(compressedBomb(this.#bytesMax));
-      const answered: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
-      if (received.isCut || body.isCut) answered.isCut = true;
-      if (body.holdsMemory) answered.release = () => body.release();
-      this.#end(answered);
+      const outcome: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
+      if (received.isCut || body.isCut) outcome.isCut = true;
+      if (body.mustRelease) outcome.release = () => body.release();
+      this.#end(outcome);
     };
     const decoder = decoderFor(header, received.bytes());
     if (decoder === undefined) return settle(received);
     this.#ended = true;
     this.#deadline?.cancel();
-    decode(decoder, received, new AnswerBody(this.#bytesMax, true, this.#ports.answerMemory), settle);
+    decode(decoder, received, new ResponseBody(this.#bytesMax, true, this.#ports.responseMemory), settle);
   }
 
   #progress(): Progress {
@@ -240,7 +241,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
       hostname,
       isTls: origin.startsWith('https:'),
       started: this.#started,
-      answerBegun: this.#answerBegun,
+      responseStarted: this.#responseStarted,
       headRead: this.#status !== 0,
     };
   }

@@ -1,18 +1,18 @@
-/** Interrupts the attempts of an aborted signal. */
+/** Interrupts all attempts of a signal when it aborts. */
 
 export interface Interruptible {
   interrupt(): void;
-  /** Its index in the group. Set by the group. */
-  place: number;
+  /** The index of the attempt in its group. Set by the group. */
+  groupIndex: number;
 }
 
 /**
  * Groups attempts by their signal. Thousands of attempts share one signal, and an `AbortSignal` walks its whole list of
- * listeners to add or remove one. So each signal has a single listener for all of its attempts.
+ * listeners to add or remove one. So each signal has a single listener for all its attempts.
  *
- * The attempts are in an array instead of a Set. A Set with many changes allocates new tables, and an old table still references the
- * new one and its former elements. Once such a table is in the old generation of the heap, all later tables are retained with it, and with
- * them every message, until a full garbage collection.
+ * The attempts are in an array, not a Set. A Set with many changes allocates new tables, and each old table references the
+ * next one and its former elements. Once such a table is in the old generation of the heap, it retains all later tables, and
+ * with them every message, until a full garbage collection.
  */
 export class Interruptions {
   readonly #groups = new Map<AbortSignal, Group>();
@@ -50,18 +50,18 @@ class Group {
   }
 
   add(member: Interruptible): void {
-    member.place = this.#members.length;
+    member.groupIndex = this.#members.length;
     this.#members.push(member);
   }
 
   /** Moves the last member into the gap. Returns false if the member is not in the group. */
   remove(member: Interruptible): boolean {
-    const { place } = member;
-    if (this.#members[place] !== member) return false;
+    const { groupIndex } = member;
+    if (this.#members[groupIndex] !== member) return false;
     const last = this.#members.pop();
     if (last !== undefined && last !== member) {
-      this.#members[place] = last;
-      last.place = place;
+      this.#members[groupIndex] = last;
+      last.groupIndex = groupIndex;
     }
     return true;
   }

@@ -1,21 +1,21 @@
 /**
  * Manages the connections of deliveries.
  *
- * Each origin (scheme, host, port) has a few connections of its own, so that a slow or dead endpoint can only exhaust its
- * own (P9). A connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`,
- * this knows whether a socket was used before, and can close one that is still connecting. Both are needed here, at no
- * extra cost per request. The most recently used connection is reused first, so that the others can time out.
+ * Each origin (scheme, host, port) has a small pool of connections, so that a slow or dead endpoint can only exhaust its own
+ * pool (P9). A connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`, this pool
+ * knows whether a socket was used before, and can close a socket that is still connecting. The most recently used
+ * connection is reused first, so that the others can time out.
  */
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
 import type { ProjectId } from '../engine/model.ts';
-import { AnswerGate, SLICE_BYTES } from './answers/answer-gate.ts';
+import { ResponseFilter, SLICE_BYTES } from './responses/response-filter.ts';
 import type { Connector } from './connector.ts';
 
 export interface OriginsOptions {
   connector: Connector;
   connectionsPerOriginMax: number;
-  /** Maximum number of origins with idle connections; the least recently used ones lose theirs first. */
+  /** Maximum number of pools. Beyond it, the least recently used idle pool is closed for each new origin. */
   originsMax: number;
   /** Maximum size of a response head, accurate to a few KiB. */
   responseHeaderBytesMax: number;
@@ -30,45 +30,45 @@ export interface Lessee {
 /** One `Client` and its socket. It belongs to one lessee at a time, which calls `release` or `discard` once. */
 export class Connection {
   readonly client: Client;
-  readonly #line: OriginLine;
-  /** Complete responses on the current socket. Above 0, the peer may be closing it at this moment. */
-  answersRead = 0;
+  readonly #pool: OriginPool;
+  /** Complete responses on the current socket. If there are any, the peer may be closing the socket at this moment. */
+  responsesRead = 0;
   leased = true;
   /** The project of the current attempt, set by each lessee. */
   projectId: ProjectId = 0;
-  readonly #gate: AnswerGate;
+  readonly #filter: ResponseFilter;
   #socket: Socket | undefined;
   #discarded = false;
 
-  constructor(line: OriginLine, { connector, responseHeaderBytesMax }: OriginsOptions) {
-    this.#line = line;
-    this.#gate = new AnswerGate(responseHeaderBytesMax);
-    this.client = new Client(line.origin, {
+  constructor(pool: OriginPool, { connector, responseHeaderBytesMax }: OriginsOptions) {
+    this.#pool = pool;
+    this.#filter = new ResponseFilter(responseHeaderBytesMax);
+    this.client = new Client(pool.origin, {
       pipelining: 1,
       allowH2: false,
       // The attempt's own deadline covers these.
       headersTimeout: 0,
       bodyTimeout: 0,
-      // Shorter than the 5 s after which common servers close connections. A server's own hint is respected, up to a minute.
+      // Common servers close connections after 5 s. The `Keep-Alive` header of a server takes precedence, up to a minute.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 60_000,
-      // The filter limits heads more strictly, so only trailers can reach this limit.
+      // The filter has a lower limit for heads, so only trailers can reach this one.
       maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
       connect: (options, callback) => {
-        this.answersRead = 0;
+        this.responsesRead = 0;
         this.#socket = connector({ ...options, projectId: this.projectId }, (error, socket) => {
           if (error !== null || socket === null) {
             callback(error ?? new Error('no socket'), null);
             return;
           }
-          this.#gate.attach(socket);
+          this.#filter.attach(socket);
           callback(null, socket);
         });
         // Discarded while the connect was pending.
         if (this.#discarded) this.#socket?.destroy();
       },
     });
-    // A leased client reconnects or fails its request by itself. An idle one is useless.
+    // A leased client reconnects or fails its request by itself. An idle client without a socket is useless.
     this.client.on('disconnect', () => {
       if (!this.leased) this.discard();
     });
@@ -76,31 +76,31 @@ export class Connection {
 
   /** Call it when the request is written. */
   expectHead(): void {
-    this.#gate.expectHead();
+    this.#filter.expectHead();
   }
 
   /** Call it when the head of the final response was read. */
   headRead(): void {
-    this.#gate.headRead();
+    this.#filter.headRead();
   }
 
   /** Returns the connection after a complete response; closes it if the head of the response was repaired. */
   release(): void {
-    if (this.#gate.wasRepaired) return this.discard();
-    this.answersRead += 1;
-    this.#line.takeBack(this);
+    if (this.#filter.wasRepaired) return this.discard();
+    this.responsesRead += 1;
+    this.#pool.giveBack(this);
   }
 
-  /** Closes the socket in any state, and frees its capacity. */
+  /** Closes the socket in any state, and removes the connection from its pool. */
   discard(): void {
     if (this.#discarded) return;
-    this.#line.forget(this);
+    this.#pool.remove(this);
     this.close();
   }
 
-  /** Closes the connection and leases a new one in exchange, ahead of waiting lessees. */
+  /** Closes the connection and returns a new one, ahead of waiting lessees. */
   replace(): Connection {
-    const fresh = this.#line.exchange(this);
+    const fresh = this.#pool.replace(this);
     this.close();
     return fresh;
   }
@@ -112,17 +112,17 @@ export class Connection {
   }
 }
 
-/** The connections of one origin and the attempts that wait for one. */
-class OriginLine {
+/** The connections of one origin, and the attempts that wait for one of them. */
+class OriginPool {
   readonly origin: string;
   readonly #options: OriginsOptions;
-  readonly #onEmpty: (line: OriginLine) => void;
+  readonly #onEmpty: (pool: OriginPool) => void;
   readonly #open = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  /** In order of arrival. A Set, so that a lessee can withdraw in constant time. */
+  /** In order of arrival. In a Set, a lessee withdraws in constant time. */
   readonly #waiting = new Set<Lessee>();
 
-  constructor(origin: string, options: OriginsOptions, onEmpty: (line: OriginLine) => void) {
+  constructor(origin: string, options: OriginsOptions, onEmpty: (pool: OriginPool) => void) {
     this.origin = origin;
     this.#options = options;
     this.#onEmpty = onEmpty;
@@ -156,7 +156,7 @@ class OriginLine {
     this.#waiting.delete(lessee);
   }
 
-  takeBack(connection: Connection): void {
+  giveBack(connection: Connection): void {
     const next = this.#nextWaiting();
     if (next !== undefined) {
       next.onConnection(connection);
@@ -166,15 +166,15 @@ class OriginLine {
     this.#idle.push(connection);
   }
 
-  forget(connection: Connection): void {
-    this.#remove(connection);
+  remove(connection: Connection): void {
+    this.#delete(connection);
     // Deferred: if each waiting lessee failed at once, the recursion could overflow the stack.
     if (this.#waiting.size > 0) queueMicrotask(() => this.#serveWaiting());
     else if (this.#open.size === 0) this.#onEmpty(this);
   }
 
-  exchange(connection: Connection): Connection {
-    this.#remove(connection);
+  replace(connection: Connection): Connection {
+    this.#delete(connection);
     return this.#connect();
   }
 
@@ -189,7 +189,7 @@ class OriginLine {
     return connection;
   }
 
-  #remove(connection: Connection): void {
+  #delete(connection: Connection): void {
     this.#open.delete(connection);
     const at = connection.leased ? -1 : this.#idle.indexOf(connection);
     if (at !== -1) this.#idle.splice(at, 1);
@@ -211,12 +211,12 @@ class OriginLine {
   }
 }
 
-/** All origins in use. An origin without connections takes no memory. */
+/** The pools of all origins in use. An origin without connections has no pool. */
 export class Origins {
   readonly #options: OriginsOptions;
-  /** Least recently used first once the maximum is reached; before that, in order of creation, since reordering a map costs. */
-  readonly #lines = new Map<string, OriginLine>();
-  #latest: OriginLine | undefined;
+  /** In order of creation. From the maximum on, the least recently used pool is first; reordering a map takes time. */
+  readonly #pools = new Map<string, OriginPool>();
+  #latest: OriginPool | undefined;
 
   constructor(options: OriginsOptions) {
     this.#options = options;
@@ -224,54 +224,54 @@ export class Origins {
 
   /** Gives `lessee` a connection to `origin`, now or when one is free. */
   lease(origin: string, lessee: Lessee): void {
-    this.#lineOf(origin).lease(lessee);
+    this.#poolOf(origin).lease(lessee);
   }
 
   /** Removes a waiting lessee; no effect once it has a connection. */
   withdraw(origin: string, lessee: Lessee): void {
-    this.#lines.get(origin)?.withdraw(lessee);
+    this.#pools.get(origin)?.withdraw(lessee);
   }
 
   stats(): { origins: number; connections: number; waiting: number } {
     let connections = 0;
     let waiting = 0;
-    for (const line of this.#lines.values()) {
-      connections += line.connections;
-      waiting += line.waiting;
+    for (const pool of this.#pools.values()) {
+      connections += pool.connections;
+      waiting += pool.waiting;
     }
-    return { origins: this.#lines.size, connections, waiting };
+    return { origins: this.#pools.size, connections, waiting };
   }
 
   closeIdle(): void {
-    for (const line of [...this.#lines.values()]) line.closeIdle();
+    for (const pool of [...this.#pools.values()]) pool.closeIdle();
   }
 
-  #lineOf(origin: string): OriginLine {
+  #poolOf(origin: string): OriginPool {
     if (this.#latest?.origin === origin) return this.#latest;
-    const isFull = this.#lines.size >= this.#options.originsMax;
-    let line = this.#lines.get(origin);
-    if (line === undefined) {
-      line = new OriginLine(origin, this.#options, (empty) => this.#drop(empty));
+    const isFull = this.#pools.size >= this.#options.originsMax;
+    let pool = this.#pools.get(origin);
+    if (pool === undefined) {
+      pool = new OriginPool(origin, this.#options, (empty) => this.#drop(empty));
       if (isFull) this.#evict();
-      this.#lines.set(origin, line);
+      this.#pools.set(origin, pool);
     } else if (isFull) {
-      this.#lines.delete(origin);
-      this.#lines.set(origin, line);
+      this.#pools.delete(origin);
+      this.#pools.set(origin, pool);
     }
-    this.#latest = line;
-    return line;
+    this.#latest = pool;
+    return pool;
   }
 
-  #drop(line: OriginLine): void {
-    if (this.#lines.get(line.origin) === line) this.#lines.delete(line.origin);
-    if (this.#latest === line) this.#latest = undefined;
+  #drop(pool: OriginPool): void {
+    if (this.#pools.get(pool.origin) === pool) this.#pools.delete(pool.origin);
+    if (this.#latest === pool) this.#latest = undefined;
   }
 
-  /** Closes one idle origin to free its entry. Origins with attempts are kept; the limit on attempts in flight bounds their number. */
+  /** Closes the least recently used idle pool. The number of pools with attempts is bounded by the limit on attempts in flight. */
   #evict(): void {
-    for (const line of this.#lines.values()) {
-      if (!line.isIdle) continue;
-      line.closeIdle();
+    for (const pool of this.#pools.values()) {
+      if (!pool.isIdle) continue;
+      pool.closeIdle();
       return;
     }
   }

@@ -13,7 +13,7 @@ export interface Progress {
   /** The request was passed to a connected socket. */
   started: boolean;
   /** The first byte of a response arrived. */
-  answerBegun: boolean;
+  responseStarted: boolean;
   /** The complete head of the final response arrived. */
   headRead: boolean;
 }
@@ -26,7 +26,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
   EAI_NONAME: 'dns',
   ENODATA: 'dns',
   ESERVFAIL: 'dns',
-  ETIMEOUT: 'dns', // c-ares' own spelling
+  ETIMEOUT: 'dns', // the spelling of c-ares
   ECONNREFUSED: 'refused',
   EHOSTUNREACH: 'refused',
   EHOSTDOWN: 'refused',
@@ -42,7 +42,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
   UND_ERR_SOCKET: 'reset',
   ETIMEDOUT: 'timeout',
   UND_ERR_CONNECT_TIMEOUT: 'timeout',
-  WAYPOST_MALFORMED_ANSWER: 'malformed',
+  WAYPOST_MALFORMED_RESPONSE: 'malformed',
   UND_ERR_HEADERS_OVERFLOW: 'malformed',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed',
   HTTPParserError: 'malformed', // a name: not every parser error of undici has a code
@@ -65,15 +65,15 @@ export function blocked(addressClass: AddressClass): Unreachable {
 }
 
 export function timedOut(timeoutMs: Millis): Unreachable {
-  return { kind: 'unreachable', reason: 'timeout', error: `timeout: no complete answer within ${timeoutMs} ms` };
+  return { kind: 'unreachable', reason: 'timeout', error: `timeout: no complete response within ${timeoutMs} ms` };
 }
 
-export function tooManyInterimAnswers(): Unreachable {
-  return { kind: 'unreachable', reason: 'malformed', error: 'malformed answer: too many 1xx answers' };
+export function tooManyInterimResponses(): Unreachable {
+  return { kind: 'unreachable', reason: 'malformed', error: 'malformed response: too many 1xx responses' };
 }
 
 export function compressedBomb(bytesMax: number): Unreachable {
-  const error = `malformed answer: its compressed body expands to more than ${bytesMax} bytes`;
+  const error = `malformed response: its compressed body expands to more than ${bytesMax} bytes`;
   return { kind: 'unreachable', reason: 'malformed', error };
 }
 
@@ -102,9 +102,9 @@ function reasonOf(code: string, progress: Progress): UnreachableReason {
   if (code.startsWith('HPE_')) return 'malformed';
   const reason = REASON_BY_CODE[code];
   // undici uses the same code when it closes the connection itself because of an invalid head.
-  if (code === 'UND_ERR_SOCKET' && progress.answerBegun && !progress.headRead) return 'malformed';
+  if (code === 'UND_ERR_SOCKET' && progress.responseStarted && !progress.headRead) return 'malformed';
   if (reason !== undefined) return reason;
-  // There are too many codes of OpenSSL and certificate checks to list. Before the request, no other cause remains.
+  // OpenSSL and certificate checks have too many codes to list. Before the request, no other cause is left.
   if (progress.isTls && !progress.started) return 'tls';
   return /^ERR_(SSL|TLS|OSSL)_|^EPROTO$/.test(code) ? 'tls' : 'reset';
 }
@@ -118,28 +118,28 @@ function textOf(reason: UnreachableReason, code: string, error: Error, progress:
     case 'tls':
       return `TLS handshake failed (${code})`;
     case 'timeout':
-      return 'timeout: the connection gave no answer';
+      return 'timeout: the connection gave no response';
     case 'malformed':
-      return `malformed answer: ${defectOf(code, error)}`;
+      return `malformed response: ${defectOf(code, error)}`;
     case 'unsendable':
       return unsendable(error).error;
     case 'reset':
     case 'blocked':
       return progress.headRead
-        ? 'connection closed in the middle of the answer'
-        : 'connection closed before an answer came';
+        ? 'connection closed in the middle of the response'
+        : 'connection closed before a response arrived';
   }
 }
 
 /** The parser names only the violated rule, without any content of the response. */
 function defectOf(code: string, error: Error): string {
   switch (code) {
-    case 'WAYPOST_MALFORMED_ANSWER':
+    case 'WAYPOST_MALFORMED_RESPONSE':
       return error.message;
     case 'UND_ERR_HEADERS_OVERFLOW':
       return 'its headers are too large';
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
-      return 'its body has not the length that Content-Length gives';
+      return 'the length of its body differs from Content-Length';
     case 'UND_ERR_SOCKET':
       return 'its headers are incomplete';
     default: {

@@ -4,7 +4,7 @@ import { deliveryHeaderName, userAgent } from '../protocol/options/dialect.ts';
 import type { Dialect } from '../protocol/options/settings.ts';
 import { addWorkflowHeaders, isLeftOut } from './workflow-head.ts';
 
-/** Header names, built once per dialect instead of per attempt. */
+/** Header names, built once per dialect, not per attempt. */
 interface HeadNames {
   userAgent: string;
   signature: string;
@@ -24,9 +24,9 @@ const NAMES: Readonly<Record<Dialect, HeadNames>> = {
 export interface HeadInput {
   claimed: Claimed;
   signature: string;
-  /** From the URL's user info; a forwarded `Authorization` replaces it. */
+  /** From the user info of the URL. A forwarded `Authorization` takes precedence. */
   authorization?: string | undefined;
-  /** Set only if the operator configured one: receivers choose their keys by it. */
+  /** Set only if the operator has configured a region. Receivers choose their keys by the region. */
   region?: string | undefined;
   /** Whether the destination may receive the publisher's `baggage`. */
   mayHaveBaggage?: boolean;

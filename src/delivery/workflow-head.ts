@@ -6,7 +6,7 @@ import type { Dialect, MessageSettings, RunPart } from '../protocol/options/sett
 import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
 
-/** Header names, built once per dialect, in the spelling of header maps, so that a forwarded header of the same name is found. */
+/** Header names, built once per dialect, spelled as in header maps, so that a forwarded header of the same name is found. */
 interface WorkflowNames {
   runId: string;
   url: string;
@@ -33,9 +33,9 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 const END_STEP_BYTES = String(END_STEP_BYTES_MAX);
 
 /**
- * Adds alternating names and values in the message's dialect; `checkpoint` is a token (contract K 2). A `context.call` gets none
- * of them, since the called endpoint must not see the run. If it is a workflow itself, it must treat the request as the start of
- * its own run.
+ * Adds alternating names and values in the message's dialect; `checkpoint` is a token (contract K 2). A `context.call` gets
+ * none of these headers, since the called endpoint must not see the run. If the endpoint is a workflow, it must treat the
+ * request as the start of a new run.
  */
 export function addWorkflowHeaders(
   added: string[],
@@ -72,8 +72,8 @@ function addConfiguration(
 
 /**
  * Whether the forwarded header `name`, in canonical spelling, must not be sent with a message of the run. A library that
- * sees the protocol version parses the body as a journal. The result of a call is not a journal, nor is a first message
- * that has to detect which library serves the URL.
+ * sees the protocol version parses the body as a journal. The result of a call is not a journal. Neither is a first message
+ * that detects which library serves the URL.
  */
 export function isLeftOut({ callType, init }: RunPart, name: string): boolean {
   if (callType !== 'fromCallback' && init !== 'unknown') return false;

@@ -106,7 +106,7 @@ describe('explaining why a message waits (P14)', () => {
     const { json } = await explain(dead.json.messageId);
     expect(json).toMatchObject({ reason: 'dead', retried: 0, dlqId });
     expect(json.explanation).toMatch(
-      /after 1 attempt: the endpoint answered with status 500\. It is in the DLQ as \d+-\d+\.$/,
+      /after 1 attempt: the endpoint responded with status 500\. It is in the DLQ as \d+-\d+\.$/,
     );
     await world.ask({ method: 'DELETE', url: `/v2/dlq/${dlqId}` });
     const later = (await explain(dead.json.messageId)).json;

@@ -244,7 +244,7 @@ test('an ERROR says what was sent and what was answered, as far as the run shows
   const event: RunEvent = {
     ...{ atMs: T0, state: 'ERROR', run: { ...RUN, config: new Journal().history().run.config } },
     message: { ...entry.message, key: entry.key },
-    detail: { error: 'the endpoint answered with status 500', ...(response && { response }) },
+    detail: { error: 'the endpoint responded with status 500', ...(response && { response }) },
   };
   expect(shownEvent(event)).toMatchObject({
     ...{ error: '500 Internal Server Error', responseStatus: 500, responseBody: '{"error":"Error"}' },
@@ -258,7 +258,7 @@ test('an ERROR says what was sent and what was answered, as far as the run shows
 });
 
 test('an answer that was cut is said to be, beside what clients know', () => {
-  const told = failure('the endpoint answered with status 500; of its body only the first 9 bytes are kept', 500);
+  const told = failure('the endpoint responded with status 500; of its body only the first 9 bytes are kept', 500);
   const run = shown(new Journal().initial({ end: 'failed', failures: [told] }).history('RUN_FAILED'));
   expect(run.steps[1].steps[0].errors[0].error).toBe(
     '500 Internal Server Error; of its body only the first 9 bytes are kept',

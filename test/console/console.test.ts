@@ -66,7 +66,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
       .getByRole('link', { name: `${scene.app.url}/broken` })
       .first()
       .click();
-    await page.getByText('the endpoint answered with status 500').first().waitFor();
+    await page.getByText('the endpoint responded with status 500').first().waitFor();
     // The server says it with the time of a machine.
     expect(await page.getByRole('region', { name: 'Explanation' }).textContent()).not.toMatch(/\dT\d/);
   });

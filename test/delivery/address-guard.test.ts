@@ -98,12 +98,12 @@ describe('deny', () => {
 });
 
 describe('an allow-list', () => {
-  it.each(NEVER)('of all networks and all hosts does not open %s', (address) => {
+  it.each(NEVER)('of all networks and all hosts does not allow %s', (address) => {
     const guard = new AddressGuard(parseAddressPolicy('0.0.0.0/0, ::/0, loopback, *.example'));
     expect(guard.refusal(address, 'name.example')).toMatch(/metadata|link-local/);
   });
 
-  it('opens the networks and addresses it names, also in their mapped form', () => {
+  it('allows the networks and addresses it names, also in their mapped form', () => {
     const guard = new AddressGuard(parseAddressPolicy('10.1.0.0/16, 192.168.5.5, fd00:1::/32'));
     const verdicts = ['10.1.2.3', '::ffff:10.1.2.3', '192.168.5.5', 'fd00:1::7', '8.8.8.8'].map((address) =>
       guard.refusal(address, 'x'),
@@ -117,7 +117,7 @@ describe('an allow-list', () => {
     ]);
   });
 
-  it('opens private answers for the hosts it names', () => {
+  it('allows private addresses for the hosts it names', () => {
     const guard = new AddressGuard(parseAddressPolicy('Db.Internal, *.svc.local'));
     expect(guard.refusal('10.0.0.1', 'db.internal')).toBeUndefined();
     expect(guard.refusal('10.0.0.1', 'DB.internal.')).toBeUndefined();
@@ -127,7 +127,7 @@ describe('an allow-list', () => {
     expect(guard.refusal('10.0.0.1', 'db.internal.evil.example')).toBe('private');
   });
 
-  it('opens loopback by its word, and nothing else with it', () => {
+  it('allows only loopback for the word loopback', () => {
     const guard = new AddressGuard(parseAddressPolicy('loopback'));
     expect(['127.0.0.1', '::1', '::ffff:7f00:1'].map((address) => guard.refusal(address, 'x'))).toEqual([
       undefined,
@@ -138,7 +138,7 @@ describe('an allow-list', () => {
     expect(guard.refusal('0.0.0.0', 'x')).toBe('unspecified');
   });
 
-  it('that names a NAT64 network still judges what stands behind it', () => {
+  it('that names a NAT64 network still checks the embedded address', () => {
     const guard = new AddressGuard(parseAddressPolicy('64:ff9b::/96, 2002::/16'));
     expect(guard.refusal('64:ff9b::8.8.8.8', 'x')).toBeUndefined();
     expect(guard.refusal('64:ff9b::127.0.0.1', 'x')).toBe('loopback');
@@ -147,7 +147,7 @@ describe('an allow-list', () => {
   });
 });
 
-it('lets everything pass under all', () => {
+it('allows every address under all', () => {
   const guard = new AddressGuard({ kind: 'all' });
   expect(DENIED.map(([address]) => guard.refusal(address, 'x'))).toEqual(DENIED.map(() => undefined));
 });

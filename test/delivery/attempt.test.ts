@@ -43,7 +43,7 @@ describe('the request', () => {
     expect(endpoint.received.every((one) => one.headers['content-type'] === undefined)).toBe(true);
   });
 
-  it('carries the stored headers and what the server adds, nothing else', async () => {
+  it('has the stored headers and those that the server adds, no others', async () => {
     const endpoint = await startEndpoint();
     const header = { 'Content-Type': ['application/json'], 'X-Api-Key': ['one', 'two'], 'X-Latin': ['é'] };
     await openDelivery().attempt(
@@ -99,7 +99,7 @@ describe('the request', () => {
     expect(verifySignature({ ...check, dialect: 'waypost', url: endpoint.origin })).toMatchObject({ valid: true });
   });
 
-  it('lets a forwarded User-Agent and Content-Type win, and the server win everything else', async () => {
+  it('prefers a forwarded User-Agent and Content-Type, and its own value of any other header', async () => {
     const endpoint = await startEndpoint();
     const header = {
       'User-Agent': ['mine'],
@@ -176,7 +176,7 @@ describe('the request', () => {
     },
   );
 
-  it('reports a value that HTTP cannot carry, and goes on delivering', async () => {
+  it('reports a value that HTTP cannot carry, and continues to deliver', async () => {
     const endpoint = await startEndpoint();
     const delivery = openDelivery({ connectionsPerOriginMax: 1 });
     for (const value of ['a\r\nb: c', 'a\0b', '漢字']) {
@@ -186,7 +186,7 @@ describe('the request', () => {
     expect(await delivery.attempt(claimOf(endpoint.origin), untouched())).toMatchObject({ status: 200 });
   });
 
-  it('answers instead of throwing when the message cannot be signed', async () => {
+  it('returns an outcome instead of throwing when the message cannot be signed', async () => {
     const endpoint = await startEndpoint();
     const delivery = openDelivery({
       signingKey: () => {
@@ -227,7 +227,7 @@ describe('the signature', () => {
   });
 });
 
-describe('the answer', () => {
+describe('the response', () => {
   it('is reported with canonical header names, several values and its body', async () => {
     const endpoint = await startEndpoint((response) => {
       response.writeHead(

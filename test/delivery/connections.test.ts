@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../src/delivery/addresses/resolver.ts';
-import { AnswerBody } from '../../src/delivery/answers/answer-body.ts';
-import { AnswerMemory } from '../../src/delivery/answers/answer-memory.ts';
+import { ResponseBody } from '../../src/delivery/responses/response-body.ts';
+import { ResponseMemory } from '../../src/delivery/responses/response-memory.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import { endOfTurn } from '../../src/system/system.ts';
 import { claimOf, openDelivery, realClock, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
@@ -28,7 +28,7 @@ describe('origins', () => {
     expect(opened).toBe(2);
   });
 
-  it('that all fail leave nothing behind', async () => {
+  it('that all fail leave no pool behind', async () => {
     const delivery = openDelivery({
       resolver: new Resolver(async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))),
     });
@@ -39,7 +39,7 @@ describe('origins', () => {
     expect(delivery.stats()).toEqual({ origins: 0, connections: 0, waiting: 0, inFlight: 0, resent: 0 });
   });
 
-  it('with attempts under way are not closed to make room', async () => {
+  it('with attempts in flight are not closed for a new origin', async () => {
     const silent = await startTcp();
     const endpoint = await startEndpoint();
     const delivery = openDelivery({ resolver, originsMax: 1, timeoutMsMax: 300 });
@@ -53,7 +53,7 @@ describe('origins', () => {
   });
 });
 
-it('serves those who wait even when all before them fail at once', async () => {
+it('serves waiting attempts even if all attempts before them fail at once', async () => {
   const endpoint = await startEndpoint();
   const delivery = openDelivery({ connectionsPerOriginMax: 1, timeoutMsMax: 60_000 });
   const bad = { header: { Expect: ['x'] } };
@@ -110,7 +110,7 @@ describe('an attempt', () => {
     expect([reasonOf(await cut), reasonOf(await other)]).toEqual(['interrupted', 'answered']);
   });
 
-  it('that waits gives its place up when its time is over', async () => {
+  it('that times out while it waits is removed from the queue', async () => {
     const silent = await startTcp();
     const delivery = openDelivery({ connectionsPerOriginMax: 1, timeoutMsMax: 500 });
     const first = delivery.attempt(claimOf(silent.origin), untouched());
@@ -121,12 +121,12 @@ describe('an attempt', () => {
     expect(reasonOf(await first)).toBe('timeout');
   });
 
-  it('whose time is over while its name waits for others is not looked up any more', async () => {
-    const asked: string[] = [];
-    const answers: (() => void)[] = [];
+  it('that times out before the lookup of its name starts is not looked up', async () => {
+    const resolved: string[] = [];
+    const lookups: (() => void)[] = [];
     const slow = new Resolver((hostname) => {
-      asked.push(hostname);
-      return new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }])));
+      resolved.push(hostname);
+      return new Promise((resolve) => lookups.push(() => resolve([{ address: '127.0.0.1', family: 4 }])));
     }, 1);
     const endpoint = await startEndpoint();
     const delivery = openDelivery({ resolver: slow });
@@ -136,20 +136,20 @@ describe('an attempt', () => {
     expect(reasonOf(await attempt('late', { timeoutMs: 20 }))).toBe('timeout');
     const last = attempt('last');
     for (let turns = 0; turns < 2; turns += 1) await endOfTurn(); // Node closes the socket of the late one after the first
-    answers.shift()?.();
+    lookups.shift()?.();
     expect(await first).toMatchObject({ kind: 'answered' });
-    answers.shift()?.();
+    lookups.shift()?.();
     expect(await last).toMatchObject({ kind: 'answered' });
-    expect(asked).toEqual(['first.example', 'last.example']);
+    expect(resolved).toEqual(['first.example', 'last.example']);
   });
 
-  it('has its name looked up in the turns of its project, also on a connection that another one has used', async () => {
+  it('counts a lookup for its own project, also on a connection that another project has used', async () => {
     const projects: [string, number][] = [];
     const noting = new Resolver(async () => [{ address: '127.0.0.1', family: 4 }]);
-    const ask = noting.ask.bind(noting);
-    noting.ask = (hostname, projectId) => {
+    const request = noting.request.bind(noting);
+    noting.request = (hostname, projectId) => {
       projects.push([hostname, projectId]);
-      return ask(hostname, projectId);
+      return request(hostname, projectId);
     };
     const endpoint = await startEndpoint((response) => response.setHeader('connection', 'close').end('ok'));
     const delivery = openDelivery({ resolver: noting, connectionsPerOriginMax: 1 });
@@ -162,19 +162,19 @@ describe('an attempt', () => {
     ]);
   });
 
-  it('that still connects when its time is over gives its socket up', async () => {
-    const answers: (() => void)[] = [];
+  it('that times out while it connects closes its socket', async () => {
+    const lookups: (() => void)[] = [];
     const canary = await startTcp();
     const delivery = openDelivery({
       timeoutMsMax: 30,
       resolver: new Resolver(
-        () => new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }]))),
+        () => new Promise((resolve) => lookups.push(() => resolve([{ address: '127.0.0.1', family: 4 }]))),
       ),
     });
     const outcome = await delivery.attempt(claimOf(`http://slow.example:${canary.port}/`), untouched());
     expect(reasonOf(outcome)).toBe('timeout');
-    for (const answer of answers) answer();
-    // A connection made after the late answer arrives alone: nothing came before it.
+    for (const finish of lookups) finish();
+    // A connection made after the late lookup arrives alone: no other was made before it.
     const probe = connect(canary.port, '127.0.0.1');
     await expect.poll(() => canary.state.connections).toBeGreaterThan(0);
     probe.destroy();
@@ -182,7 +182,7 @@ describe('an attempt', () => {
   });
 });
 
-it('closing interrupts what is under way, closes every socket and attempts nothing more', async () => {
+it('closing interrupts all attempts, closes every socket and makes no further attempt', async () => {
   const silent = await startTcp((socket) => socket.resume());
   const endpoint = await startEndpoint();
   const delivery = openDelivery();
@@ -195,9 +195,9 @@ it('closing interrupts what is under way, closes every socket and attempts nothi
   await expect.poll(() => silent.sockets.size).toBe(0);
 });
 
-describe('the body of an answer', () => {
-  const PLENTY = new AnswerMemory(1_000_000);
-  const piece = (length: number) => new Uint8Array(length).fill(length);
+describe('the body of a response', () => {
+  const PLENTY = new ResponseMemory(1_000_000);
+  const chunk = (length: number) => new Uint8Array(length).fill(length);
 
   it.each([
     [[3, 4, 5], 100, 12, true],
@@ -206,18 +206,18 @@ describe('the body of an answer', () => {
     [[50], 11, 11, false],
     [Array.from({ length: 5_000 }, () => 1), 4_000, 4_000, false],
   ])('is kept up to the limit (%#)', (lengths, bytesMax, kept, complete) => {
-    const body = new AnswerBody(bytesMax, true, PLENTY);
-    const wanted = lengths.every((length) => body.add(piece(length)));
+    const body = new ResponseBody(bytesMax, true, PLENTY);
+    const wanted = lengths.every((length) => body.add(chunk(length)));
     expect(wanted).toBe(complete);
-    const all = lengths.flatMap((length) => [...piece(length)]);
+    const all = lengths.flatMap((length) => [...chunk(length)]);
     expect([...body.bytes()]).toEqual(all.slice(0, kept));
   });
 
-  it('is cut off when others fill the memory, and leaves something to a newcomer', () => {
-    const memory = new AnswerMemory(1_000_000);
+  it('is truncated when others fill the memory, and leaves memory for a new response', () => {
+    const memory = new ResponseMemory(1_000_000);
     const grow = () => {
-      const body = new AnswerBody(1_000_000, true, memory);
-      for (let pieces = 0; pieces < 500 && body.add(piece(2_000)); pieces += 1);
+      const body = new ResponseBody(1_000_000, true, memory);
+      for (let chunks = 0; chunks < 500 && body.add(chunk(2_000)); chunks += 1);
       return body;
     };
     const bodies = Array.from({ length: 50 }, grow);
@@ -229,11 +229,11 @@ describe('the body of an answer', () => {
     expect(grow().bytes().length).toBe(lengths[0]);
   });
 
-  it('leaves nothing to the garbage collector: neither what it has outgrown, nor what was released', () => {
-    const body = new AnswerBody(1_000_000, true, PLENTY);
-    body.add(piece(20_000));
+  it('leaves nothing to the garbage collector: outgrown and released buffers are detached', () => {
+    const body = new ResponseBody(1_000_000, true, PLENTY);
+    body.add(chunk(20_000));
     const outgrown = body.bytes().buffer;
-    body.add(piece(20_000));
+    body.add(chunk(20_000));
     expect(outgrown).toMatchObject({ detached: true });
     const whole = body.bytes();
     expect(whole.buffer.byteLength).toBe(40_000);
@@ -241,9 +241,9 @@ describe('the body of an answer', () => {
     expect([whole.length, whole.buffer.byteLength]).toEqual([0, 0]);
   });
 
-  it('is only counted when nobody wants it', () => {
-    const body = new AnswerBody(5, false, PLENTY);
-    expect([body.add(piece(4)), body.add(piece(4))]).toEqual([true, false]);
+  it('is only counted if it need not be stored', () => {
+    const body = new ResponseBody(5, false, PLENTY);
+    expect([body.add(chunk(4)), body.add(chunk(4))]).toEqual([true, false]);
     expect(body.bytes().length).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import { SimulatedClock } from '../support/simulated-clock.ts';
 
 function checkWith(
   setting: string,
-  answer: (hostname: string) => ResolvedAddress[] | Promise<ResolvedAddress[]>,
+  resolve: (hostname: string) => ResolvedAddress[] | Promise<ResolvedAddress[]>,
   unknownMax?: number,
 ) {
   const asked: string[] = [];
@@ -14,7 +14,7 @@ function checkWith(
   const guard = new AddressGuard(parseAddressPolicy(setting));
   const resolver = new Resolver(async (hostname) => {
     asked.push(hostname);
-    return answer(hostname);
+    return resolve(hostname);
   }, unknownMax);
   const check = new DestinationCheck(guard, resolver, clock, { namesMax: 2, ms: 1_000 });
   return { check, asked, clock };
@@ -36,42 +36,42 @@ describe('a literal host', () => {
     expect(verdict).toHaveProperty('remedy', expect.stringContaining('WAYPOST_ALLOW_DESTINATIONS='));
   });
 
-  it('that is public, or a name, passes without resolving', () => {
+  it('that is public, or a name, passes without a lookup', () => {
     const guard = new AddressGuard({ kind: 'deny' });
     expect(checkDestination(new URL('http://1.1.1.1/'), guard)).toEqual({ kind: 'ok' });
     expect(checkDestination(new URL('http://name.example/'), guard)).toEqual({ kind: 'ok' });
   });
 });
 
-it('does not advise to list an address that no list opens', () => {
+it('does not suggest to list an address that no list can allow', () => {
   const verdict = checkDestination(new URL('http://169.254.169.254/'), new AddressGuard({ kind: 'deny' }));
   expect(verdict).toHaveProperty('remedy', 'only WAYPOST_ALLOW_DESTINATIONS=all would allow it');
 });
 
 describe('a name', () => {
-  it('for which no server answers is unresolvable after five seconds', async () => {
+  it('for which no server responds is unresolvable after five seconds', async () => {
     const { check, clock } = checkWith('', () => new Promise(() => {}));
     const verdict = check.check(new URL('http://silent.example/'), 1, 0);
     await clock.advanceBy(5_000);
     expect(await verdict).toEqual({
       kind: 'unresolvable',
-      reason: 'unable to resolve host: lookup silent.example: no answer in time',
+      reason: 'unable to resolve host: lookup silent.example: no response in time',
     });
   });
 
-  it('gets its five seconds from the moment when it is looked up', async () => {
-    const answers: (() => void)[] = [];
-    const { check, clock } = checkWith('', () => new Promise((resolve) => answers.push(() => resolve(PUBLIC))), 1);
+  it('has five seconds from the start of its lookup', async () => {
+    const lookups: (() => void)[] = [];
+    const { check, clock } = checkWith('', () => new Promise((resolve) => lookups.push(() => resolve(PUBLIC))), 1);
     void check.check(new URL('http://before.example/'), 1, 0);
     const verdict = check.check(new URL('http://slow.example/'), 1, 0);
     await clock.advanceBy(4_000);
-    answers[0]?.();
+    lookups[0]?.();
     await clock.advanceBy(4_000);
-    answers[1]?.();
+    lookups[1]?.();
     expect(await verdict).toEqual({ kind: 'ok' });
   });
 
-  it('whose turn does not come passes after five seconds, is not looked up, and not remembered', async () => {
+  it('whose lookup does not start passes after five seconds, uncached', async () => {
     const { check, asked, clock } = checkWith('', () => new Promise(() => {}), 1);
     const before = check.check(new URL('http://silent.example/'), 1, 0);
     const verdict = check.check(new URL('http://good.example/'), 1, 0);
@@ -82,7 +82,7 @@ describe('a name', () => {
     expect(asked).toEqual(['silent.example']);
   });
 
-  it('waits for no names of other projects', async () => {
+  it('does not wait for names of other projects', async () => {
     const { check, clock } = checkWith('', (name) => (name.includes('silent') ? new Promise(() => {}) : PUBLIC), 4);
     for (let nth = 0; nth < 1_000; nth += 1) void check.check(new URL(`http://${nth}.silent.example/`), 1, 0);
     const verdict = check.check(new URL('http://good.example/'), 2, 0);
@@ -91,7 +91,7 @@ describe('a name', () => {
     expect(check.check(new URL('http://good.example/'), 2, 0)).toEqual({ kind: 'ok' });
   });
 
-  it('is refused when it resolves to loopback, in the words of the hosted service', async () => {
+  it('is refused if it resolves to loopback, with the text of the hosted service', async () => {
     const { check } = checkWith('', () => [{ address: '::1', family: 6 }]);
     expect(await check.check(new URL('http://localhost:3000/'), 1, 0)).toEqual({
       kind: 'blocked',
@@ -100,7 +100,7 @@ describe('a name', () => {
     });
   });
 
-  it('is refused when one of its addresses is private, which is not shown', async () => {
+  it('is refused if one of its addresses is private, without showing the address', async () => {
     const { check } = checkWith('', () => [...PUBLIC, { address: '10.1.2.3', family: 4 }]);
     expect(await check.check(new URL('http://split.example/'), 1, 0)).toMatchObject({
       kind: 'blocked',
@@ -118,7 +118,7 @@ describe('a name', () => {
     });
   });
 
-  it('that was good is not asked for again until the time is over, or the clock went back', async () => {
+  it('that was valid is resolved again only after the cache time, or when the clock was set back', async () => {
     const { check, asked } = checkWith('', () => PUBLIC);
     const url = new URL('https://good.example/hook');
     expect(await check.check(url, 1, 5_000)).toEqual({ kind: 'ok' });
@@ -129,19 +129,19 @@ describe('a name', () => {
     expect(asked.length).toBe(3);
   });
 
-  it('that was bad is asked for again each time', async () => {
+  it('that was invalid is resolved again each time', async () => {
     const { check, asked } = checkWith('', () => [{ address: '127.0.0.1', family: 4 }]);
     for (const nowMs of [0, 1, 2]) await check.check(new URL('http://bad.example/'), 1, nowMs);
     expect(asked.length).toBe(3);
   });
 
-  it('makes room for another by being forgotten', async () => {
+  it('is evicted by a newer name when the cache is full', async () => {
     const { check, asked } = checkWith('', () => PUBLIC);
     for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await check.check(new URL(`http://${name}.example/`), 1, 1);
     expect(asked.map((name) => name[0]).join('')).toBe('abca');
   });
 
-  it('is not resolved when everything is allowed', () => {
+  it('is not resolved if every destination is allowed', () => {
     const { check, asked } = checkWith('all', () => []);
     expect(check.check(new URL('http://anything.example/'), 1, 0)).toEqual({ kind: 'ok' });
     expect(asked).toEqual([]);

@@ -12,11 +12,11 @@ function v4(address: string): ResolvedAddress {
   return { address, family: 4 };
 }
 
-/** A resolver that gives its answers one call after the other, the last one for ever. */
-function answering(...answers: ResolvedAddress[][]) {
+/** A resolver that returns the results in order, and the last one for every later call. */
+function resolverWith(...results: ResolvedAddress[][]) {
   let calls = 0;
   return {
-    resolver: new Resolver(async () => answers[Math.min(calls++, answers.length - 1)] ?? []),
+    resolver: new Resolver(async () => results[Math.min(calls++, results.length - 1)] ?? []),
     calls: () => calls,
   };
 }
@@ -55,7 +55,7 @@ describe('a literal host', () => {
     expect(canary.state.connections).toBe(0);
   });
 
-  it('of a metadata service is refused even where loopback is allowed, and the text names class and setting', async () => {
+  it('of a metadata service is refused even if loopback is allowed, and the text names class and setting', async () => {
     const delivery = openDelivery();
     for (const host of ['169.254.169.254', '[fd00:ec2::254]', '[::ffff:a9fe:a9fe]']) {
       const outcome = await delivery.attempt(claimOf(`http://${host}/latest`), untouched());
@@ -86,14 +86,14 @@ describe('a name', () => {
     expect(canary.state.connections).toBe(0);
   });
 
-  it('is resolved once a connection: what was judged is what is connected to', async () => {
+  it('is resolved once per connection: the checked address is the connected one', async () => {
     const endpoint = await startEndpoint();
-    const { resolver, calls } = answering([v4('127.0.0.1')], [v4('169.254.169.254')]);
+    const { resolver, calls } = resolverWith([v4('127.0.0.1')], [v4('169.254.169.254')]);
     const delivery = openDelivery({ resolver });
     const claimed = claimOf(`http://rebind.example:${endpoint.port}/`);
     expect(await delivery.attempt(claimed, untouched())).toMatchObject({ status: 200 });
     expect(calls()).toBe(1);
-    // The kept connection still goes where it was allowed to go; a new one is judged by the new answer.
+    // The kept connection still has its allowed address; a new connection is checked with the new result.
     expect(await delivery.attempt(claimed, untouched())).toMatchObject({ status: 200 });
     expect(calls()).toBe(1);
     endpoint.server.closeAllConnections();
@@ -102,7 +102,7 @@ describe('a name', () => {
     expect(endpoint.received.length).toBe(2);
   });
 
-  it('that is localhost is refused by what it resolves to', async () => {
+  it('that is localhost is refused by the addresses that it resolves to', async () => {
     const canary = await startTcp();
     expect(['127.0.0.1', '::1']).toContain((await lookup('localhost')).address);
     const outcome = await openDelivery({ addresses: DENY }).attempt(
@@ -128,9 +128,9 @@ describe('a name', () => {
     expect(endpoint.received.map((one) => one.headers.host)).toEqual([`hook.internal:${endpoint.port}`]);
   });
 
-  it('is asked for once when many connections want it at the same time', async () => {
+  it('is resolved once for many connections at the same time', async () => {
     const endpoint = await startEndpoint();
-    const { resolver, calls } = answering([v4('127.0.0.1')]);
+    const { resolver, calls } = resolverWith([v4('127.0.0.1')]);
     const delivery = openDelivery({ resolver });
     const claimed = claimOf(`http://many.example:${endpoint.port}/`);
     await Promise.all(Array.from({ length: 8 }, () => delivery.attempt(claimed, untouched())));
@@ -139,7 +139,7 @@ describe('a name', () => {
   });
 });
 
-it('judges once more what a socket is really connected to', async () => {
+it('checks the address that a socket is connected to', async () => {
   const endpoint = await startTcp();
   // A guard that is asked about names first and then changes its mind, as if the lookup had been bypassed.
   const guard = new AddressGuard(DENY);

@@ -75,7 +75,7 @@ const MATRIX: [string, Behaviour, string][] = [
   ['sends 10,000 headers', (socket) => flood(socket, 'X-A: b\r\n'.repeat(10_000), HEAD), 'malformed'],
   ['sends one endless header', (socket) => flood(socket, 'a'.repeat(10_000), `${HEAD}X-A: `), 'malformed'],
   [
-    'floods with interim answers',
+    'floods with interim responses',
     (socket) => flood(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100)),
     'malformed',
   ],
@@ -119,7 +119,7 @@ const MATRIX: [string, Behaviour, string][] = [
     'answered',
   ],
   ['sends more than it announced', (socket) => socket.end(`${HEAD}Content-Length: 2\r\n\r\nabc`), 'answered'],
-  ['says 100 Continue unasked', (socket) => socket.end(`${CONTINUE}${HEAD}Content-Length: 0\r\n\r\n`), 'answered'],
+  ['sends an unsolicited 100 Continue', (socket) => socket.end(`${CONTINUE}${HEAD}Content-Length: 0\r\n\r\n`), 'answered'],
   [
     'says 100 Continue in pieces, again and again',
     (socket) => {
@@ -136,7 +136,7 @@ const MATRIX: [string, Behaviour, string][] = [
     (socket) => socket.end(`HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${HEAD}Content-Length: 0\r\n\r\n`),
     'answered',
   ],
-  ['answers before it read the request', (socket) => socket.end(`${HEAD}Connection: close\r\n\r\ndone`), 'answered'],
+  ['responds before it has read the request', (socket) => socket.end(`${HEAD}Connection: close\r\n\r\ndone`), 'answered'],
 ];
 
 describe('an endpoint that', () => {
@@ -152,7 +152,7 @@ describe('an endpoint that', () => {
     expect(delivery.stats()).toMatchObject({ inFlight: 0, waiting: 0 });
   });
 
-  it('sends more than is read is cut off at the limit, and its socket closed', async () => {
+  it('sends a body beyond the limit: it is truncated, and the socket is closed', async () => {
     const endpoint = await startTcp((socket) => {
       socket.once('data', () => {
         socket.write(`HTTP/1.1 500 Oops\r\n\r\n`);
@@ -169,11 +169,11 @@ describe('an endpoint that', () => {
 
   it.each([
     ['a step, whose failure is told', 'step', 500, 40_000],
-    ['a call, whose answer is a result', 'toCallback', 500, 20_000],
+    ['a call, whose response is a result', 'toCallback', 500, 20_000],
     ['a failure callback', 'failureCall', 500, 20_000],
     ['a step, with success', 'step', 200, 20_000],
     ['a message of no run', undefined, 500, 10_000],
-  ] as const)('answers much is read up to the limit of its kind: %s', async (_, callType, status, bytes) => {
+  ] as const)('sends a long response is read up to the limit of its kind: %s', async (_, callType, status, bytes) => {
     const endpoint = await startEndpoint((response) => {
       response.writeHead(status);
       response.end(Buffer.alloc(50_000, 'x'));
@@ -188,8 +188,8 @@ describe('an endpoint that', () => {
   });
 
   it.each([
-    ['the limit of an answer', { responseBytesMax: 50_000 }],
-    ['the memory of all answers', { responseBytesMax: 50_000_000, responseMemoryBytesMax: 3_000_000 }],
+    ['the limit of a response', { responseBytesMax: 50_000 }],
+    ['the memory of all responses', { responseBytesMax: 50_000_000, responseMemoryBytesMax: 3_000_000 }],
   ])('sends a compressed bomb has failed, once its body is expanded beyond %s', async (_, limits) => {
     const bomb = gzipSync(Buffer.alloc(10 * 1024 * 1024));
     const endpoint = await startEndpoint((response) =>
@@ -203,7 +203,7 @@ describe('an endpoint that', () => {
     });
   });
 
-  it('compresses a long text has it cut at the limit, as a plain one is', async () => {
+  it('compresses a long text: it is truncated at the limit like a plain one', async () => {
     const text = randomBytes(40_000).toString('hex');
     const endpoint = await startEndpoint((response) =>
       response.writeHead(500, { 'content-encoding': 'gzip' }).end(gzipSync(text)),
@@ -243,10 +243,10 @@ describe('an endpoint that', () => {
     });
   });
 
-  it('has a name that nobody answers for times out', async () => {
+  it('has a name for which no DNS server responds times out', async () => {
     const delivery = openDelivery({ resolver: new Resolver(() => new Promise(() => {})), timeoutMsMax: 50 });
     const outcome = await delivery.attempt(claimOf('http://slow.example/'), untouched());
-    expect(outcome).toMatchObject({ reason: 'timeout', error: 'timeout: no complete answer within 50 ms' });
+    expect(outcome).toMatchObject({ reason: 'timeout', error: 'timeout: no complete response within 50 ms' });
     expect(delivery.stats()).toMatchObject({ connections: 0, inFlight: 0 });
   });
 });
@@ -254,7 +254,7 @@ describe('an endpoint that', () => {
 describe('a TLS endpoint', () => {
   const resolver = new Resolver(async () => [{ address: '127.0.0.1', family: 4 }]);
 
-  it('with a certificate that nobody signed is refused, unless verification is off', async () => {
+  it('with a self-signed certificate is refused, unless verification is off', async () => {
     const server = https.createServer(SELF_SIGNED, (_request, response) => response.end('ok'));
     const { port } = new URL(await listen(server));
     onTestFinished(() => server.closeAllConnections());
@@ -273,7 +273,7 @@ describe('a TLS endpoint', () => {
     expect(trusting.stats()).toMatchObject({ connections: 1 });
   });
 
-  it('that is asked by name is told the name', async () => {
+  it('receives the host name of the URL', async () => {
     const names: (string | false)[] = [];
     const server = tls.createServer(SELF_SIGNED, (socket) => {
       names.push((socket as unknown as { servername: string | false }).servername);
@@ -308,7 +308,7 @@ describe('a TLS endpoint', () => {
 describe('a connection that was kept alive', () => {
   const OK = `${HEAD}Content-Length: 2\r\n\r\nok`;
 
-  it('and is closed as we write gets the request once more at once, uncounted', async () => {
+  it('and is closed while we write: the request is repeated at once, uncounted', async () => {
     const endpoint = await startTcp((socket, nth) => {
       onEachHead(socket, (request) => {
         if (nth === 1 && request === 2) socket.resetAndDestroy();
@@ -323,7 +323,7 @@ describe('a connection that was kept alive', () => {
     expect(endpoint.state.connections).toBe(2);
   });
 
-  it('and is closed again is not tried a third time', async () => {
+  it('and is closed again: the request is not sent a third time', async () => {
     let requests = 0;
     const endpoint = await startTcp((socket) => {
       onEachHead(socket, () => {
@@ -339,7 +339,7 @@ describe('a connection that was kept alive', () => {
     expect(delivery.stats()).toMatchObject({ resent: 1, connections: 0 });
   });
 
-  it('and answers a part before it closes has failed: nothing is sent twice', async () => {
+  it('and is closed after a part of the response: the attempt has failed, nothing is sent twice', async () => {
     let requests = 0;
     const endpoint = await startTcp((socket) => {
       onEachHead(socket, () => {
@@ -354,7 +354,7 @@ describe('a connection that was kept alive', () => {
     expect(requests).toBe(2);
   });
 
-  it('and closes in the middle of a call that has shown to be at work has failed: nothing is sent twice', async () => {
+  it('and is closed during a call that has saved a checkpoint: the attempt has failed, nothing is sent twice', async () => {
     let requests = 0;
     let underWay: AttemptInFlight | undefined;
     const endpoint = await startTcp((socket) => {
@@ -374,7 +374,7 @@ describe('a connection that was kept alive', () => {
     expect(requests).toBe(2);
   });
 
-  it('costs no attempt however often the server closes idle ones', async () => {
+  it('costs no attempt when the server closes idle connections', async () => {
     const endpoint = await startEndpoint();
     endpoint.server.keepAliveTimeout = 5;
     endpoint.server.keepAliveTimeoutBuffer = 0;
@@ -389,7 +389,7 @@ describe('a connection that was kept alive', () => {
   });
 });
 
-it('leaves a body that looks like an interim answer alone', async () => {
+it('leaves a body that looks like an interim response unchanged', async () => {
   const body = `${CONTINUE}${HEAD}\r\n`;
   const endpoint = await startTcp((socket) => {
     onEachHead(socket, () => {
@@ -404,8 +404,8 @@ it('leaves a body that looks like an interim answer alone', async () => {
   }
 });
 
-describe('an endpoint that holds all the connections it may have', () => {
-  it('keeps none of its neighbours waiting', async () => {
+describe('an endpoint that uses all its connections', () => {
+  it('does not delay other endpoints', async () => {
     const silent = await startTcp();
     const healthy = await startEndpoint();
     const delivery = openDelivery({ connectionsPerOriginMax: 4, timeoutMsMax: 60_000 });
@@ -425,7 +425,7 @@ describe('an endpoint that holds all the connections it may have', () => {
     expect(delivery.stats()).toMatchObject({ inFlight: 0, waiting: 0 });
   });
 
-  it('lets all attempts time out, also those that wait for a connection', async () => {
+  it('makes all its attempts time out, including those that wait for a connection', async () => {
     const silent = await startTcp();
     const delivery = openDelivery({ connectionsPerOriginMax: 4, timeoutMsMax: TIMEOUT_MS });
     const stuck = Array.from({ length: 20 }, () => delivery.attempt(claimOf(silent.origin), untouched()));

@@ -13,7 +13,7 @@ function attempts(names: string): {
   const of: Record<string, Interruptible> = {};
   for (const name of names) {
     const attempt = {
-      place: -1,
+      groupIndex: -1,
       interrupt() {
         ended.push(name);
         interruptions.remove(signal.signal, attempt);

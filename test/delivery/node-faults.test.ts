@@ -4,7 +4,7 @@
  */
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decoderFor } from '../../src/delivery/answers/content-encoding.ts';
+import { decoderFor } from '../../src/delivery/responses/content-encoding.ts';
 import { originOf } from '../../src/engine/messages/accept.ts';
 import { checkUrl } from '../../src/protocol/urls/destination.ts';
 import { claimOf, openDelivery, startEndpoint, untouched } from './support.ts';
@@ -12,14 +12,14 @@ import { claimOf, openDelivery, startEndpoint, untouched } from './support.ts';
 const isBrotliDecoded = decoderFor({ 'Content-Encoding': ['br'] }, Uint8Array.of(1)) !== undefined;
 
 describe('faults of Node that nobody outside can reach', () => {
-  it('decoding Brotli: an answer is expanded only by a decoder that is repaired', () => {
+  it('decoding Brotli: a response is decoded only by a fixed decoder', () => {
     const [header, bytes] = [{ 'Content-Encoding': ['br'] }, brotliCompressSync('a'.repeat(1000))];
     const isDecoded = (version: string): boolean => decoderFor(header, bytes, version) !== undefined;
     expect(['22.19.0', '24.21.0', '24.22.0'].some(isDecoded)).toBe(false);
     expect(['24.22.1', '24.23.0', '26.0.0'].every(isDecoded)).toBe(true);
   });
 
-  it.skipIf(isBrotliDecoded)('decoding Brotli: on this Node an answer is kept as it came', async () => {
+  it.skipIf(isBrotliDecoded)('decoding Brotli: on this Node version a response stays encoded', async () => {
     const compressed = brotliCompressSync('a'.repeat(1000));
     const endpoint = await startEndpoint((response) => {
       response.writeHead(500, { 'content-encoding': 'br' });

@@ -92,7 +92,7 @@ export function claimOf(url: string, { settings, ...changes }: MessageChanges = 
   };
 }
 
-/** A callback makes the answer's body worth keeping. */
+/** With a callback, the body of the response is stored. */
 export const KEEPS_BODY = {
   settings: { callback: { url: 'https://example.com/', method: 'POST', header: {} } },
 } as const;
@@ -117,7 +117,7 @@ export interface Received {
 
 /** An HTTP endpoint on loopback that notes what it received. Answers 200 `ok` unless told otherwise. */
 export async function startEndpoint(
-  answer: (response: http.ServerResponse, received: Received) => void = (response) => response.end('ok'),
+  respond: (response: http.ServerResponse, received: Received) => void = (response) => response.end('ok'),
   host = '127.0.0.1',
 ) {
   const received: Received[] = [];
@@ -128,7 +128,7 @@ export async function startEndpoint(
       const { method = '', url = '', rawHeaders, headers } = request;
       const one = { method, url, rawHeaders, headers, body: Buffer.concat(pieces) };
       received.push(one);
-      answer(response, one);
+      respond(response, one);
     });
   });
   const origin = await listen(server, host);

@@ -58,18 +58,18 @@ const ofRun = (callType: CallType, init = 'false') => ({
 const VERSION = headerMap({ 'Upstash-Workflow-Sdk-Version': ['1'] });
 
 describe('the head of a message of a workflow run (contract W 9.2)', () => {
-  it('says of the first message that it is one', () => {
+  it('marks the first message', () => {
     expect(headOf({ init: 'known' }, { header: VERSION })).toEqual({
       ...ofRun('step', 'true'),
       'Upstash-Workflow-Sdk-Version': '1',
     });
   });
 
-  it('says of a later one that it is none', () => {
+  it('does not mark a later message', () => {
     expect(headOf({}, { header: VERSION })).toEqual({ ...ofRun('step'), 'Upstash-Workflow-Sdk-Version': '1' });
   });
 
-  it('is in the dialect of the message, and forwarded names stay as they are', () => {
+  it('is in the dialect of the message, and forwarded names stay unchanged', () => {
     const head = headOf({ init: 'known' }, { header: VERSION, settings: { dialect: 'waypost', labels: ['a'] } });
     expect(head).toEqual({
       ...Object.fromEntries(
@@ -80,7 +80,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     });
   });
 
-  it('has the version of the protocol neither on the result of a call nor where it is yet to be asked for', () => {
+  it('has no protocol version on the result of a call, nor while the library is being detected', () => {
     for (const header of [VERSION, headerMap({ 'Waypost-Workflow-Sdk-Version': ['1'] })]) {
       expect(headOf({ callType: 'fromCallback' }, { header })).toEqual(ofRun('fromCallback'));
       expect(headOf({ init: 'unknown' }, { header })).toEqual({
@@ -98,7 +98,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     });
   });
 
-  it('shows who is called nothing of the run but what was forwarded', () => {
+  it('shows a called endpoint only forwarded headers', () => {
     const header = headerMap({
       'Upstash-Workflow-Invoke-Count': ['2'],
       'Upstash-Workflow-Is-Failure': ['true'],
@@ -119,7 +119,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     });
   });
 
-  it('lets what the server knows win over what was forwarded', () => {
+  it('replaces forwarded headers of the same names', () => {
     const header = headerMap({
       'Upstash-Workflow-Runid': ['wfr_old'],
       'Upstash-Workflow-Url': ['https://old.example/'],
@@ -131,7 +131,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     expect(headOf({}, { header })).toEqual(ofRun('step'));
   });
 
-  it('says how often it is tried, and how often it was', () => {
+  it('has the maximum number of retries, and the number so far', () => {
     const settings = { maxRetries: 5, retryDelayExpression: '1000 * (1 + retried)' };
     expect(headOf({}, { settings, retried: 2 })).toEqual({
       ...ofRun('step'),
@@ -141,7 +141,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     });
   });
 
-  it('says that it is not tried again with a zero', () => {
+  it('has a zero for a message without retries', () => {
     expect(headOf({}, { settings: { maxRetries: 0 } })['Upstash-Max-Retries']).toBe('0');
   });
 
@@ -158,13 +158,13 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
     });
   });
 
-  it('is marked when it was published with settings for a step, whichever of them they are', () => {
+  it('is marked if it was published with any setting for a step', () => {
     for (const stepSettings of [{}, { maxRetries: 1 }]) {
       expect(headOf({ stepSettings })).toEqual({ ...ofRun('step'), 'Upstash-Workflow-Step-Config': 'true' });
     }
   });
 
-  it('shows who is called no limits', () => {
+  it('shows a called endpoint no limits', () => {
     const flowControl = { key: 'crm', parallelism: 1, periodS: 1 };
     expect(headOf({ callType: 'toCallback' }, { settings: { flowControl, retryDelayExpression: '1' } })).toEqual({});
   });
@@ -176,7 +176,7 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
 });
 
 describe('a delivery', () => {
-  it('sends the journal in place of the message, and signs that', async () => {
+  it('sends the journal instead of the message, and signs it', async () => {
     const endpoint = await startEndpoint();
     for (const deliveredBody of [Buffer.from('[{"messageId":"m"}]'), new Uint8Array(0)]) {
       const claimed = { ...claimOf(`${endpoint.origin}/wf`, { body: Buffer.from('{"stepId":1}') }), deliveredBody };

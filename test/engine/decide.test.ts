@@ -55,7 +55,7 @@ describe('the error of a redirect', () => {
     const { change } = settlementOf(claimed({ message: message(changes) }), answered(status, header));
     return change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
   }
-  const START = 'the endpoint answered with status 308, a redirect';
+  const START = 'the endpoint responded with status 308, a redirect';
 
   test.for([
     ['another host', 'https://www.a.example/hook', 'https://www.a.example/hook'],

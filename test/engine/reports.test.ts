@@ -55,7 +55,7 @@ describe('what a server in production tells', () => {
         event: 'message_buried',
         messageId: 'msg_1',
         origin: 'https://a.example',
-        reason: 'the endpoint answered with status 500',
+        reason: 'the endpoint responded with status 500',
         attempts: 4,
       },
     ]);
@@ -64,7 +64,7 @@ describe('what a server in production tells', () => {
   it('names the host that a redirect names, without its path', () => {
     const [line] = told(answered(308, { Location: ['https://www.a.example/hooks/secret/?token=secret'] }), {}, LAST);
     expect(line?.['reason']).toBe(
-      'the endpoint answered with status 308, a redirect to https://www.a.example; redirects are not followed',
+      'the endpoint responded with status 308, a redirect to https://www.a.example; redirects are not followed',
     );
   });
 

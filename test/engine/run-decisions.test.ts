@@ -57,7 +57,7 @@ describe('a step', () => {
   test('that was answered more than is kept says so in its log', () => {
     const outcome: Outcome = { kind: 'answered', status: 500, header: {}, body: new Uint8Array(9), isCut: true };
     expect(settling(of(part('step')), outcome).settlement.change.events[0]?.detail).toMatchObject({
-      error: 'the endpoint answered with status 500; of its body only the first 9 bytes are kept',
+      error: 'the endpoint responded with status 500; of its body only the first 9 bytes are kept',
     });
   });
 

@@ -1,7 +1,7 @@
 /** How runs, their steps and events look on the wire (contract W 18, 20). Redacted content of a run is never shown (contract W 16.3). */
 import { STATUS_CODES } from 'node:http';
 import { Type } from '@sinclair/typebox';
-import { answeredWith } from '../../engine/messages/decide.ts';
+import { respondedWith } from '../../engine/messages/decide.ts';
 import { UNFINISHED_REASONS } from '../../engine/messages/explain.ts';
 import { LOG_STATES, type LogDetail, RUN_LOG_STATES } from '../../engine/model.ts';
 import type { RunExplanation } from '../../engine/runs/logs/explain.ts';
@@ -137,9 +137,9 @@ function errorsView(failures: readonly Failure[], shown: Shown): View[] | undefi
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
   const { status } = response;
-  if (error !== undefined && !error.startsWith(answeredWith(status))) return error;
+  if (error !== undefined && !error.startsWith(respondedWith(status))) return error;
   const known = `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
-  return `${known}${error?.slice(answeredWith(status).length) ?? ''}`;
+  return `${known}${error?.slice(respondedWith(status).length) ?? ''}`;
 }
 
 const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');

@@ -56,12 +56,12 @@ const IPV6_CLASSES = networks([
   ['multicast', 'ff00::/8'],
   // IETF protocol assignments (Teredo and ORCHID among them), documentation, 6to4, AS112.
   ['reserved', '2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'],
-  // All but 2000::/3, the only global unicast space: IPv4-compatible and NAT64 addresses, discard-only, segment routing.
+  // All but 2000::/3, the only global unicast space. Includes IPv4-compatible, NAT64, discard-only and segment routing blocks.
   ['reserved', '::/3', '4000::/2', '8000::/1'],
 ]);
 
 /** Cached, since most messages go to a few addresses. */
-const readJudged = memo((text: string) => unmapped(readAddress(text)));
+const readCanonical = memo((text: string) => unmapped(readAddress(text)));
 
 /** Checks single addresses against one policy, which is compiled once. */
 export class AddressGuard {
@@ -80,7 +80,7 @@ export class AddressGuard {
   refusal(address: string, hostname: string): AddressClass | undefined {
     if (this.policy.kind === 'all') return undefined;
     if (isIP(address) === 0) return 'reserved';
-    return this.#refusalOf(readJudged(address), hostname);
+    return this.#refusalOf(readCanonical(address), hostname);
   }
 
   #refusalOf(address: Address, hostname: string): AddressClass | undefined {
@@ -117,7 +117,7 @@ export function parseAddressPolicy(text: string): AddressPolicy {
     .filter((item) => item !== '');
   if (items.length === 0) return { kind: 'deny' };
   if (items.includes('all')) {
-    if (items.length > 1) throw new Error(`${ALLOW_SETTING}: 'all' cannot stand beside other items`);
+    if (items.length > 1) throw new Error(`${ALLOW_SETTING}: 'all' cannot be combined with other items`);
     return { kind: 'all' };
   }
   const hosts: string[] = [];

@@ -1,8 +1,8 @@
 /**
  * Checks a destination URL when a message is published (contract M 5.2).
  *
- * This check informs the publisher early and is not the security boundary: a name may resolve differently later, so each attempt is
- * checked again when it connects. The reasons are shown after `invalid destination url: `.
+ * This check informs the publisher early. It is not the security boundary: a name may resolve differently later, so each
+ * attempt is checked again when it connects. The reasons are shown after `invalid destination url: `.
  */
 
 import { within } from '../../engine/loops/within.ts';
@@ -20,9 +20,9 @@ import type { ResolvedAddress, Resolver } from './resolver.ts';
 
 export type DestinationVerdict =
   | { kind: 'ok' }
-  /** `remedy` names the setting that would allow it. */
+  /** `remedy` names the setting that would allow the destination. */
   | { kind: 'blocked'; reason: string; remedy: string }
-  /** A setting decides whether such a publish is rejected. */
+  /** A setting decides whether the publish is rejected. */
   | { kind: 'unresolvable'; reason: string };
 
 const OK: DestinationVerdict = { kind: 'ok' };
@@ -35,36 +35,36 @@ export function checkDestination(url: URL, guard: AddressGuard): DestinationVerd
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
-/** Maximum wait for the lookup to start. After that the name is not checked. */
-const BEGUN_IN_MS = 5_000;
+/** Maximum wait for the start of the lookup. After that the name is not checked. */
+const START_LIMIT_MS = 5_000;
 /** Maximum duration of the lookup. */
-const RESOLVED_IN_MS = 5_000;
+const LOOKUP_LIMIT_MS = 5_000;
 
-/** Maximum number of names that are remembered as valid, and how long a valid name is not resolved again. */
-const REMEMBERED = { namesMax: 10_000, ms: 60_000 };
+/** Limits of the cache of valid names: their number, and how long a valid name is not resolved again. */
+const CACHE_LIMITS = { namesMax: 10_000, ms: 60_000 };
 
 /**
- * Checks any host, names by their addresses. Valid names are cached, so that not every publish resolves them. If the lookup
- * does not start in time, the name is `ok` and not cached.
+ * Checks any host; a name is checked by its addresses. Valid names are cached, so that not every publish resolves them. If
+ * the lookup does not start in time, the name is `ok` and not cached.
  */
 export class DestinationCheck {
   readonly #guard: AddressGuard;
   readonly #resolver: Resolver;
   readonly #clock: Pick<Machine, 'startTimer'>;
-  readonly #remembered: typeof REMEMBERED;
+  readonly #cacheLimits: typeof CACHE_LIMITS;
   /** By name: the time at which it was found valid, oldest first. */
-  readonly #goodSinceMs = new Map<string, Millis>();
+  readonly #validSinceMs = new Map<string, Millis>();
 
   constructor(
     guard: AddressGuard,
     resolver: Resolver,
     clock: Pick<Machine, 'startTimer'>,
-    remembered: typeof REMEMBERED = REMEMBERED,
+    cacheLimits: typeof CACHE_LIMITS = CACHE_LIMITS,
   ) {
     this.#guard = guard;
     this.#resolver = resolver;
     this.#clock = clock;
-    this.#remembered = remembered;
+    this.#cacheLimits = cacheLimits;
   }
 
   /** Returns the verdict synchronously for literals and cached names. Never rejects. */
@@ -72,42 +72,42 @@ export class DestinationCheck {
     const guard = this.#guard;
     if (guard.policy.kind === 'all') return OK;
     if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
-    const goodSinceMs = this.#goodSinceMs.get(url.hostname);
+    const validSinceMs = this.#validSinceMs.get(url.hostname);
     // A clock that was set back must not extend the validity of a name.
-    if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < this.#remembered.ms) return OK;
+    if (validSinceMs !== undefined && nowMs >= validSinceMs && nowMs - validSinceMs < this.#cacheLimits.ms) return OK;
     return this.#resolve(url.hostname, projectId, nowMs);
   }
 
   async #resolve(hostname: string, projectId: ProjectId, nowMs: Millis): Promise<DestinationVerdict> {
     const clock = this.#clock;
-    const asked = this.#resolver.ask(hostname, projectId);
-    const begun = await within(clock, BEGUN_IN_MS, asked.begun);
-    asked.leave();
-    if (begun === undefined) return OK; // busy resolver: this says nothing about the name
+    const request = this.#resolver.request(hostname, projectId);
+    const running = await within(clock, START_LIMIT_MS, request.started);
+    request.cancel();
+    if (running === undefined) return OK; // the resolver is busy, so the name is unknown
     let addresses: ResolvedAddress[] | undefined;
     try {
-      addresses = await within(clock, RESOLVED_IN_MS, begun.answer);
+      addresses = await within(clock, LOOKUP_LIMIT_MS, running.addresses);
     } catch (error) {
       // Expected: the name does not exist, or its servers do not respond.
       return unresolvable(hostname, error);
     }
     if (addresses === undefined)
-      return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no answer in time` };
+      return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no response in time` };
     if (addresses.length === 0) return unresolvable(hostname, undefined);
     for (const { address } of addresses) {
       const refused = this.#guard.refusal(address, hostname);
       if (refused !== undefined) return blockedAt(refused, address, hostname);
     }
-    this.#remember(hostname, nowMs);
+    this.#cache(hostname, nowMs);
     return OK;
   }
 
-  #remember(hostname: string, nowMs: Millis): void {
-    this.#goodSinceMs.delete(hostname);
-    this.#goodSinceMs.set(hostname, nowMs);
-    if (this.#goodSinceMs.size <= this.#remembered.namesMax) return;
-    const [oldest] = this.#goodSinceMs.keys();
-    if (oldest !== undefined) this.#goodSinceMs.delete(oldest);
+  #cache(hostname: string, nowMs: Millis): void {
+    this.#validSinceMs.delete(hostname);
+    this.#validSinceMs.set(hostname, nowMs);
+    if (this.#validSinceMs.size <= this.#cacheLimits.namesMax) return;
+    const [oldest] = this.#validSinceMs.keys();
+    if (oldest !== undefined) this.#validSinceMs.delete(oldest);
   }
 }
 

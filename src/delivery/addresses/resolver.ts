@@ -1,4 +1,4 @@
-/** Resolves host names with the system's resolver, with a concurrency limit that projects share fairly. */
+/** Resolves host names with the system's resolver. The projects share its concurrency limit fairly. */
 import { lookup } from 'node:dns';
 import { LeastRecent } from '../../engine/least-recent.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -11,128 +11,129 @@ export interface ResolvedAddress {
 /** All addresses of a name, in the order to try them. Rejects with a Node error (`ENOTFOUND`, `EAI_AGAIN`, …). */
 export type LookUp = (hostname: string) => Promise<ResolvedAddress[]>;
 
-/** A lookup in progress. It wraps its promise, since a promise that resolves to a promise would wait for that one too. */
-interface Begun {
-  answer: Promise<ResolvedAddress[]>;
+/** A lookup in progress. The object wraps the promise: `started` would otherwise wait for the addresses too. */
+interface RunningLookup {
+  addresses: Promise<ResolvedAddress[]>;
 }
 
 /** Called when the lookup starts. */
-type Asker = (begun: Begun) => void;
+type StartListener = (running: RunningLookup) => void;
 
 /** A request for the addresses of a name. */
-export interface Asked {
-  /** Resolves when the lookup starts, perhaps at once; never after `leave`. */
-  begun: Promise<Begun>;
-  /** Cancels the request: a lookup that has not started is not started for it. */
-  leave(): void;
+export interface LookupRequest {
+  /** Resolves when the lookup starts, possibly at once; never after `cancel`. */
+  started: Promise<RunningLookup>;
+  /** Withdraws the request. A running lookup continues. */
+  cancel(): void;
 }
 
 /**
- * Maximum number of concurrent lookups of names that have not resolved recently, over all workers of the process. `getaddrinfo` takes a
- * thread for each, for up to ten seconds if no server responds. The process has 96 threads for it (`bin/waypost.js`), so other lookups find a free one (P9).
+ * Maximum number of concurrent lookups of names that have not resolved recently, over all workers of the process. Each
+ * `getaddrinfo` takes a thread, for up to ten seconds if no server responds. The process has 96 threads (`bin/waypost.js`), so
+ * other lookups find a free thread (P9).
  */
 const UNKNOWN_MAX = 32;
 /** Maximum number of names that are remembered as recently resolved. */
-const KNOWN_MAX = 10_000;
+const RESOLVED_MAX = 10_000;
 
 const LOOPBACK: readonly ResolvedAddress[] = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
 ];
-/** Names that always mean this machine (RFC 6761 6.3); few resolvers know more than `localhost`. */
+/** Names that always mean this machine (RFC 6761 6.3). Few resolvers know any but `localhost`. */
 const IS_LOOPBACK = /(?:^localhost\.|\.localhost\.?)$/i;
 
 /**
- * Concurrent requests for one name share a lookup; its result is not cached. Names that resolved recently are looked up at once.
- * Other names wait for a permit. Projects get permits round-robin. A project that has as many permits as are free gets no more, so
- * that the next project finds one.
+ * Concurrent requests for one name share a lookup, whose result is not cached. Names that resolved recently are looked up at
+ * once. Other names wait for a permit. Projects get permits round-robin. A project that has as many permits as are free gets no
+ * more, so that the next project finds one.
  */
 export class Resolver {
   readonly #lookUp: LookUp;
-  readonly #known = new LeastRecent<true>(KNOWN_MAX);
-  readonly #running = new Map<string, Begun>();
+  readonly #resolved = new LeastRecent<true>(RESOLVED_MAX);
+  readonly #running = new Map<string, RunningLookup>();
   /** Waiting requests by project and name. The first project is the next in the rotation. */
-  readonly #lines = new Map<ProjectId, Map<string, Set<Asker>>>();
-  #placesLeft: number;
-  readonly #placesOf = new Map<ProjectId, number>();
+  readonly #queues = new Map<ProjectId, Map<string, Set<StartListener>>>();
+  #freePermits: number;
+  readonly #permitsOf = new Map<ProjectId, number>();
 
   /** `unknownMax`: maximum number of concurrent lookups of names that have not resolved recently. */
   constructor(lookUp: LookUp, unknownMax = UNKNOWN_MAX) {
     this.#lookUp = lookUp;
-    this.#placesLeft = unknownMax;
+    this.#freePermits = unknownMax;
   }
 
-  ask(hostname: string, projectId: ProjectId): Asked {
-    const { promise: begun, resolve: asker } = Promise.withResolvers<Begun>();
+  request(hostname: string, projectId: ProjectId): LookupRequest {
+    const { promise: started, resolve: onStart } = Promise.withResolvers<RunningLookup>();
     const running = this.#running.get(hostname);
-    if (IS_LOOPBACK.test(hostname)) asker({ answer: Promise.resolve([...LOOPBACK]) });
-    else if (running) asker(running);
-    else if (this.#known.get(hostname)) asker(this.#begin(hostname));
+    if (IS_LOOPBACK.test(hostname)) onStart({ addresses: Promise.resolve([...LOOPBACK]) });
+    else if (running) onStart(running);
+    else if (this.#resolved.get(hostname)) onStart(this.#start(hostname));
     else {
-      this.#wait(hostname, projectId, asker);
-      this.#beginNext();
+      this.#enqueue(hostname, projectId, onStart);
+      this.#startNext();
     }
-    return { begun, leave: () => this.#leave(hostname, projectId, asker) };
+    return { started, cancel: () => this.#cancel(hostname, projectId, onStart) };
   }
 
-  #wait(hostname: string, projectId: ProjectId, asker: Asker): void {
-    const line = this.#lines.get(projectId) ?? new Map<string, Set<Asker>>();
-    this.#lines.set(projectId, line.set(hostname, (line.get(hostname) ?? new Set()).add(asker)));
+  #enqueue(hostname: string, projectId: ProjectId, onStart: StartListener): void {
+    const queue = this.#queues.get(projectId) ?? new Map<string, Set<StartListener>>();
+    this.#queues.set(projectId, queue.set(hostname, (queue.get(hostname) ?? new Set()).add(onStart)));
   }
 
-  #leave(hostname: string, projectId: ProjectId, asker: Asker): void {
-    const askers = this.#lines.get(projectId)?.get(hostname);
-    if (askers?.delete(asker) && askers.size === 0) this.#remove(hostname, projectId);
+  #cancel(hostname: string, projectId: ProjectId, onStart: StartListener): void {
+    const listeners = this.#queues.get(projectId)?.get(hostname);
+    if (listeners?.delete(onStart) && listeners.size === 0) this.#remove(hostname, projectId);
   }
 
   /** Removes a name from the queue of a project. */
   #remove(hostname: string, projectId: ProjectId): void {
-    const line = this.#lines.get(projectId);
-    line?.delete(hostname);
-    if (line?.size === 0) this.#lines.delete(projectId);
+    const queue = this.#queues.get(projectId);
+    queue?.delete(hostname);
+    if (queue?.size === 0) this.#queues.delete(projectId);
   }
 
-  #beginNext(): void {
-    for (const [projectId, line] of this.#lines) {
-      if (this.#placesLeft === 0) return;
-      const places = this.#placesOf.get(projectId) ?? 0;
-      const [hostname] = line.keys();
-      if (hostname === undefined || places >= this.#placesLeft) continue;
-      // Moved to the end of the map, where this loop reaches it again.
-      this.#lines.delete(projectId);
-      this.#lines.set(projectId, line);
-      this.#takePlace(projectId, 1);
+  #startNext(): void {
+    for (const [projectId, queue] of this.#queues) {
+      if (this.#freePermits === 0) return;
+      const permits = this.#permitsOf.get(projectId) ?? 0;
+      const [hostname] = queue.keys();
+      if (hostname === undefined || permits >= this.#freePermits) continue;
+      // At the end of the map, this loop reaches the project again.
+      this.#queues.delete(projectId);
+      this.#queues.set(projectId, queue);
+      this.#addPermits(projectId, 1);
       const free = (): void => {
-        this.#takePlace(projectId, -1);
-        this.#beginNext();
+        this.#addPermits(projectId, -1);
+        this.#startNext();
       };
-      this.#begin(hostname).answer.then(free, free);
+      this.#start(hostname).addresses.then(free, free);
     }
   }
 
-  #takePlace(projectId: ProjectId, count: 1 | -1): void {
-    this.#placesLeft -= count;
-    const places = (this.#placesOf.get(projectId) ?? 0) + count;
-    if (places > 0) this.#placesOf.set(projectId, places);
-    else this.#placesOf.delete(projectId);
+  #addPermits(projectId: ProjectId, count: 1 | -1): void {
+    this.#freePermits -= count;
+    const permits = (this.#permitsOf.get(projectId) ?? 0) + count;
+    if (permits > 0) this.#permitsOf.set(projectId, permits);
+    else this.#permitsOf.delete(projectId);
   }
 
-  #begin(hostname: string): Begun {
-    const begun = { answer: this.#resolve(hostname) };
-    begun.answer.catch(() => {}); // requests handle the error, unless they were cancelled
-    this.#running.set(hostname, begun);
-    for (const [projectId, line] of this.#lines) {
-      for (const asker of line.get(hostname) ?? []) asker(begun);
+  #start(hostname: string): RunningLookup {
+    const running = { addresses: this.#resolve(hostname) };
+    running.addresses.catch(() => {}); // requests handle the error, unless they were cancelled
+    this.#running.set(hostname, running);
+    for (const [projectId, queue] of this.#queues) {
+      for (const onStart of queue.get(hostname) ?? []) onStart(running);
       this.#remove(hostname, projectId);
     }
-    return begun;
+    return running;
   }
 
   async #resolve(hostname: string): Promise<ResolvedAddress[]> {
-    this.#known.delete(hostname); // until it resolves again
+    this.#resolved.delete(hostname); // until it resolves again
     try {
       const addresses = await this.#lookUp(hostname);
-      this.#known.set(hostname, true);
+      this.#resolved.set(hostname, true);
       return addresses;
     } finally {
       this.#running.delete(hostname);

@@ -1,8 +1,8 @@
 /**
  * Tests at each start that a delivery with the given options blocks forbidden addresses.
  *
- * HTTP clients have silently dropped options that are functions before, such as our lookup. Starting without the guard
- * would be worse than not starting.
+ * In the past, HTTP clients have silently dropped options that are functions, such as our lookup. A server without the guard
+ * is worse than a server that does not start.
  */
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -10,7 +10,7 @@ import type { Claimed } from '../../engine/model.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery.ts';
 import { Resolver } from './resolver.ts';
 
-/** The delivery connected, or tried to connect, to a forbidden address. The server must not start. */
+/** The delivery connected, or tried to connect, to a forbidden address: the server must not start. */
 export class AddressGuardBroken extends Error {
   constructor(probe: string, found: string) {
     super(`the address guard failed its self-test: ${probe} was not refused (${found})`);

@@ -255,7 +255,7 @@ function describe({ message }: Claimed, failure: CountedOutcome): LogDetail {
   const { status, body, isCut } = failure;
   const cut = isCut ? `; of its body only the first ${body.length} bytes are kept` : '';
   const redirect = redirectText(failure, message.url, message.settings.redact);
-  return { error: `${answeredWith(status)}${redirect}${cut}`, response: responseOf(failure) };
+  return { error: `${respondedWith(status)}${redirect}${cut}`, response: responseOf(failure) };
 }
 
 /**
@@ -266,8 +266,8 @@ function describe({ message }: Claimed, failure: CountedOutcome): LogDetail {
  * in the error, because redirects are not followed. To prevent retries that cannot succeed, respond with 489
  * ([receiving](receiving.md)).
  */
-export function answeredWith(status: number): string {
-  return `the endpoint answered with status ${status}`;
+export function respondedWith(status: number): string {
+  return `the endpoint responded with status ${status}`;
 }
 
 function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['response']> {

@@ -31,7 +31,7 @@ export const logs: Section = {
         const id = await server.publish('/a', { 'Upstash-Retries': '0' });
         expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
         const { logs } = await server.get('/v2/logs?state=FAILED');
-        expect(logs).toMatchObject([{ messageId: id, error: 'the endpoint answered with status 500' }]);
+        expect(logs).toMatchObject([{ messageId: id, error: 'the endpoint responded with status 500' }]);
       },
     ),
 

@@ -126,7 +126,7 @@ function failedAttempts(texts: Texts, source: (file: string) => Source): string[
     return section(title, declared && saidOf(source(file), declared, { isRemedyOnly: true }), found);
   };
   return [
-    byFunction('src/engine/messages/decide.ts', 'answeredWith', 'The response was not 2xx'),
+    byFunction('src/engine/messages/decide.ts', 'respondedWith', 'The response was not 2xx'),
     ...named,
     byFunction('src/workflow/detection.ts', 'detectionError', 'The endpoint serves no workflow'),
     byFunction('src/workflow/detection.ts', 'stepMissingError', 'A step with settings returned no result'),

@@ -257,7 +257,7 @@ function causesOf(rows: readonly FailureRow[]): FailureCause[] {
   return [...causes.values()].toSorted((a, b) => b.count - a.count);
 }
 
-/** The words before the details: `timeout` of `timeout: no complete answer within 30000 ms`. */
+/** The words before the details: `timeout` of `timeout: no complete response within 30000 ms`. */
 function kindOf(error: Uint8Array): string {
   return /^[^:(]*/.exec(new TextDecoder().decode(error))?.[0].trim() || 'no answer';
 }

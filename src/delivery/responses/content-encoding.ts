@@ -1,19 +1,20 @@
 /**
  * Decodes compressed responses. Deliveries ask for `identity`, but some servers compress anyway (contract M 7.6).
- * The expanded body has the same limit as any other body, counts against the same memory, and is expanded in chunks outside the event
- * loop. A small body that expands beyond the limit is a decompression bomb, and an error.
+ *
+ * The decoded body has the same limit as any other body, and counts against the same memory. It is decoded in chunks outside
+ * the event loop. A small body that expands beyond the limit is a decompression bomb, which is an error.
  */
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
 import type { HeaderMap } from '../../protocol/options/settings.ts';
-import type { AnswerBody } from './answer-body.ts';
+import type { ResponseBody } from './response-body.ts';
 
-/** `bytesWritten` is the number of input bytes that it has read. */
+/** `bytesWritten` is the number of input bytes that the decoder has read. */
 type Decoder = Transform & { readonly bytesWritten: number };
 
 /**
- * Undefined if there is nothing to decode, or if it cannot be decoded: several codings, an unknown one, or Brotli on a Node
- * version whose decoder a hostile endpoint could exploit (CVE-2026-111497).
+ * The decoder for a body; undefined if the body is not encoded or cannot be decoded: several codings, an unknown coding, or
+ * Brotli on a Node version whose decoder a hostile endpoint could exploit (CVE-2026-111497).
  */
 export function decoderFor(
   header: HeaderMap,
@@ -48,7 +49,7 @@ function isBrotliSafe(version: string): boolean {
   return major > 24 || (major === 24 && (minor > 22 || (minor === 22 && patch >= 1)));
 }
 
-/** More than text, JSON or XML compress by; gzip can reach a factor of a thousand. */
+/** Text, JSON and XML compress by less than this factor; gzip can reach a factor of a thousand. */
 const EXPANSION_MAX = 100;
 
 /**
@@ -57,12 +58,12 @@ const EXPANSION_MAX = 100;
  */
 export function decode(
   decoder: Decoder,
-  from: AnswerBody,
-  into: AnswerBody,
-  done: (body: AnswerBody | 'bomb') => void,
+  from: ResponseBody,
+  into: ResponseBody,
+  done: (body: ResponseBody | 'bomb') => void,
 ): void {
   let isDone = false;
-  const finish = (body: AnswerBody | 'bomb'): void => {
+  const finish = (body: ResponseBody | 'bomb'): void => {
     if (isDone) return;
     isDone = true;
     decoder.destroy();
@@ -74,7 +75,7 @@ export function decode(
     finish(into.length > EXPANSION_MAX * decoder.bytesWritten ? 'bomb' : into);
   });
   decoder.on('end', () => finish(into));
-  // A truncated response has no end: what was decoded before it counts.
+  // A truncated response ends with an error: the bytes decoded before it count.
   decoder.on('error', () => finish(from.isCut ? into : from));
   // Copied: `release` frees the memory at once, while the decoder's thread may still read it.
   decoder.end(from.bytes().slice());

@@ -9,12 +9,12 @@ function textOf(outcome: Outcome): string {
   return outcome.kind === 'answered' ? Buffer.from(outcome.body).toString() : JSON.stringify(outcome);
 }
 
-/** Answers each request on a connection that stays open with `answer`, in pieces of `pieceBytes`. */
-async function startAnswering(answer: string, pieceBytes = answer.length) {
+/** Sends `response` for each request on a connection that stays open, in chunks of `chunkBytes`. */
+async function startResponder(response: string, chunkBytes = response.length) {
   return await startTcp((socket) => {
     socket.setNoDelay(true);
     onEachHead(socket, () => {
-      for (let at = 0; at < answer.length; at += pieceBytes) socket.write(answer.slice(at, at + pieceBytes), 'latin1');
+      for (let at = 0; at < response.length; at += chunkBytes) socket.write(response.slice(at, at + chunkBytes), 'latin1');
     });
   });
 }
@@ -65,23 +65,23 @@ const DEFECTIVE: [string, string, Record<string, unknown[]>][] = [
   ],
 ];
 
-describe('an answer with', () => {
-  it.each(DEFECTIVE)('%s is read', async (_title, answer, header) => {
-    const endpoint = await startAnswering(answer);
+describe('a response with', () => {
+  it.each(DEFECTIVE)('%s is read', async (_title, response, header) => {
+    const endpoint = await startResponder(response);
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
     expect(textOf(outcome)).toBe('ok');
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
     expect(outcome.kind === 'answered' && { ...outcome.header }).toEqual(header);
   });
 
-  it.each(DEFECTIVE)('%s is read byte by byte, after interim answers', async (_title, answer) => {
+  it.each(DEFECTIVE)('%s is read byte by byte, after interim responses', async (_title, response) => {
     const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\nLink: x\n\n';
-    const endpoint = await startAnswering(`${interim}${answer}`, 1);
+    const endpoint = await startResponder(`${interim}${response}`, 1);
     expect(textOf(await openDelivery().attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched()))).toBe('ok');
   });
 
-  it.each(DEFECTIVE)('%s closes its connection, so that nothing after it answers another', async (_title, answer) => {
-    const endpoint = await startAnswering(answer);
+  it.each(DEFECTIVE)('%s closes its connection, so that no later bytes count as another response', async (_title, response) => {
+    const endpoint = await startResponder(response);
     const delivery = openDelivery();
     for (const nth of [1, 2]) {
       await delivery.attempt(claimOf(endpoint.origin), untouched());
@@ -89,9 +89,9 @@ describe('an answer with', () => {
     }
   });
 
-  it('a defect and a second answer behind it leaves the second one unread', async () => {
-    const [[, answer]] = DEFECTIVE as [(typeof DEFECTIVE)[number]];
-    const endpoint = await startAnswering(`${answer}HTTP/1.1 299 Smuggled\r\nContent-Length: 0\r\n\r\n`);
+  it('a defect hides a second response that follows it', async () => {
+    const [[, response]] = DEFECTIVE as [(typeof DEFECTIVE)[number]];
+    const endpoint = await startResponder(`${response}HTTP/1.1 299 Smuggled\r\nContent-Length: 0\r\n\r\n`);
     const delivery = openDelivery();
     for (const nth of [1, 2]) {
       const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
@@ -100,20 +100,20 @@ describe('an answer with', () => {
   });
 });
 
-it('keeps the connection after an answer without a defect', async () => {
-  const endpoint = await startAnswering(`${HEAD}X-A: b:c d\r\nContent-Length: 2\r\n\r\nok`);
+it('keeps the connection after a response without a defect', async () => {
+  const endpoint = await startResponder(`${HEAD}X-A: b:c d\r\nContent-Length: 2\r\n\r\nok`);
   const delivery = openDelivery();
   for (let nth = 0; nth < 2; nth++) await delivery.attempt(claimOf(endpoint.origin), untouched());
   expect(endpoint.state.connections).toBe(1);
 });
 
-it('leaves a body alone that looks like a defective head', async () => {
+it('leaves a body that looks like a defective head unchanged', async () => {
   const body = 'a : b\n\nContent-Length: 1\nContent-Length: 2\n\n';
-  const endpoint = await startAnswering(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
+  const endpoint = await startResponder(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
   expect(textOf(await openDelivery().attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched()))).toBe(body);
 });
 
-describe('the error of an answer that cannot be read says that', () => {
+describe('the error of an unreadable response says that', () => {
   it.each([
     ['it has several different Content-Length', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`],
     ['its first header line begins with a blank', `${HEAD} X-A: b\r\nContent-Length: 2\r\n\r\nok`],
@@ -125,10 +125,10 @@ describe('the error of an answer that cannot be read says that', () => {
     ['its headers are too large', `${HEAD}${'X-A: b\r\n'.repeat(10_000)}`],
     ['not valid HTTP/1.1 (Invalid header token)', `${HEAD}X-A\r\n\r\n`],
     ['not valid HTTP/1.1 (Expected HTTP/', 'SSH-2.0-OpenSSH_9.9\r\n'],
-  ])('%s', async (reason, answer) => {
-    const endpoint = await startTcp((socket) => onEachHead(socket, () => socket.end(answer)));
+  ])('%s', async (reason, response) => {
+    const endpoint = await startTcp((socket) => onEachHead(socket, () => socket.end(response)));
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin), untouched());
     expect(outcome).toMatchObject({ kind: 'unreachable', reason: 'malformed' });
-    expect(outcome).toHaveProperty('error', expect.stringContaining(`malformed answer: ${reason}`));
+    expect(outcome).toHaveProperty('error', expect.stringContaining(`malformed response: ${reason}`));
   });
 });

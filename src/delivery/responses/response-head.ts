@@ -1,18 +1,18 @@
 /**
  * Detects and repairs harmless defects in the head of a response (contract M 7.3.6).
  *
- * Clients such as curl and Go accept these defects, so endpoints have them without noticing. A strict parser would cause
- * retries of endpoints that have done their work.
+ * Clients such as curl and Go accept these defects, so endpoints have them without noticing. A strict parser would reject
+ * the response, and the message would be retried although the endpoint has processed it.
  */
 import { trimBlanks } from '../../protocol/headers.ts';
 
 /** A response that is unreadable or ambiguous. `message` gives the reason without any content of the response. */
-export class MalformedAnswer extends Error {
-  readonly code = 'WAYPOST_MALFORMED_ANSWER';
+export class MalformedResponse extends Error {
+  readonly code = 'WAYPOST_MALFORMED_RESPONSE';
 
   constructor(reason: string) {
     super(reason);
-    this.name = 'MalformedAnswer';
+    this.name = 'MalformedResponse';
   }
 }
 
@@ -72,16 +72,16 @@ function isName(head: Buffer, at: number, name: string): boolean {
   return head.toString('latin1', at, at + name.length).toLowerCase() === name;
 }
 
-/** The head with correct line ends, unfolded lines, and at most one length. */
-export function repairedHead(head: Buffer): Buffer | MalformedAnswer {
+/** Returns the head with correct line ends, unfolded lines, and at most one length. */
+export function repairHead(head: Buffer): Buffer | MalformedResponse {
   const text = head.toString('latin1');
-  if (/^[^\n]*\n[ \t]/.test(text)) return new MalformedAnswer('its first header line begins with a blank');
+  if (/^[^\n]*\n[ \t]/.test(text)) return new MalformedResponse('its first header line begins with a blank');
   const [status = '', ...fields] = text.replace(/\r?\n[ \t]+/g, ' ').split(/\r?\n/);
   const lines = fields.filter((field) => field !== '').map((field) => field.replace(/^([^:\s]+)[ \t]+:/, '$1:'));
   const lengths = lines.filter(isLength).flatMap((line) => line.slice(LENGTH.length).split(','));
   const others = lines.filter((line) => !isLength(line));
   const values = new Set(lengths.map(trimBlanks));
-  if (values.size > 1) return new MalformedAnswer('it has several different Content-Length');
+  if (values.size > 1) return new MalformedResponse('it has several different Content-Length');
   // A transfer coding overrides the length (RFC 9112 section 6.3).
   const isChunked = others.some((line) => /^transfer-encoding:(?:.*,)?[ \t]*chunked[ \t]*$/i.test(line));
   const length = isChunked ? [] : [...values].map((value) => `Content-Length: ${value}`);
