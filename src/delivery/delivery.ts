@@ -15,7 +15,6 @@ import {
   literalAddress,
 } from './addresses/address-guard.ts';
 import { type Resolver, resolverOf } from './addresses/resolver.ts';
-import { ResponseMemory } from './responses/response-memory.ts';
 import { createConnector } from './connector.ts';
 import { type Destination, readDestination } from './destination.ts';
 import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.ts';
@@ -23,6 +22,7 @@ import { Interruptions } from './interruption.ts';
 import { Origins } from './origins.ts';
 import { blocked, unsendable } from './outcome.ts';
 import { requestHead } from './request-head.ts';
+import { ResponseMemory } from './responses/response-memory.ts';
 
 export interface DeliveryOptions {
   clock: Machine;

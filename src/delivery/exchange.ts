@@ -10,9 +10,6 @@ import type { AttemptInFlight, Machine, Timer } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/options/settings.ts';
 import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.ts';
-import { ResponseBody } from './responses/response-body.ts';
-import type { ResponseMemory } from './responses/response-memory.ts';
-import { decode, decoderFor } from './responses/content-encoding.ts';
 import type { Destination } from './destination.ts';
 import type { Interruptible } from './interruption.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
@@ -25,6 +22,9 @@ import {
   unreachable,
   unsendable,
 } from './outcome.ts';
+import { decode, decoderFor } from './responses/content-encoding.ts';
+import { ResponseBody } from './responses/response-body.ts';
+import type { ResponseMemory } from './responses/response-memory.ts';
 
 /** Interim responses are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
 const INTERIM_RESPONSES_MAX = 16;

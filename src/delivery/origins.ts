@@ -9,8 +9,8 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
 import type { ProjectId } from '../engine/model.ts';
-import { ResponseFilter, SLICE_BYTES } from './responses/response-filter.ts';
 import type { Connector } from './connector.ts';
+import { ResponseFilter, SLICE_BYTES } from './responses/response-filter.ts';
 
 export interface OriginsOptions {
   connector: Connector;

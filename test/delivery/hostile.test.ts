@@ -119,7 +119,11 @@ const MATRIX: [string, Behaviour, string][] = [
     'answered',
   ],
   ['sends more than it announced', (socket) => socket.end(`${HEAD}Content-Length: 2\r\n\r\nabc`), 'answered'],
-  ['sends an unsolicited 100 Continue', (socket) => socket.end(`${CONTINUE}${HEAD}Content-Length: 0\r\n\r\n`), 'answered'],
+  [
+    'sends an unsolicited 100 Continue',
+    (socket) => socket.end(`${CONTINUE}${HEAD}Content-Length: 0\r\n\r\n`),
+    'answered',
+  ],
   [
     'says 100 Continue in pieces, again and again',
     (socket) => {
@@ -136,7 +140,11 @@ const MATRIX: [string, Behaviour, string][] = [
     (socket) => socket.end(`HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${HEAD}Content-Length: 0\r\n\r\n`),
     'answered',
   ],
-  ['responds before it has read the request', (socket) => socket.end(`${HEAD}Connection: close\r\n\r\ndone`), 'answered'],
+  [
+    'responds before it has read the request',
+    (socket) => socket.end(`${HEAD}Connection: close\r\n\r\ndone`),
+    'answered',
+  ],
 ];
 
 describe('an endpoint that', () => {

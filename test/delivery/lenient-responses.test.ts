@@ -14,7 +14,8 @@ async function startResponder(response: string, chunkBytes = response.length) {
   return await startTcp((socket) => {
     socket.setNoDelay(true);
     onEachHead(socket, () => {
-      for (let at = 0; at < response.length; at += chunkBytes) socket.write(response.slice(at, at + chunkBytes), 'latin1');
+      for (let at = 0; at < response.length; at += chunkBytes)
+        socket.write(response.slice(at, at + chunkBytes), 'latin1');
     });
   });
 }
@@ -80,14 +81,17 @@ describe('a response with', () => {
     expect(textOf(await openDelivery().attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched()))).toBe('ok');
   });
 
-  it.each(DEFECTIVE)('%s closes its connection, so that no later bytes count as another response', async (_title, response) => {
-    const endpoint = await startResponder(response);
-    const delivery = openDelivery();
-    for (const nth of [1, 2]) {
-      await delivery.attempt(claimOf(endpoint.origin), untouched());
-      expect(endpoint.state.connections).toBe(nth);
-    }
-  });
+  it.each(DEFECTIVE)(
+    '%s closes its connection, so that no later bytes count as another response',
+    async (_title, response) => {
+      const endpoint = await startResponder(response);
+      const delivery = openDelivery();
+      for (const nth of [1, 2]) {
+        await delivery.attempt(claimOf(endpoint.origin), untouched());
+        expect(endpoint.state.connections).toBe(nth);
+      }
+    },
+  );
 
   it('a defect hides a second response that follows it', async () => {
     const [[, response]] = DEFECTIVE as [(typeof DEFECTIVE)[number]];
@@ -118,7 +122,7 @@ describe('the error of an unreadable response says that', () => {
     ['it has several different Content-Length', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`],
     ['its first header line begins with a blank', `${HEAD} X-A: b\r\nContent-Length: 2\r\n\r\nok`],
     [
-      'its body has not the length that Content-Length gives',
+      'the length of its body differs from Content-Length',
       `${HEAD}Connection: close\r\nContent-Length: 9\r\n\r\nok`,
     ],
     ['its headers are incomplete', `${HEAD}X-A: b\r\n`],

@@ -1,6 +1,11 @@
 /** The order of lookups, and how projects share them. */
 import { describe, expect, it } from 'vitest';
-import { type LookupRequest, type ResolvedAddress, Resolver, resolverOf } from '../../src/delivery/addresses/resolver.ts';
+import {
+  type LookupRequest,
+  type ResolvedAddress,
+  Resolver,
+  resolverOf,
+} from '../../src/delivery/addresses/resolver.ts';
 
 const ADDRESS: ResolvedAddress = { address: '93.184.216.34', family: 4 };
 
