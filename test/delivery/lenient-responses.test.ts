@@ -121,10 +121,7 @@ describe('the error of an unreadable response says that', () => {
   it.each([
     ['it has several different Content-Length', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`],
     ['its first header line begins with a blank', `${HEAD} X-A: b\r\nContent-Length: 2\r\n\r\nok`],
-    [
-      'the length of its body differs from Content-Length',
-      `${HEAD}Connection: close\r\nContent-Length: 9\r\n\r\nok`,
-    ],
+    ['the length of its body differs from Content-Length', `${HEAD}Connection: close\r\nContent-Length: 9\r\n\r\nok`],
     ['its headers are incomplete', `${HEAD}X-A: b\r\n`],
     ['its headers are too large', `${HEAD}${'X-A: b\r\n'.repeat(10_000)}`],
     ['not valid HTTP/1.1 (Invalid header token)', `${HEAD}X-A\r\n\r\n`],
