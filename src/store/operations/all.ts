@@ -1,4 +1,4 @@
-/** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
+/** Collects the operations that the files of this folder export, and runs commands and reads by their names. */
 
 import * as cells from '../../cells/store/directory.ts';
 import * as moves from '../../cells/store/moves.ts';
@@ -73,7 +73,10 @@ const waiters = { ...allWaiters, ...pendingEvents, ...register, ...registered };
 const keys = { ...flowKeys, ...projectGate };
 const projects = { ...allProjects, ...tokens };
 
-/** Operations by subject. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, ends of runs. */
+/**
+ * The operations by subject. Merged ones run in this order: new messages, outcomes of attempts, checkpoints, ends of
+ * runs.
+ */
 export const NOUNS = {
   messages,
   runs,
@@ -104,7 +107,7 @@ type Intersection<Union> = (Union extends unknown ? (each: Union) => void : neve
 
 type All = Intersection<{ [Noun in keyof Nouns]: OperationsIn<Nouns[Noun]> }[keyof Nouns]>;
 
-/** The operations among what files export. */
+/** The exports of `Files` that are operations. */
 export type OperationsIn<Files> = {
   [M in keyof Files as Files[M] extends { kind: Kind } ? M : never]: Files[M];
 };
@@ -128,7 +131,7 @@ type Single = OfKind<'single'>;
 type Merged = OfKind<'merged'>;
 type ReadTable = OfKind<'read' | 'paged'>;
 
-/** The arguments and the answer of each command. */
+/** The arguments and the result of each command. */
 export type Writes = {
   [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> };
 } & {
@@ -137,7 +140,7 @@ export type Writes = {
 
 export type WriteMethod = keyof Writes;
 
-/** The answer of any command. */
+/** The result of any command. */
 export type Answer = Writes[WriteMethod]['answer'];
 
 export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['args'] } }[WriteMethod];
@@ -148,19 +151,22 @@ export type Reads = {
 
 export type ReadMethod = keyof Reads;
 
-// TypeScript cannot see, in the rest of this file, that a name and its arguments belong together once it is looked up.
+// The casts below are needed because TypeScript cannot relate a name to its arguments after a lookup.
 
-/** What is known of the operation of `command`; its functions take the arguments of that command. */
+/** The traits of the operation of `command`. Their functions take the arguments of that command. */
 export function traitsOf({ method }: WriteCommand): WriteTraits<object> {
   return ALL[method] as unknown as WriteTraits<object>;
 }
 
-/** Which of the commands that wait for a batch it goes with; see `BatchLine`. */
+/** The class of `command`, by which `BatchQueue` orders commands. */
 export function classOf(command: WriteCommand): CommandClass {
   return traitsOf(command).class(command.args);
 }
 
-/** Carries out `commands`: first the merged ones, all of one kind together, then each of the others. Answers in their order. */
+/**
+ * Runs `commands`: first the merged ones, those of one kind together, then each of the others. Returns results in their
+ * order.
+ */
 export async function runAll(
   context: WriteContext,
   commands: readonly WriteCommand[],
@@ -188,8 +194,8 @@ export function isLongRead(method: ReadMethod): boolean {
 }
 
 /**
- * Runs one read on its own snapshot. `isGuarded`: projects may move, and a project that is not here is not read. Throws
- * `ProjectAway`.
+ * Runs one read on its own snapshot. `isGuarded`: projects may move, so it throws `ProjectAway` when the project is not
+ * in this cell.
  */
 export async function runRead<M extends ReadMethod>(
   driver: Driver,

@@ -1,40 +1,41 @@
-/** What must workers learn of a batch that they did not ask for: messages that wait, and claims that were cancelled? */
+/** Collects the notifications of workers that follow from a batch: due times, waiting backlogs and cancelled claims. */
 import type { BacklogKey } from '../../engine/lanes/backlog-key.ts';
 import type { ClaimToken } from '../../engine/model.ts';
 
+/** The times and backlogs of unclaimed messages and the cancelled claims of one batch. */
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
   readonly #waitingBacklogs = new Set<BacklogKey>();
   readonly #cancelledClaims = new Set<ClaimToken>();
 
-  /** A lane releases something that no command of the batch asked for: no worker knows of it yet. */
+  /** Notes a due time that no command of the batch asked for, so no worker knows it yet. */
   note(dueAtMs: number): void {
     this.#earliestMs = earlier(this.#earliestMs, dueAtMs);
     this.noteForOthers(dueAtMs);
   }
 
-  /** Something waits in the due index. Only the worker that gave the command knows, from the answer. */
+  /** Notes a due time that only the worker of the command knows, from the command's result. */
   noteForOthers(dueAtMs: number): void {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
-  /** Something waits in `backlog`. Here too, only the other workers do not know of it. */
+  /** Notes that messages wait in `backlog`. The worker of the command knows it from the result. */
   noteWaitingBacklog(backlog: BacklogKey): void {
     this.#waitingBacklogs.add(backlog);
   }
 
-  /** The message of this claim was cancelled: whichever worker has the claim ends its attempt. */
+  /** Notes that the message of this claim was cancelled, so that the worker that has the claim ends its attempt. */
   noteCancelled(claimToken: ClaimToken): void {
     this.#cancelledClaims.add(claimToken);
   }
 
-  /** The earliest time of what no worker knows of; null when there is none. */
+  /** The earliest due time that no worker knows; null: none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
   }
 
-  /** The earliest time of all that is left unclaimed; null when there is none. */
+  /** The earliest due time of all unclaimed messages; null: none. */
   get earliestForOthersMs(): number | null {
     return this.#earliestForOthersMs;
   }

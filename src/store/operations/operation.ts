@@ -1,35 +1,35 @@
 /**
- * The traits of one operation of the store, stated once beside its SQL. Each use of them is written once too: which commands
- * share a batch (batches/batch-queue.ts), the order of locks (locking/locks.ts), and which thread reads (drivers/sqlite).
+ * Defines an operation of the store with its traits, beside its SQL. The traits decide which commands share a batch
+ * (batches/batch-queue.ts), what they lock (locking/locks.ts), and which thread reads (drivers/sqlite).
  */
 import type { MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries } from '../driver.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 
-/** About how much a command does: the messages it touches and the body bytes it carries. */
+/** The approximate cost of a command: the messages that it touches and the body bytes that it carries. */
 export interface Weight {
   rows: number;
   bytes?: number;
 }
 
 /**
- * Which commands go first (batch-queue.ts). Urgent commands may not be late: others would expire this worker, or all its
- * publishes would wait for a number.
+ * The order of commands (batch-queue.ts). A late urgent command would let other workers expire this one, or make all its
+ * publishes wait for a number.
  */
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
-/** What a command must lock where several transactions run at once, as far as its arguments say. */
+/** What a command must lock where several transactions run at once, according to its arguments. */
 export interface Touched {
   projects?: Iterable<ProjectId>;
-  /** Projects whose rows it writes without a lock. Those that it locks need not be named again. */
+  /** Projects whose rows it writes without a lock. Locked projects need not be repeated here. */
   writes?: Iterable<ProjectId>;
   /** Existing messages to change or remove. If they share state with others, their projects are locked too. */
   messages?: readonly MessageKey[];
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
-  /** True for a command that skips what is not locked. */
+  /** The command skips projects that are not locked, instead of being blocked. */
   isChoosy?: true;
 }
 
@@ -38,15 +38,15 @@ export interface WriteTraits<Args> {
   class: (args: Args) => CommandClass;
   /** Default: one row. */
   weight: (args: Args) => Weight;
-  /** Default: the project that its arguments name, if they do. */
+  /** Default: `projectId` of the arguments, if they have it. */
   touches: (args: Args, limits: StoreLimits) => Touched;
-  /** It may change who is admitted, or the keys with which requests are signed. Default: no. */
+  /** The command may change tokens, or the keys with which requests are signed. Default: no. */
   changesAccounts: boolean;
 }
 
 /**
- * How values of the engine become plain rows and back, in the caller's thread; for a long list `pause` gives other work a
- * turn. Default: unchanged.
+ * Converts values of the engine to plain rows and back, in the caller's thread. During a long list, `pause` lets other
+ * work run. Default: unchanged.
  */
 export interface Codec<Args, Answer, Given, Told> {
   readonly encode: ((given: Given, pause: Pause) => Args | Promise<Args>) | undefined;
@@ -55,14 +55,14 @@ export interface Codec<Args, Answer, Given, Told> {
 
 export type Pause = () => Promise<void> | undefined;
 
-/** A part of a transaction. Its arguments and its answer are plain data that can pass to another thread. */
+/** A write in a transaction. Its arguments and its result are plain data that can pass to another thread. */
 export type Write<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
   Codec<Args, Answer, Given, Told> & {
     readonly kind: 'single';
     (context: WriteContext, args: Args): Promise<Answer>;
   };
 
-/** A write that runs all its commands of a batch together, before the others. It answers them in their order. */
+/** A write that runs all its commands of a batch together, before the others. Returns their results in their order. */
 export type MergedWrite<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
   Codec<Args, Answer, Given, Told> & {
     readonly kind: 'merged';
@@ -74,12 +74,12 @@ export type Read<Args, Answer, Told = Answer, Given = Args> = Codec<Args, Answer
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
-  /** Its project may live in another cell: it asks the directory. */
+  /** It reads the directory, because the project may live in another cell. */
   readonly isOfDirectory: boolean;
   (queries: Queries, args: Args): Promise<Answer>;
 };
 
-/** A long read of one window of a list; its caller gets a page, which may take several of them. */
+/** A long read of one window of a list. The caller gets a page, which may take several windows. */
 export type PagedRead<Args, Answer, Given, Item> = Omit<Read<Args, Answer>, 'decode' | 'encode' | 'kind'> & {
   readonly kind: 'paged';
   readonly pages: Pages<Args, Answer, Given, Item>;
@@ -87,14 +87,13 @@ export type PagedRead<Args, Answer, Given, Item> = Omit<Read<Args, Answer>, 'dec
 };
 
 export interface Pages<Args, Answer, Given, Item> {
-  /** All but the slice, for the first window or a later one. */
+  /** The arguments without the slice, for the first window (0) or a later one. */
   readonly encode: (given: Given, window: number) => Omit<Args, 'slice'>;
   readonly decode: (answer: Answer, args: Args, pause: Pause) => Item[] | Promise<Item[]>;
   readonly windowsMax?: number;
 }
 
-/** The arguments of an operation without arguments. */
-type None = Record<never, never>;
+type NoArgs = Record<never, never>;
 
 const DEFAULTS: WriteTraits<object> = {
   class: () => 'onward',
@@ -109,7 +108,7 @@ type Encode<Args, Given> = (given: Given, pause: Pause) => Args | Promise<Args>;
 
 type Decode<Args, Answer, Told> = (answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>;
 
-/** Traits that are left out have the defaults of `WriteTraits`. */
+/** Defines a write. Missing traits have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
 export function write<Args extends object, Answer, Given = Args, Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
@@ -127,6 +126,7 @@ export function write(
   return Object.assign(run, { kind: 'single' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
+/** Defines a merged write. */
 export function merged<Args extends object, Answer, Given = Args, Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: (context: WriteContext, commands: readonly Args[]) => Promise<Answer[]>,
@@ -138,8 +138,8 @@ export function merged<Args extends object, Answer, Given = Args, Told = Answer>
 
 type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
 
-/** Looks up a row or two. */
-export function read<Answer, Args extends object = None, Told = Answer, Given = Args>(
+/** Defines a read of one or two rows. */
+export function read<Answer, Args extends object = NoArgs, Told = Answer, Given = Args>(
   run: RunRead<Args, Answer>,
   decode?: Decode<Args, Answer, Told>,
   encode?: Encode<Args, Given>,
@@ -147,8 +147,8 @@ export function read<Answer, Args extends object = None, Told = Answer, Given = 
   return Object.assign(run, { kind: 'read' as const, isLong: false, isOfDirectory: false, decode, encode });
 }
 
-/** A read that may look at many rows, even if only to count what waits, or that may return many bodies. */
-export function longRead<Answer, Args extends object = None, Told = Answer, Given = Args>(
+/** Defines a read that may examine many rows, even if only to count them, or that may return many bodies. */
+export function longRead<Answer, Args extends object = NoArgs, Told = Answer, Given = Args>(
   run: RunRead<Args, Answer>,
   decode?: Decode<Args, Answer, Told>,
   encode?: Encode<Args, Given>,
@@ -156,7 +156,7 @@ export function longRead<Answer, Args extends object = None, Told = Answer, Give
   return Object.assign(read(run, decode, encode), { isLong: true });
 }
 
-/** A read of one window of a long list; see `readPage`. */
+/** Defines a read of one window of a long list; see `readPage`. */
 export function pagedRead<Answer, Args extends object, Given, Item>(
   run: RunRead<Args, Answer>,
   pages: Pages<Args, Answer, Given, Item>,
@@ -164,7 +164,7 @@ export function pagedRead<Answer, Args extends object, Given, Item>(
   return Object.assign(run, { kind: 'paged' as const, isLong: true, isOfDirectory: false, pages });
 }
 
-/** A read of what the directory says of a project. */
+/** Defines a read of a project's data in the directory. */
 export function directoryRead<Answer, Args extends object>(run: RunRead<Args, Answer>): Read<Args, Answer> {
   return Object.assign(read(run), { isOfDirectory: true });
 }

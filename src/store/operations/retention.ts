@@ -1,4 +1,4 @@
-/** How is expired data removed from the store, in pieces so small that no other work waits long (P13)? */
+/** Removes expired data from the store in chunks so small that no other work waits long (P13). */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
@@ -20,13 +20,10 @@ export interface DropExpiredArgs {
 const DAY_MS = 86_400_000;
 const ALL_LOGS = { logs: 'logs', details: 'log_details' };
 
-/** Deleted queues looked at in one piece. */
+/** Deleted queues examined in one chunk. */
 const QUEUES_MAX = 16;
 
-/**
- * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it answers
- * true.
- */
+/** Drops about `rowsMax` expired rows at most. Call it again at once while it returns true. */
 export const dropExpired = write(
   {
     weight: ({ rowsMax }) => ({ rows: rowsMax }),
@@ -34,13 +31,13 @@ export const dropExpired = write(
   },
   async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
     const { tx, locked } = context;
-    // Rows that are copied or compared now are not taken away. A move takes minutes.
+    // A move copies and compares rows, so nothing is dropped until it ends. It takes minutes.
     if ((await context.fence.moving()).size > 0) return false;
     let budget = args.rowsMax;
-    // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
+    // Queues whose deletion was interrupted by a crash, or whose last attempt in flight has ended.
     const queues = await deletedQueues(tx, QUEUES_MAX);
     for (const { project_id, id } of queues) {
-      if (!locked.has(project_id)) continue; // it was found only after the projects were locked
+      if (!locked.has(project_id)) continue; // found after the projects were locked
       const queue = { projectId: project_id, queueId: id };
       if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
     }
@@ -58,7 +55,10 @@ export const dropExpired = write(
   },
 );
 
-/** The projects whose lanes `dropExpired` touches. Most of what it drops is never written again and needs no lock. */
+/**
+ * The projects whose lanes `dropExpired` touches. Most other rows that it drops are never written again, and need no
+ * lock.
+ */
 export async function projectsOfExpired(
   queries: Queries,
   { keysUsedBeforeMs, rowsMax }: DropExpiredArgs,
@@ -69,8 +69,8 @@ export async function projectsOfExpired(
 }
 
 /**
- * Drops runs that ended before the oldest log entry, with their journals. Failed runs stay for as long as they may be
- * resumed from the DLQ.
+ * Drops runs that ended before the oldest log entry, with their journals. Failed runs are kept while they are in the
+ * DLQ.
  */
 async function dropRuns(
   tx: Transaction,
@@ -92,7 +92,7 @@ async function dropRuns(
   return keys.length === 0 ? 0 : dropJournals(tx, keys, rowsMax);
 }
 
-/** Drops journals from their ends, up to `rowsMax` entries, and the runs whose journal is gone. */
+/** Drops up to `rowsMax` journal entries, the last of each journal first, and the runs without remaining entries. */
 async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax: number): Promise<number> {
   const entries = await tx.query<{ run_key: number; position: number; key: number }>(
     'select run_key, position, key from journal where run_key in (??) order by run_key, position desc limit ?',
@@ -111,8 +111,8 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
 }
 
 /**
- * A content is dropped with the last row that refers to it. Each content outlives its message by a log entry or a DLQ
- * entry. So a check whenever one of those is dropped finds every content, without a walk through all of them.
+ * Drops the contents of `keys` to which no row refers. Each content outlives its message by a log entry or a DLQ entry.
+ * So a check whenever one of those is dropped finds every content, without a scan of all contents.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
   await tx.send(
@@ -126,7 +126,7 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
   );
 }
 
-/** Drops entries that are not dropped by whole days: all, if logs are kept for less than a day. */
+/** Drops log entries that are not dropped by whole days: all entries, if logs are kept for less than a day. */
 async function dropLogs(
   { tx, looseLogs }: WriteContext,
   { logsBeforeMs: beforeMs, nowMs, leadMs = 0 }: DropExpiredArgs,
@@ -184,7 +184,7 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
   return rows.length;
 }
 
-/** The projects that have rows in `table`. Each takes one step in its primary key. */
+/** The projects that have rows in `table`. Each costs one step in its primary key. */
 async function* projectsIn(tx: Transaction, table: string): AsyncGenerator<number> {
   let last = -1;
   while (true) {

@@ -1,4 +1,4 @@
-/** The columns of a table, declared once: their order and value types, from which the row types and the SQL follow. */
+/** Derives row types and SQL from the columns of a table, which are declared once with their order and value types. */
 
 /** The value types of columns; with `?` the column may be null. */
 interface ValueTypes {
@@ -14,7 +14,7 @@ export type Columns = readonly (readonly [name: string, type: keyof ValueTypes])
 /** The values of a row in the order of its columns, as they are written. */
 export type ValuesOf<Of extends Columns> = { -readonly [Index in keyof Of]: ValueTypes[Of[Index][1]] };
 
-/** A row as it is read. */
+/** A row that was read: its values by column name. */
 export type RowOf<Of extends Columns> = { [Column in Of[number] as Column[0]]: ValueTypes[Column[1]] };
 
 /** The index of each column in `ValuesOf`. */

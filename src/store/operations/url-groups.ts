@@ -1,4 +1,4 @@
-/** Which URL groups exist, with which endpoints? A group is small, so a change writes all its endpoints again. */
+/** Changes and lists URL groups. A group is small, so a change writes all its endpoints again. */
 
 import {
   type Endpoint,
@@ -24,20 +24,21 @@ interface UrlGroupRow {
   endpoints: Endpoint[];
 }
 
-interface GroupPlace {
+interface GroupName {
   projectId: ProjectId;
   name: string;
 }
 
 /**
- * Adds or updates endpoints by the rule of `withEndpoints`, and makes the group when it is missing. Past a limit it
- * changes nothing and answers which. A command that adds neither a group nor an endpoint is never refused.
+ * Adds or updates endpoints by the rule of `withEndpoints`, and creates the group if it is missing. If a limit is
+ * exceeded, it changes nothing and returns which one. A command that adds neither a group nor an endpoint is never
+ * refused.
  */
 export const addEndpoints = write(
   { weight: ({ endpoints }) => ({ rows: endpoints.length }) },
   async (
     { tx }: WriteContext,
-    args: GroupPlace & { endpoints: Endpoint[]; limits: UrlGroupLimits; nowMs: number },
+    args: GroupName & { endpoints: Endpoint[]; limits: UrlGroupLimits; nowMs: number },
   ): Promise<'saved' | 'tooManyGroups' | 'tooManyEndpoints'> => {
     const { limits, nowMs } = args;
     const before = await endpointsOf(tx, args);
@@ -61,11 +62,11 @@ export const addEndpoints = write(
   },
 );
 
-/** Selectors that match nothing are skipped; with its last endpoint the group goes, default headers included. */
+/** Skips selectors that match nothing. Removes the group and its default headers with the last endpoint. */
 export const removeEndpoints = write(
   async (
     { tx }: WriteContext,
-    args: GroupPlace & { selectors: EndpointSelector[]; nowMs: number },
+    args: GroupName & { selectors: EndpointSelector[]; nowMs: number },
   ): Promise<'saved' | 'missing'> => {
     const before = await endpointsOf(tx, args);
     if (before.length === 0) return 'missing';
@@ -80,7 +81,7 @@ export const removeEndpoints = write(
 export const setGroupHeaders = write(
   async (
     { tx }: WriteContext,
-    { projectId, name, headers, nowMs }: GroupPlace & { headers: HeaderMap; nowMs: number },
+    { projectId, name, headers, nowMs }: GroupName & { headers: HeaderMap; nowMs: number },
   ): Promise<'saved' | 'missing'> => {
     const changed = await tx.run(
       'update url_groups set headers = ?, updated_at_ms = ? where project_id = ? and name = ?',
@@ -90,13 +91,13 @@ export const setGroupHeaders = write(
   },
 );
 
-/** Deleting one that does not exist changes nothing. */
-export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupPlace): Promise<void> => {
+/** Does nothing if the group does not exist. */
+export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupName): Promise<void> => {
   await removeGroup(tx, place);
 });
 
 export const findUrlGroup = read(
-  async (queries: Queries, { projectId, name }: GroupPlace): Promise<UrlGroupRow | undefined> => {
+  async (queries: Queries, { projectId, name }: GroupName): Promise<UrlGroupRow | undefined> => {
     const [row] = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(
       'select name, created_at_ms, updated_at_ms, headers from url_groups where project_id = ? and name = ?',
       [projectId, name],
@@ -143,7 +144,7 @@ function endpointOf({ url, name }: EndpointRow): Endpoint {
   return name === null ? { url } : { url, name };
 }
 
-async function endpointsOf(queries: Queries, { projectId, name }: GroupPlace): Promise<Endpoint[]> {
+async function endpointsOf(queries: Queries, { projectId, name }: GroupName): Promise<Endpoint[]> {
   const rows = await queries.query<EndpointRow>(
     'select url, name from url_group_endpoints where project_id = ? and group_name = ? order by position',
     [projectId, name],
@@ -161,7 +162,7 @@ async function countGroups(queries: Queries, projectId: ProjectId): Promise<numb
 
 async function replaceEndpoints(
   tx: Transaction,
-  place: GroupPlace,
+  place: GroupName,
   endpoints: readonly Endpoint[],
   nowMs: number,
 ): Promise<void> {
@@ -175,11 +176,11 @@ async function replaceEndpoints(
   await tx.send('update url_groups set updated_at_ms = ? where project_id = ? and name = ?', [nowMs, projectId, name]);
 }
 
-async function removeAllEndpoints(tx: Transaction, { projectId, name }: GroupPlace): Promise<void> {
+async function removeAllEndpoints(tx: Transaction, { projectId, name }: GroupName): Promise<void> {
   await tx.send('delete from url_group_endpoints where project_id = ? and group_name = ?', [projectId, name]);
 }
 
-async function removeGroup(tx: Transaction, place: GroupPlace): Promise<void> {
+async function removeGroup(tx: Transaction, place: GroupName): Promise<void> {
   await removeAllEndpoints(tx, place);
   await tx.send('delete from url_groups where project_id = ? and name = ?', [place.projectId, place.name]);
 }

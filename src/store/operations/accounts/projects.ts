@@ -1,4 +1,4 @@
-/** Which projects are there, and with which keys do they sign? */
+/** Creates and lists projects, and replaces their signing keys. */
 
 import { homeOf, listCells } from '../../../cells/store/directory.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
@@ -19,8 +19,8 @@ export interface EnsureProjectArgs {
 const PROJECT_FIELDS = 'id as "projectId", name, created_at_ms as "createdAtMs"';
 
 /**
- * Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. A new one
- * lives in the cell `cellId`; in the one with the fewest, where that is not given.
+ * Finds the project by name, or creates it with `signingKeys`, which are sealed. A new project lives in the cell
+ * `cellId`; default: the cell with the fewest projects.
  */
 export const ensureProject = write(
   { changesAccounts: true },
@@ -61,7 +61,7 @@ export interface ReplaceSigningKeysArgs {
   next: SealedKeys;
 }
 
-/** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
+/** Replaces the signing keys if they are still `expected`. Returns the keys in force afterwards. */
 export const replaceSigningKeys = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: ReplaceSigningKeysArgs): Promise<SealedKeys> => {
@@ -76,7 +76,7 @@ export const replaceSigningKeys = write(
   },
 );
 
-/** All from one snapshot. */
+/** All projects, tokens and cells with their version, from one snapshot. */
 export const readAccounts = read(async (queries: Queries): Promise<AccountsState> => {
   const rows = await queries.query<Project & { signing_current: string; signing_next: string; cellId: CellId }>(
     `select ${PROJECT_FIELDS}, signing_current, signing_next, cell as "cellId" from projects order by id`,

@@ -1,4 +1,4 @@
-/** Who may use the store? */
+/** Adds, lists and removes the tokens of projects. */
 import type { InProjectByToken, Token, TokenScope } from '../../../engine/accounts/store.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import { tokenIdOf } from '../../../protocol/token.ts';
@@ -18,7 +18,7 @@ interface TokenRow {
 
 const FIELDS = 'hash, project_id, scope, name, created_at_ms, last_used_at_ms';
 
-/** Adding one that exists changes nothing. */
+/** Does nothing if the token exists. */
 export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteContext, token: Token): Promise<void> => {
   const added = await tx.run(
     `insert into tokens (${FIELDS}) values (?, ?, ?, ?, ?, ?)
@@ -28,13 +28,13 @@ export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteCon
   if (added > 0) await noteChange(tx);
 });
 
-/** By project, then in the order in which they were made. */
+/** All tokens, by project, then by creation. */
 export const listTokens = read(async (queries: Queries): Promise<Token[]> => {
   const rows = await queries.query<TokenRow>(`select ${FIELDS} from tokens order by project_id, created_at_ms, hash`);
   return rows.map(decode);
 });
 
-/** Those of one project, in the order in which they were made. */
+/** The tokens of one project, by creation. */
 export const listTokensOf = directoryRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<Token[]> => {
     const rows = await queries.query<TokenRow>(
@@ -45,7 +45,7 @@ export const listTokensOf = directoryRead(
   },
 );
 
-/** False when there is no such token. */
+/** False: there is no such token. */
 export const removeToken = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> => {
@@ -55,7 +55,10 @@ export const removeToken = write(
 
 type MakeTokenArgs = InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number };
 
-/** `revoked`: the token `by` is gone. `tooMany`: the project has `tokensMax` tokens already. */
+/**
+ * Adds a token on behalf of the token `by`. `revoked`: `by` is gone. `tooMany`: the project already has `tokensMax`
+ * tokens.
+ */
 export const makeToken = write(
   { changesAccounts: true },
   async (context: WriteContext, { projectId, by, token, tokensMax }: MakeTokenArgs) => {
@@ -68,8 +71,8 @@ export const makeToken = write(
 );
 
 /**
- * Removes a token by its id, and answers its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
- * have no full token left; of several removals at once, the last one gets this.
+ * Removes a token by its id, and returns its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
+ * have no full token left; of several concurrent removals, the last one gets this.
  */
 export const revokeToken = write(
   { changesAccounts: true },
@@ -91,7 +94,7 @@ export const noteTokenUse = write(
   },
 );
 
-/** The project's tokens, which nobody else removes before this transaction ends: the operator's commands wait too. */
+/** Reads and locks the project's tokens: other removals, including those of the operator, wait for this transaction. */
 function lockTokens(tx: Transaction, projectId: ProjectId): Promise<Pick<TokenRow, 'hash' | 'scope'>[]> {
   return tx.query('select hash, scope from tokens where project_id = ? order by hash for update', [projectId]);
 }

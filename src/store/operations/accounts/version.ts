@@ -1,7 +1,9 @@
-/** Which version do projects, tokens and keys have? */
+/** The version of projects, tokens and signing keys, by which workers notice changes. */
 import type { Queries, Transaction } from '../../driver.ts';
 
-/** Every change but the last use of a token raises this number: it tells the other workers to read again. */
+/**
+ * Every change, except the last use of a token, raises this number, so that the other workers read the accounts again.
+ */
 export async function accountsVersion(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");
   return row?.next ?? 0;

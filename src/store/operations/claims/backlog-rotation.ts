@@ -16,7 +16,7 @@ interface FirstOfBacklog {
   candidates: Candidate[];
 }
 
-/** Lines take messages in turn, each up to its capacity and to its share of what the claim takes. */
+/** Takes messages from backlogs in rotation, from each up to its capacity and its share of the slots. */
 export class BacklogRotation {
   /** Backlogs that are now empty, and those of projects being moved, which are found again when their project is here. */
   readonly emptied: BacklogKey[];
@@ -63,8 +63,9 @@ export class BacklogRotation {
   }
 
   /**
-   * The next backlogs that would fill the claim, if each has the messages that it may take, or as many as the earlier ones had on
-   * average. They are read together, because each read is a round trip: short backlogs are read many at a time.
+   * The next backlogs that would fill the claim, if each has the messages that it may take, or as many as the earlier
+   * ones had on average. They are read together, because each read is a round trip: short backlogs are read many at a
+   * time.
    */
   #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] {
     const next: Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] = [];

@@ -1,4 +1,7 @@
-/** How many messages a claim may still take for each endpoint backlog and project, from the capacities that the worker sent. */
+/**
+ * How many messages a claim may still take for each endpoint backlog and project, from the capacities that the worker
+ * sent.
+ */
 
 import type { ClaimRequest, ProjectCapacities } from '../../../engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../../engine/lanes/backlog-key.ts';

@@ -24,7 +24,7 @@ export interface Candidate {
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
-/** And whether other messages wait in the backlog of the candidate. */
+/** The fields of a candidate with `is_behind`. */
 const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
   where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.wait_state = ${WAIT_STATE.origin}
   ) as is_behind`;
@@ -126,7 +126,10 @@ export class ClaimRound {
     return this.#locked.size === 0;
   }
 
-  /** Whether the claim has capacity left but could not lock all projects: other workers have locked those with due messages. */
+  /**
+   * Whether the claim has capacity left but could not lock all projects: other workers have locked those with due
+   * messages.
+   */
   get leftToOthers(): boolean {
     return this.#locked !== EVERYTHING && !this.isFull;
   }
@@ -185,7 +188,10 @@ export class ClaimRound {
     await this.tx.updateMany('messages', 'key', ['wait_state'], moves);
   }
 
-  /** Takes nothing after a message that exceeds the remaining bytes: otherwise small messages would always overtake large ones. */
+  /**
+   * Takes nothing after a message that exceeds the remaining bytes: otherwise small messages would always overtake
+   * large ones.
+   */
   #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
     const mayExceed = this.taken.length === 0 && !this.#request.isStrict;

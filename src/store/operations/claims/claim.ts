@@ -17,8 +17,8 @@ import { type ClaimedRow, decodeClaimed, saveClaims } from './claimed-rows.ts';
 import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
 
 /**
- * The minimum of due messages that a claim examines, however few slots it has. Messages without a slot move to their endpoint's backlog.
- * Not more than a whole claim takes, so that no message moves there only because a claim is full.
+ * The minimum of due messages that a claim examines, however few slots it has. Messages without a slot move to their
+ * endpoint's backlog. Not more than a whole claim takes, so that no message moves there only because a claim is full.
  */
 const WINDOW_MIN = 64;
 
@@ -133,7 +133,10 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
   );
 }
 
-/** Serves the due index, then the wait lists of keys, before the backlogs or after some of them. The due index leaves half to the keys. */
+/**
+ * Serves the due index, then the wait lists of keys, before the backlogs or after some of them. The due index leaves
+ * half to the keys.
+ */
 async function serveDue(
   round: ClaimRound,
   backlogs: BacklogRotation,
@@ -160,8 +163,8 @@ function rotationOf({ tx, nowMs }: ClaimRound, { rotation }: ClaimRequest): Prom
 }
 
 /**
- * Takes due messages in due order. With `nextProjects`, it rotates projects, each in its own due order, so that a project with few messages
- * does not wait behind one with a million. Returns the rotation for the next claim.
+ * Takes due messages in due order. With `nextProjects`, it rotates projects, each in its own due order, so that a
+ * project with few messages does not wait behind one with a million. Returns the rotation for the next claim.
  */
 async function takeDue(
   round: ClaimRound,
@@ -214,7 +217,10 @@ type DuePosition = Pick<Candidate, 'due_at_ms' | 'key'>;
 
 const BEFORE_ALL: DuePosition = { due_at_ms: -1, key: -1 };
 
-/** How many messages to read for a project that may have `left` slots, when `projectCount` projects share the maximum examined. */
+/**
+ * How many messages to read for a project that may have `left` slots, when `projectCount` projects share the maximum
+ * examined.
+ */
 function windowOf({ limit }: ClaimRound, left: number, projectCount: number): number {
   return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / projectCount);
 }
@@ -241,7 +247,7 @@ async function readWindow(
   return { candidates, isFull: candidates.length === size };
 }
 
-/** One for each of the projects. */
+/** Reads one window for each of the projects. */
 async function readWindows(
   { tx, nowMs, candidateFields }: ClaimRound,
   projects: readonly { id: ProjectId; size: number; after: DuePosition }[],
@@ -257,8 +263,9 @@ async function readWindows(
 }
 
 /**
- * Of all projects, or with `'project_id, '` of one project. The condition is a range of the index instead of `project_id = ?`: no
- * other index has that order, so no statistics make PostgreSQL search the due messages of all projects for those of one.
+ * Selects the due messages of all projects, or with `first` of one project. The condition is a range of the index instead
+ * of `project_id = ?`: no other index has that order, so PostgreSQL never searches the due messages of all projects for
+ * those of one, whatever its statistics are.
  */
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const given = first === '' ? '' : '?, ';
@@ -269,9 +276,10 @@ function windowText(candidateFields: string, first: '' | 'project_id, ', isHere 
 }
 
 /**
- * Takes up to `share` due messages, of one project or of all. A message gets no slot when its endpoint or project is at its limit, or
- * when the worker is full. It then leaves the due index: otherwise the messages of a few endpoints would precede all others, and
- * shrink by only a few at a time (P9). `projectCount`: how many projects share the number of messages examined.
+ * Takes up to `share` due messages, of one project or of all. A message gets no slot when its endpoint or project is at
+ * its limit, or when the worker is full. It then leaves the due index: otherwise the messages of a few endpoints would
+ * precede all others, and shrink by only a few at a time (P9). `projectCount`: how many projects share the number of
+ * messages examined.
  */
 async function takeInOrder(
   round: ClaimRound,
@@ -299,8 +307,8 @@ async function takeInOrder(
 }
 
 /**
- * Serves the wait lists of flow-control keys round-robin. Each gets at most its share of the slots, so a key with a hundred
- * thousand waiting messages delays no other key.
+ * Serves the wait lists of flow-control keys round-robin. Each gets at most its share of the slots, so a key with a
+ * hundred thousand waiting messages delays no other key.
  */
 async function serveLanes(round: ClaimRound): Promise<void> {
   if (round.isFull || round.touchesNoLane) return;

@@ -11,8 +11,9 @@ const TURNS_MAX = 32;
 /** Projects examined in one transaction: most may only have messages that are due later. */
 const EXAMINED_MAX = 256;
 /**
- * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of
- * a project, it reads past all that were claimed since, so each search costs more with each second of a backlog.
+ * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the
+ * first message of a project, it reads past all that were claimed since, so each search costs more with each second of
+ * a backlog.
  */
 const REREAD_EVERY_MS = 200;
 
@@ -69,8 +70,8 @@ function isAll({ length }: readonly DueProject[]): boolean {
 }
 
 /**
- * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search finds both: a
- * second one would cost the same again where the entries before it are claimed and not vacuumed yet.
+ * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search
+ * finds both: a second one would cost the same again where the entries before it are claimed and not vacuumed yet.
  */
 function projectsBetween(
   queries: Queries,

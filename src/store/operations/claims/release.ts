@@ -16,7 +16,10 @@ export interface ReleaseArgs {
   nowMs: number;
 }
 
-/** Releases claims uncounted and due at once: the end of a worker is not a failure of the endpoint. Stale claims are skipped. */
+/**
+ * Releases claims uncounted and due at once: the end of a worker is not a failure of the endpoint. Stale claims are
+ * skipped.
+ */
 export const release = write(
   {
     weight: ({ claims }) => ({ rows: claims.length }),
@@ -38,8 +41,8 @@ export const release = write(
 
 /**
  * Releases all claims of earlier processes (P7, embedded). Returns their number. `upToToken`: the last claim of those
- * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
- * waiting messages cost a start nothing.
+ * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the
+ * index of claimed messages, so a million waiting messages cost a start nothing.
  */
 export const releaseAll = write(
   async (
@@ -71,8 +74,8 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
 const SENT_ON = 500;
 
 /**
- * If projects no longer have a limit, releases some of the messages that still wait for their project, and returns their number. With
- * a limit, claims release them while there is capacity. Locks their projects.
+ * If projects no longer have a limit, releases some of the messages that still wait for their project, and returns
+ * their number. With a limit, claims release them while there is capacity. Locks their projects.
  */
 export const sendHeldOn = write(
   { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithWaiting }) },

@@ -61,7 +61,7 @@ export interface DeadRunRows {
   rows: DeadRunRow[];
   /** The messages that failed, without their bodies. */
   contents: ContentRow[];
-  /** The last answer to each failure callback. */
+  /** The last response to each failure callback. */
   responses: (DetailRow & { message_key: number })[];
 }
 
@@ -131,7 +131,7 @@ async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readon
   };
 }
 
-/** Those that exist, in the order of `dlqIds`. */
+/** The entries that exist, in the order of `dlqIds`. */
 export const findDeadRuns = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
     deadRunsAt(queries, projectId, placesOf(dlqIds)),
@@ -177,7 +177,10 @@ function failureCallbackOf(
   return { state: failureStateOf(state), ...(answer && { answer }) };
 }
 
-/** Without bodies: the failed message is a step, but the body that is shown is the one the run was started with. */
+/**
+ * Reads contents without bodies: the failed message is a step, but the DLQ shows the body with which the run was
+ * started.
+ */
 function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promise<ContentRow[]> {
   const fields = CONTENT_FIELDS.replace('c.body', 'null as body');
   return queries.query<ContentRow>(`select ${fields} from contents c where c.key in (??)`, [keys]);
@@ -192,7 +195,7 @@ function responsesOf(queries: Queries, keys: readonly number[]): Promise<(Detail
   );
 }
 
-/** The failure callback of a run; `undefined` when there was none, or when it is not kept any more. */
+/** Finds the failure callback of a run. `undefined`: there was none, or its retention is over. */
 export const findFailureCallback = read(
   async (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }): Promise<ContentRow | undefined> => {
     const place = placeOf(dlqId);

@@ -1,4 +1,4 @@
-/** Sends a failure callback again, and cancels one (contract W 13.3, 21.5). */
+/** Resends and cancels failure callbacks (contract W 13.3, 21.5). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { InProjectAt, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
@@ -35,7 +35,7 @@ async function failureCallbackRowOf(
   return row;
 }
 
-/** Saves the failure callback again, if the last one has failed. */
+/** Saves a new failure callback, if the last one has failed. */
 export const repeatFailureCallback = write(
   {},
   async (
@@ -58,7 +58,7 @@ export const repeatFailureCallback = write(
   (given: FailureCallbackArgs & { message: NewMessage }) => ({ ...given, message: encodeNewMessage(given.message) }),
 );
 
-/** Cancels the failure callback. An attempt that is under way may still succeed; the callback then counts as delivered. */
+/** Cancels the failure callback. An attempt in flight may still succeed; then the callback counts as delivered. */
 export const cancelFailureCallback = write(
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;

@@ -1,6 +1,6 @@
 /**
- * How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? A long journal comes
- * in pieces, each in a transaction of its own; until the last one the run is REVIVING.
+ * Replaces a failed run in the DLQ with a new run that starts with its journal (contract W 21.3). A long journal is
+ * written in chunks, each in its own transaction. Until the last chunk, the run is REVIVING.
  */
 import { backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
@@ -44,9 +44,9 @@ interface RetryRunArgs
 }
 
 /**
- * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
- * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is
- * refused, the run is cancelled (`cancelLeft`), and the entry stays in the DLQ.
+ * Removes the entry from the DLQ and starts the run, or changes nothing. With several chunks, the last one does this.
+ * Until then, no message of the run is sent, and lists do not show it. If the next chunk does not arrive, or is refused,
+ * the run is cancelled (`cancelRemaining`), and the entry stays in the DLQ.
  */
 export const retryRun = write(
   {
@@ -122,7 +122,8 @@ function messagesIn(journal: readonly StoredRetriedEntry[]): StoredNewMessage[] 
 }
 
 function journalsOfStart(context: WriteContext, { projectId, runKey, run, journal: [first] }: RetryRunArgs): Journals {
-  if (first?.kind !== 'message' && first?.kind !== 'record') throw new Error('a run begins with an entry of its own');
+  if (first?.kind !== 'message' && first?.kind !== 'record')
+    throw new Error('the first entry of a run cannot be shared');
   const { content } = first.kind === 'message' ? first.message : first.record;
   const journals = Journals.empty(context);
   journals.start({
@@ -153,7 +154,7 @@ async function isReviving(tx: Transaction, runKey: number): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** From now on the messages of the run may be claimed. */
+/** Makes a revived run active, so that its messages may be claimed. */
 async function startRevived(context: WriteContext, { projectId, runKey, nowMs }: RetryRunArgs): Promise<void> {
   const { tx, due } = context;
   await tx.send(`update runs set state = ${RUN_STATE.RUN_STARTED} where key = ?`, [runKey]);
@@ -189,8 +190,8 @@ async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: 
 }
 
 /**
- * Saves the new run's id in the configuration of the failed run, which decides nothing any more. The version decides nothing
- * either: it tells a move of the project that the row has changed.
+ * Saves the new run's id in the configuration of the failed run, which is no longer used otherwise. The new version only
+ * shows a move of the project that the row has changed.
  */
 async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
   const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);

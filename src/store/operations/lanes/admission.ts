@@ -1,6 +1,6 @@
 /**
- * Decides in the saving transaction whether a new message starts, with the slot that the worker has reserved for it, or waits for its
- * queue, its flow-control key or its project. Only this transaction knows the holders of lane permits.
+ * Decides in the saving transaction whether a new message starts, with the slot that the worker has reserved for it, or
+ * waits for its queue, its flow-control key or its project. Only this transaction knows the holders of lane permits.
  */
 import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';

@@ -92,7 +92,7 @@ const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {
   wake_at_ms: null,
 };
 
-/** One key within one transaction. */
+/** A flow-control key within one transaction. */
 export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;

@@ -224,8 +224,8 @@ export interface QueueRow extends BlockerRow {
 }
 
 /**
- * The first parameter is the current time. `lag` counts the messages that wait for the queue, by an index alone, and those
- * that have a permit. Callbacks are not counted: their permit has the key of another message.
+ * The first parameter is the current time. `lag` counts the messages that wait for the queue, by an index alone, and
+ * those that have a permit. Callbacks are not counted: their permit has the key of another message.
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
@@ -255,7 +255,7 @@ export interface ListQueuesArgs {
   nowMs: number;
 }
 
-/** Ordered by name: up to `count` (all) of those after `after`. */
+/** Up to `count` queues after `after`, by name; default: all. */
 export const listQueues = longRead(
   (
     queries: Queries,

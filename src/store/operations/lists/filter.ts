@@ -1,8 +1,8 @@
-/** How does a filter (contract M 21.1) read in SQL, over `contents c`? */
+/** Translates a filter (contract M 21.1) into SQL conditions on `contents c`. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { SqlParam } from '../../driver.ts';
 
-/** Conditions that all must hold, with their parameters in order. */
+/** Conditions that are joined with `and`, with their parameters in order. */
 export interface Conditions {
   texts: string[];
   params: SqlParam[];
@@ -14,7 +14,7 @@ export function also({ texts, params }: Conditions, text: string, ...values: rea
   params.push(...values);
 }
 
-/** The attributes of `filter`. The caller adds its times, because it knows which column they mean. */
+/** The conditions for the attributes of `filter`. The caller adds those for its times, because their column differs. */
 export function contentConditions(filter: AttributeFilter): Conditions {
   const conditions: Conditions = { texts: [], params: [] };
   const among = (column: string, values: readonly string[] | undefined): void => {
@@ -30,14 +30,14 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   among('c.flow_control_key', filter.flowControlKey);
   among('c.caller_ip', filter.callerIp);
   if (filter.endpointName) {
-    // Rare enough to need no column. In JSON no text within a text can look like this.
+    // Used too rarely to need a column. No string inside JSON can contain this text, because its quotes are escaped.
     const anyOf = filter.endpointName.map(() => "replace(c.settings, ?, '') <> c.settings");
     const texts = filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1));
     also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
   }
   if (filter.label) {
-    // Case-sensitive in both databases and without wildcards, unlike `like`. No label has a comma. A label with one is
-    // left out of the search: `a,b` would find a message with the labels a and b.
+    // Case-sensitive in both databases and without wildcards, unlike `like`. No label has a comma, so a searched label
+    // with a comma is ignored: `a,b` would find a message with the labels a and b.
     const labels = filter.label.filter((label) => !label.includes(','));
     const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
     also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...labels.map((label) => `,${label},`));
@@ -45,7 +45,7 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   return conditions;
 }
 
-/** The origins that a host can stand for. The host includes the port if the URL has one. */
+/** The possible origins of a host, which includes the port if the URL has one. */
 function originsOf(host: string): string[] {
   const name = host.toLowerCase();
   const origins = [`https://${name}`, `http://${name}`];

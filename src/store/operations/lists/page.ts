@@ -1,22 +1,22 @@
-/** How is a long list read page by page, without skipping, repeating, or holding the database for long? */
+/** Reads a long list page by page: positions, the end of a page by rows and bytes, and the contents of its messages. */
 import type { Message, MessageKey } from '../../../engine/model.ts';
 import { decodeCursor, dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
 import type { Conditions } from './filter.ts';
 
-/** A place in a list that is ordered by time, then by a number that is unique. */
+/** A position in a list that is ordered by time, then by a unique number. */
 export interface Position {
   timeMs: number;
   n: number;
 }
 
-/** The requested part of a list. `after` itself is not part of it. */
+/** The requested part of a list, without the row at `after`. */
 export interface Slice {
   after?: Position;
   order: 'latestFirst' | 'earliestFirst';
   count: number;
-  /** Bytes of all that is on the page, which ends early: a thousand large bodies are never in memory together. */
+  /** Bytes at which the page ends early, so that a thousand large bodies are never in memory together. */
   bytesMax: number;
   fromMs?: number;
   toMs?: number;
@@ -25,13 +25,13 @@ export interface Slice {
 /** Rows of a page. */
 export interface PageRows<Row> {
   rows: Row[];
-  /** The page ended here, and more rows match. */
+  /** The last row of the page, when more rows match. */
   next?: Position;
-  /** Set when the window ended here and later rows were not looked at. */
+  /** The last row of the window, when later rows were not examined. */
   windowEnd?: Position;
 }
 
-/** `order by` direction, and the conditions that begin a slice and bound its times. */
+/** The conditions for the start and the times of a slice, and its `order by` direction. */
 export function sliceSql(
   slice: Slice,
   timeColumn: string,
@@ -55,7 +55,7 @@ export function sliceSql(
   return { texts, params, direction: latestFirst ? 'desc' : 'asc' };
 }
 
-/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd` is the last row looked at when more follow. */
+/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd`: the last examined row, when more follow. */
 export function cutPage<Row extends Position>(
   rows: readonly Row[],
   count: number,
@@ -67,7 +67,7 @@ export function cutPage<Row extends Position>(
   return windowEnd ? { rows: page, windowEnd } : { rows: page };
 }
 
-/** Sizes of what was published: a message may have more bytes of headers and settings than of its body. */
+/** Selects the sizes of contents. A message may have more bytes of headers and settings than of its body. */
 export const CONTENT_SIZES =
   'select key, length(url) + coalesce(length(header), 0) + length(settings) + coalesce(length(body), 0) as bytes from contents where key in (??)';
 
@@ -76,31 +76,31 @@ export const DETAIL_SIZES = `select seq as key, ${RESPONSE_BYTES} from log_detai
 export const DEAD_SIZES = `select key, ${RESPONSE_BYTES} from dead where key in (??)`;
 
 /**
- * Ends the page before its messages and the answers to them become too large; always leaves one row. Says how many bytes
- * it has. `answerSizes`: `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
+ * Ends the page before its messages and their responses exceed `bytesMax`, but keeps at least one row. Returns its bytes
+ * too. `responseSizes`: `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
  */
 export async function cutByBytes<Row extends Position & { message_key: number }>(
   queries: Queries,
   page: PageRows<Row>,
-  answerSizes: string,
+  responseSizes: string,
   bytesMax: number,
 ): Promise<PageRows<Row> & { bytes: number }> {
   const contents = await sizesOf(queries, CONTENT_SIZES, distinctKeys(page.rows));
-  const answers = await sizesOf(
+  const responses = await sizesOf(
     queries,
-    answerSizes,
+    responseSizes,
     page.rows.map(({ n }) => n),
   );
-  return cutBySizes(page, ({ message_key, n }) => (contents.get(message_key) ?? 0) + (answers.get(n) ?? 0), bytesMax);
+  return cutBySizes(page, ({ message_key, n }) => (contents.get(message_key) ?? 0) + (responses.get(n) ?? 0), bytesMax);
 }
 
-/** What `text` says of each of `keys`. */
+/** The sizes that the statement `text` finds, by key. */
 export async function sizesOf(queries: Queries, text: string, keys: readonly number[]): Promise<Map<number, number>> {
   const rows = await queries.query<{ key: number; bytes: number | null }>(text, [[...new Set(keys)]]);
   return new Map(rows.map(({ key, bytes }) => [key, bytes ?? 0]));
 }
 
-/** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */
+/** Ends the page before its rows exceed `bytesMax`, measured with `sizeOf`, but keeps at least one row. */
 export function cutBySizes<Row extends Position>(
   page: PageRows<Row>,
   sizeOf: (row: Row) => number,
@@ -118,7 +118,7 @@ export function cutBySizes<Row extends Position>(
   return { ...page, bytes };
 }
 
-/** What was published in the messages of a page. Only here bodies are read. */
+/** The contents of the messages of a page. Bodies are read only here. */
 export function contentsOf(queries: Queries, rows: readonly { message_key: number }[]): Promise<ContentRow[]> {
   return queries.query<ContentRow>(`select ${CONTENT_FIELDS} from contents c where c.key in (??)`, [
     distinctKeys(rows),
@@ -133,11 +133,12 @@ function positionOf({ timeMs, n }: Position): Position {
   return { timeMs, n };
 }
 
+/** The positions that DLQ ids name, without duplicates. */
 export function placesOf(dlqIds: readonly string[]): Position[] {
   return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
 }
 
-/** The rows that are at `places`, in their order. */
+/** The rows at `positions`, in the order of `positions`. */
 export function inOrderOf<Row extends Position>(places: readonly Position[], rows: readonly Row[]): Row[] {
   const rowByNumber = new Map(rows.map((row) => [row.n, row]));
   return places.flatMap(({ n, timeMs }) => {
@@ -146,14 +147,17 @@ export function inOrderOf<Row extends Position>(places: readonly Position[], row
   });
 }
 
-/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
+/**
+ * The position that a DLQ id names. The id is the cursor of the entry; any other text, even another spelling of the same
+ * numbers, names no entry.
+ */
 export function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);
   if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
   return { timeMs: place.ms, n: place.n };
 }
 
-/** The message with this key; it must be among those that were read. */
+/** The message with this key. Throws if it was not read. */
 export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
   const message = messageByKey.get(key);
   if (!message) throw new Error(`message ${key} has no content`);

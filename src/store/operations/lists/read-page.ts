@@ -1,4 +1,4 @@
-/** How is one page of a list read, and what do the ids and cursors of a request name? */
+/** Reads one page of a list from several windows, and decodes the ids and cursors of a request. */
 
 import type { Page, PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
@@ -9,18 +9,20 @@ import type { Pause } from '../operation.ts';
 import type { PageRows, Position, Slice } from './page.ts';
 
 /**
- * Windows that one page may look through for matching rows, so that it takes a tenth of a second at most. A window has
- * `WINDOW` rows (windows.ts).
+ * Windows that are searched for the matching rows of one page, so that it takes a tenth of a second at most. A window
+ * has `WINDOW` rows (windows.ts).
  */
 const WINDOWS_MAX = 3;
 
 /** Bytes of one page, which ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
+/**
+ * Messages encoded, or rows decoded, before other work may run: with hundreds of headers, they take a few milliseconds.
+ */
 export const TOGETHER = 32;
 
-/** Encodes or decodes items in pieces between which other work gets a turn. */
+/** Encodes or decodes items in batches, and lets other work run between them. */
 export async function mapInPieces<From, To>(
   items: readonly From[],
   make: (item: From) => To,
@@ -34,7 +36,7 @@ export async function mapInPieces<From, To>(
   return made;
 }
 
-/** Reads windows until the page is full, the list ends, or `windowsMax` are read: then the page is short. */
+/** Reads windows until the page is full, the list ends, or `windowsMax` are read, which leaves the page short. */
 export async function readPage<T>(
   times: { fromMs?: Millis; toMs?: Millis },
   { cursor, count, order, bytesMax = PAGE_BYTES_MAX }: PageRequest,
@@ -62,7 +64,7 @@ export async function readPage<T>(
   return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
 }
 
-/** A plain time means the whole millisecond: latest first continues with it, earliest first begins with it. */
+/** The position before the first row of the page. A cursor without a number includes all rows of its millisecond. */
 function positionOfCursor(cursor: string, order: PageRequest['order']): Position {
   const place = decodeCursor(cursor);
   if (!place)
@@ -80,7 +82,7 @@ export function messagesNamed(ids: MessageId[]): MessagesNamed {
   return { ids, keys: keysOf(ids) };
 }
 
-/** What is listed of a project. */
+/** The arguments of a list of a project. */
 export interface ListArgs<Filter> {
   projectId: ProjectId;
   filter: Omit<Filter, 'messageId' | 'state'>;
@@ -95,7 +97,7 @@ interface Named<State> {
   state?: State[];
 }
 
-/** Keys of the messages that a filter names, and codes of its states; without the slice. */
+/** Replaces the message ids of a filter with keys, and its states with codes. The slice is added per window. */
 export function encodeList<State, Filter extends Named<State>>(
   { projectId, filter: { messageId, state, ...filter } }: InProject & { filter: Filter },
   codeOf: (state: State) => number,
@@ -107,7 +109,7 @@ export function encodeList<State, Filter extends Named<State>>(
   };
 }
 
-/** Ids that this server cannot have made have no key. */
+/** The keys of message ids. An id that this server cannot have made has no key, and is skipped. */
 export function keysOf(ids: readonly MessageId[]): MessageKey[] {
   return ids.flatMap((id) => keyOfMessageId(id) ?? []);
 }

@@ -1,16 +1,18 @@
-/** How is a long list searched if its filter may match little? One limited part at a time, each in its own snapshot. */
+/**
+ * Searches a long list whose filter may match few rows: one limited window of rows at a time, each in its own snapshot.
+ */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { Conditions } from './filter.ts';
 import { cutPage, type PageRows, type Position, type Slice, sliceSql } from './page.ts';
 
-/** Rows looked at in one snapshot; a filter that matches little needs several. */
+/** Rows examined in one snapshot. A filter that matches few rows needs several windows. */
 const WINDOW = 20_000;
 
-/** Rows looked at when the filter is one that most rows pass. */
+/** Rows examined when most rows pass the filter. */
 const SMALL_WINDOW = 1_000;
 
-/** A list of a project: its rows are ordered by time, then by a number. An index has the project and both of these. */
+/** A list of a project, ordered by time, then by a number. An index has these three columns. */
 interface List {
   table: string;
   timeColumn: string;
@@ -23,13 +25,13 @@ export const RUNS: List = { table: 'runs', timeColumn: 'created_at_ms', numberCo
 
 interface WindowQuery {
   list: List;
-  /** Columns of the list, besides its order, that the other parts of the query use as columns of `w`. */
+  /** Columns of the list, besides its order, that the rest of the query uses as columns of `w`. */
   reads: readonly string[];
   /** The selected fields of each row, besides its position. */
   selects: readonly string[];
   /** Joins that the filter needs. */
   joins: string;
-  /** Limits the rows that are looked at; the list's index must know the condition. */
+  /** A condition on the examined rows, which must be the condition of a partial index of the list. */
   within?: string;
   filter: Conditions;
   /** Whether most rows pass the filter. */
@@ -66,12 +68,12 @@ export async function pageOfWindow<Row extends Position>(
 
 interface FewQuery {
   list: List;
-  /** What the rows are read from; the list is `alias` there. */
+  /** The `from` clause, in which the list is named `alias`. */
   from: string;
   alias?: string;
   /** The selected fields of each row, besides its position. */
   selects?: readonly string[];
-  /** Conditions of which an index finds the few rows. */
+  /** Conditions for which an index finds the few rows. */
   filter: Conditions;
 }
 
@@ -110,7 +112,7 @@ export interface WindowKeys {
   nextAfterKey?: number;
 }
 
-/** Up to `limit` keys after `afterKey`, from one window of all projects' rows in the order of their keys. */
+/** Up to `limit` matching keys after `afterKey`, from one window of the rows of all projects, ordered by key. */
 export async function keysOfWindow(
   queries: Queries,
   { afterKey, limit }: { afterKey: number; limit: number },

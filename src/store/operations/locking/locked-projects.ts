@@ -1,4 +1,4 @@
-/** The projects that a transaction has locked. */
+/** The type of a set of locked projects, and its value for a database with a single writer. */
 import type { ProjectId } from '../../../engine/model.ts';
 
 /** The projects whose shared state a transaction may touch. */
@@ -8,5 +8,5 @@ export interface LockedProjects {
   readonly size: number;
 }
 
-/** For a database with a single writer. */
+/** All projects: for a database with a single writer. */
 export const EVERYTHING: LockedProjects = { has: () => true, size: Infinity };

@@ -15,16 +15,16 @@ import type { Touched } from '../operation.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import { ALL_HERE, PLACEMENT, type PlacementCheck } from './placement.ts';
 
-/** Projects whose locks are not waited for, because a hung worker may have them. */
+/** Projects whose locks the batch does not wait for, because a hung worker may have them. */
 export type Suspects = Pick<LockedProjects, 'has'>;
 
-/** No suspects: all locks are waited for. */
+/** No suspects: the batch waits for all locks. */
 export const NO_SUSPECTS: Suspects = { has: () => false };
 
-/** What a batch has locked. */
+/** The locks of a batch. */
 export interface Locked {
   locked: LockedProjects;
-  /** Commands that cannot run now, because another transaction has locked one of their projects, a suspect. */
+  /** Commands that cannot run now, because another transaction has locked one of their projects, which is a suspect. */
   blocked: ReadonlyMap<WriteCommand, Blocked>;
 }
 
@@ -52,7 +52,10 @@ export async function lockFor(
   return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
 }
 
-/** The projects that each command writes to, except for commands of accounts: the directory has the accounts of all projects. */
+/**
+ * The projects that each command writes to, except for commands of accounts: the directory has the accounts of all
+ * projects.
+ */
 function* checkedProjects(
   commands: readonly WriteCommand[],
   needs: readonly Needs[],
@@ -74,7 +77,7 @@ async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest
   return tx.query(`select id, placement from projects where id in (??) order by id for no key update${rest}`, [ids]);
 }
 
-/** A locked project that is placed elsewhere is not touched. */
+/** The locked projects that are placed in this cell. Only these may be touched. */
 function mayTouch(
   fence: PlacementCheck,
   locked: ReadonlySet<ProjectId>,
@@ -86,7 +89,7 @@ function mayTouch(
 
 /**
  * Locks all projects that are not suspects, and those suspects whose lock is free. A command that needs a locked suspect
- * is blocked. A claim is not: it skips the messages of that project.
+ * is blocked, except a claim, which skips the messages of that project.
  */
 async function lockFreeProjects(
   tx: Transaction,
@@ -121,7 +124,9 @@ function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
   return { ...touched, projects: new Set(touched.projects) };
 }
 
-/** Finds the projects of rows that commands name only by key. The project of a key never changes, so this needs no lock. */
+/**
+ * Finds the projects of rows that commands name only by key. The project of a key never changes, so this needs no lock.
+ */
 async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
   const condition = limits.parallelismMax > 0 ? '' : SHARES;
   await addProjects(tx, needs, 'messages', condition);

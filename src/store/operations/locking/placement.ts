@@ -1,15 +1,16 @@
 /**
  * Checks that the projects to which a batch writes are placed in this cell.
  *
- * A cell has a row in `projects` for each project that lives there, with its `placement`. With several cells, each batch
- * takes the share lock of the projects to which it writes, but only of those that are here. It requests the lock without
- * waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes the row's
- * exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude neither each
- * other nor the lock of lanes (locks.ts). They are row locks, because Citus does not pass advisory locks to its nodes.
+ * A cell has a row in `projects` for each project that lives there, with its `placement`. With several cells, each
+ * batch takes the share lock of the projects to which it writes, but only of those that are here. It requests the lock
+ * without waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes
+ * the row's exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude
+ * neither each other nor the lock of lanes (locks.ts). They are row locks, because Citus does not pass advisory locks
+ * to its nodes.
  *
- * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other write.
- * Reads of a project read its placement in the same snapshot: a worker that was not notified of a move would find
- * incomplete data.
+ * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other
+ * write. Reads of a project read its placement in the same snapshot: a worker that was not notified of a move would
+ * find incomplete data.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -23,13 +24,16 @@ export const PLACEMENT = {
   leaving: 2,
   /** It lives in another cell, and its rows here are being deleted. */
   gone: 3,
-  /** It lives in another cell, and has no other rows here. The row stays, so that the project is not taken for a new one. */
+  /**
+   * It lives in another cell, and has no other rows here. The row stays, so that the project is not taken for a new
+   * one.
+   */
   elsewhere: 4,
 } as const;
 
 export type Placement = keyof typeof PLACEMENT;
 
-/** Projects that may have some of their rows here, which nobody may write to; the condition of a partial index. */
+/** Projects that may have some of their rows here, but must not be written to; the condition of a partial index. */
 const IS_MOVING = `placement in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
 /** Nothing was changed, because the project is not here. */
@@ -40,7 +44,7 @@ export interface AwayResult {
   isGone: boolean;
 }
 
-/** Another transaction has locked the project's row, and was not waited for. */
+/** Another transaction has locked the project's row, and this one did not wait for it. */
 interface Blocked {
   kind: 'blocked';
   projectId: ProjectId;
@@ -84,7 +88,7 @@ export class BatchPlacementCheck implements PlacementCheck {
   readonly #here: Promise<{ id: ProjectId }[]>[] = [];
   #moving: Promise<ReadonlySet<ProjectId>> | undefined;
 
-  /** `avoid`: further projects to leave alone. `isPatient`: whether to wait for a project that another one has locked. */
+  /** `avoid`: further projects to skip. `isPatient`: whether to wait for projects that another transaction has locked. */
   constructor(tx: Transaction, { avoid, isPatient }: { avoid: ReadonlySet<ProjectId>; isPatient: boolean }) {
     this.#tx = tx;
     this.#avoid = avoid;
@@ -124,7 +128,7 @@ export class BatchPlacementCheck implements PlacementCheck {
     this.#here.push(here);
   }
 
-  /** Throws `NotHere` unless all that is held is here, until the transaction ends. */
+  /** Throws `ProjectsNotHere` unless all required projects are here. They stay here until the transaction ends. */
   async check(): Promise<void> {
     const here = new Set((await Promise.all(this.#here)).flat().map(({ id }) => id));
     const missing = [...this.#commands.keys()].filter((id) => !here.has(id));
@@ -147,13 +151,13 @@ function whyNot(projectId: ProjectId, placement: number = PLACEMENT.elsewhere): 
   return { kind: 'away', projectId, isGone: placement === PLACEMENT.gone || placement === PLACEMENT.elsewhere };
 }
 
-/** Projects that arrive, leave, or are gone and still have rows here. */
+/** Projects that are arriving, leaving, or gone with rows left here. */
 export async function projectsMoving(queries: Queries): Promise<ProjectId[]> {
   const rows = await queries.query<{ id: ProjectId }>(`select id from projects where ${IS_MOVING} order by id`);
   return rows.map(({ id }) => id);
 }
 
-/** Those of the projects that live here, and are not leaving. */
+/** The `projects` that live here and are not leaving. */
 export async function projectsHere(queries: Queries, projects: readonly ProjectId[]): Promise<ProjectId[]> {
   if (projects.length === 0) return [];
   const rows = await queries.query<{ id: ProjectId }>(
@@ -163,7 +167,7 @@ export async function projectsHere(queries: Queries, projects: readonly ProjectI
   return rows.map(({ id }) => id);
 }
 
-/** A condition that excludes rows of `projects`, as the first or a further one; empty without projects. */
+/** A condition that excludes rows of `projects`, for use after `where` or `and`; empty without projects. */
 export function excluding(
   projects: Iterable<ProjectId>,
   column = 'project_id',
@@ -174,12 +178,12 @@ export function excluding(
   return { where: ` where ${condition}`, and: ` and ${condition}`, params: [ids] };
 }
 
-/** The same for the projects that are being moved. */
+/** The condition that excludes projects that are being moved. */
 export async function excludingMoving(queries: Queries, column?: string): Promise<ReturnType<typeof excluding>> {
   return excluding(await projectsMoving(queries), column);
 }
 
-/** The placement of the project; undefined: it has no row. */
+/** The placement of the project; undefined: no row. */
 export async function placementOf(queries: Queries, projectId: ProjectId): Promise<Placement | undefined> {
   const [row] = await queries.query<{ placement: number }>('select placement from projects where id = ?', [projectId]);
   const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.placement) ?? [];
@@ -192,12 +196,12 @@ export async function isReadHere(queries: Queries, projectId: ProjectId): Promis
   return placement === 'here' || placement === 'leaving';
 }
 
-/** Batches that start after the commit see it. Earlier ones may still write: see `awaitBatches`. */
+/** Sets the placement. Batches that start after the commit see it; earlier ones may still write (see `awaitBatches`). */
 export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
   await tx.run('update projects set placement = ? where id = ?', [PLACEMENT[placement], projectId]);
 }
 
-/** Waits until no batch is under way that saw the project here, in a transaction of its own after the change. */
+/** Waits for all batches that saw the project here. Call it in a separate transaction after `setPlacement`. */
 export async function awaitBatches(tx: Transaction, projectId: ProjectId): Promise<void> {
   await tx.query('select id from projects where id = ? for update', [projectId]);
 }

@@ -1,4 +1,4 @@
-/** What has been added to the log of a project, as a live view shows it: messages and runs, without bodies and headers. */
+/** Reads the latest log entries of a project for a live view: of messages and runs, without bodies and headers. */
 import type { MessageId, ProjectId } from '../../../engine/model.ts';
 import type { LiveEntry, LogPosition } from '../../../engine/stores.ts';
 import type { HttpMethod } from '../../../protocol/options/settings.ts';
@@ -25,14 +25,15 @@ interface LiveRow extends LogPosition {
 
 const FAILED = codeOfLogState('FAILED');
 
-/** The first `count` entries, also those of runs, after `after` and up to `toMs`, without those numbered `except`. */
+/** The first `count` entries after `after` and up to `toMs`, without those numbered `except`. Includes those of runs. */
 export const listLogsAfter = longRead(
   (
     queries: Queries,
     args: { projectId: ProjectId; after: LogPosition; toMs: number; except: number[]; count: number },
   ): Promise<LiveRow[]> =>
     queries.query<LiveRow>(
-      // FAILED has the error of the entry before it, as in `listLogs`. The index has all that the inner part asks for. The time alone tells PostgreSQL which days it need not look at.
+      // FAILED has the error of the entry before it, as in `listLogs`. The index has all columns of the inner query.
+      // The separate condition on the time lets PostgreSQL skip the tables of other days.
       `select w.at_ms as "timeMs", w.seq as n, w.state, c.id, c.url, c.method, c.topic_name, c.queue_name, c.schedule_id,
          c.flow_control_key, c.labels, r.id as run_id, d.error, d.next_delivery_at_ms,
          case when w.state <> ${FAILED} then coalesce(d.response_status, w.response_status) end as response_status
@@ -48,7 +49,10 @@ export const listLogsAfter = longRead(
   (rows, _, pause) => mapInPieces(rows, decode, pause),
 );
 
-/** Where the last `count` entries up to `toMs` are, newest first; and how many there are after `after`, if given. */
+/**
+ * The positions of the last `count` entries up to `toMs`, newest first, and the number of entries after `after`, if
+ * given.
+ */
 export const newestLogs = longRead(
   async (
     queries: Queries,

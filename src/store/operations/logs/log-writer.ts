@@ -1,4 +1,4 @@
-/** How do log events become rows whose order is the order of their transactions? */
+/** Writes log events as rows whose numbers follow the order of their transactions. */
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
@@ -8,20 +8,20 @@ import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
 const LOG_COLUMNS = ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key', 'response_status'] as const;
 
-/** How many numbers are taken from the store at once; this writes one row. A crash loses the unused ones. */
+/** Numbers taken from the store at once, with one write. A crash loses the unused ones. */
 const BLOCK = 100_000;
 
 export interface MessageEvents {
   projectId: number;
   key: number;
-  /** The run that the message belongs to, or that the events are of; null: none. */
+  /** The run of the message or of the events; null: none. */
   runKey: number | null;
   events: readonly StoredEvent[];
-  /** Time of the message's latest event so far: the times of its events never decrease, even if a clock does. */
+  /** The time of the message's latest event: the times of its events never decrease, even if the clock is set back. */
   floorMs: number;
 }
 
-/** A transaction has more events than its writer has numbers. More are reserved outside it, and it runs again. */
+/** A transaction has more events than its writer has numbers. The caller reserves more outside it and runs it again. */
 export class TooFewNumbers extends Error {
   readonly needed: number;
 
@@ -32,24 +32,24 @@ export class TooFewNumbers extends Error {
   }
 }
 
-/** Appends events, each under a number that is larger than all given before it by this writer. */
+/** Appends events, each with a number larger than all earlier numbers of this writer. */
 export class LogWriter {
   readonly #manyWriters: boolean;
   #next = 0;
   #end = 0;
 
-  /** `manyWriters`: numbers are not taken inside a transaction, because all others would wait for its end. */
+  /** `manyWriters`: numbers are reserved outside transactions, because all others would wait for the end of this one. */
   constructor({ manyWriters }: { manyWriters: boolean }) {
     this.#manyWriters = manyWriters;
   }
 
-  /** Takes numbers for at least `count` events in a transaction of its own. They can be used once it is committed. */
+  /** Reserves numbers for at least `count` events in a separate transaction. They may be used once it is committed. */
   async reserve(driver: Driver, count: number): Promise<void> {
     const size = Math.max(BLOCK, count);
     this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
   }
 
-  /** Throws {@link TooFewNumbers} where there are many writers. */
+  /** With many writers, throws {@link TooFewNumbers} when the reserved numbers run out. */
   async append(tx: Transaction, entries: readonly MessageEvents[]): Promise<void> {
     const count = entries.reduce((sum, entry) => sum + entry.events.length, 0);
     if (count === 0) return;
@@ -69,9 +69,9 @@ export class LogWriter {
     if (details.length > 0) await tx.insertMany('log_details', ['seq', 'at_ms', ...DETAIL_COLUMNS], details);
   }
 
-  /** Whether the next event is numbered after the one that has `seq`. */
+  /** Whether the next event gets a larger number than `seq`. */
   comesAfter(seq: number): boolean {
-    // A new block begins after all numbers that were given before.
+    // A new block starts after all earlier numbers.
     return this.#next === this.#end || this.#next > seq;
   }
 
@@ -94,16 +94,16 @@ export class LogWriter {
   }
 
   #add(first: number, size: number): void {
-    if (first < this.#end) return; // another batch has reserved later numbers meanwhile
+    if (first < this.#end) return; // another batch has reserved later numbers since
     this.#next = first;
     this.#end = first + size;
   }
 }
 
 /**
- * For each message that has events: the earliest time at which its next event comes after them. Within one millisecond
- * the numbers decide, and those of another worker may be larger. A caller that knows that no event before `sinceMs`
- * matters need not read the logs of earlier days.
+ * For each message that has events: the earliest time at which its next event sorts after them. Within one millisecond
+ * the numbers decide, and those of another worker may be larger. With `sinceMs`, only events from then on are read, so
+ * the logs of earlier days are skipped.
  */
 export async function lastEventTimes(
   { tx, logs }: Pick<WriteContext, 'tx' | 'logs'>,
@@ -118,18 +118,18 @@ export async function lastEventTimes(
   return new Map(rows.map(({ message_key, at_ms, seq }) => [message_key, logs.comesAfter(seq) ? at_ms : at_ms + 1]));
 }
 
-/** What a command needs to write: its transaction, and what all commands of the transaction add to. */
+/** The transaction of a batch, and the state that its commands share. */
 export interface WriteContext {
   tx: Transaction;
   limits: StoreLimits;
   logs: LogWriter;
-  /** The first number for each command that asked for numbers, by its arguments; only if taken outside. */
+  /** The first reserved number of each `reserveNumbers` command, by its arguments; empty if they are taken inside. */
   reserved: ReadonlyMap<object, number>;
-  /** What the transaction makes due, apart from what its commands asked for. */
+  /** Notifications of workers that follow from the transaction. */
   due: DueTimes;
-  /** The projects whose lanes and runs it may touch. */
+  /** The projects whose lanes and runs the transaction may touch. */
   locked: LockedProjects;
   looseLogs: SqlDialect['looseLogs'];
-  /** What is chosen is held by it, and what it says is moving is left alone. */
+  /** Requires that the projects of chosen rows stay in this cell, and names those to skip because they are moving. */
   fence: PlacementCheck;
 }

@@ -1,4 +1,4 @@
-/** What happened, in order: the log entries of a project (contract M 18.2). */
+/** Lists the log entries of the messages of a project (contract M 18.2). */
 import type { LogFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject } from '../../../engine/model.ts';
@@ -67,7 +67,7 @@ async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pau
   });
 }
 
-/** FAILED has no detail of its own. It has the error of the entry before it: both are appended together, always. */
+/** FAILED has no detail. It shows the error of the entry before it, because both are always appended together. */
 async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promise<LogRows['details']> {
   const failed = rows.flatMap(({ state, n }) => (state === FAILED ? n - 1 : []));
   if (failed.length === 0) return [];
@@ -79,7 +79,7 @@ async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promis
   return errors.map(({ seq, error }) => ({ ...none, seq: seq + 1, error }));
 }
 
-/** Reads along the list, one window at a time. */
+/** Reads the log of the project, one window at a time. */
 function ofProject(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListLogsArgs,
@@ -100,7 +100,7 @@ function ofProject(
   });
 }
 
-/** Reads the index of each message, which has few entries. */
+/** Reads the few entries of each message by index. */
 function ofMessages(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListLogsArgs,

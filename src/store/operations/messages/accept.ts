@@ -16,15 +16,18 @@ import { encodeNewMessage, projectOf, projectsSharedBy, type StoredNewMessage, w
 export interface AcceptArgs<M = StoredNewMessage> {
   messages: M[];
   nowMs: number;
-  /** The version of the accounts by which the caller was admitted. If the store has a newer one, nothing is saved. */
+  /**
+   * The version of the accounts with which the caller's token was checked. If the store has a newer one, nothing is
+   * saved.
+   */
   accountsVersion?: number | undefined;
 }
 
 /**
- * Saves the messages of each command, all of one project, and returns the results in their order. A duplicate is not saved: its result names
- * the first message. A message whose queue would be one too many is not saved either. All others are saved together or not at
- * all. Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only saved messages
- * count for the day.
+ * Saves the messages of each command, all of one project, and returns the results in their order. It skips a duplicate,
+ * whose result names the first message, and a message whose new queue would exceed the limit of queues. All others are
+ * saved, or none: if the command has more messages, duplicates included, than the project may still publish today,
+ * nothing is saved. Only saved messages count for the day.
  */
 export const accept = merged(
   {
@@ -91,7 +94,7 @@ export const accept = merged(
   encodeAccept,
 );
 
-/** Few messages are encoded without a pause, so that calls one after another are written in their order. */
+/** Encodes a few messages without a pause, so that consecutive calls are written in their order. */
 function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
   const { messages } = given;
   if (messages.length < TOGETHER) return { ...given, messages: messages.map(encodeNewMessage) };
@@ -99,9 +102,9 @@ function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs |
 }
 
 /**
- * Saves messages that nothing refuses; a missing queue is made, whatever the project's limit. Only an entry for a
- * journal is dropped: when its run has ended, or when the journal already has that entry. `loaded`: the journals of
- * `messages`, where the caller has read them in this transaction.
+ * Saves messages without checking limits, and creates missing queues. Only a journal entry may be dropped: if its run
+ * has ended, or if the journal already has that entry. `loaded`: the journals of `messages`, if the caller has read them
+ * in this transaction.
  */
 export async function insertMessages(
   context: WriteContext,
@@ -134,7 +137,7 @@ export async function insertMessages(
   });
 }
 
-/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+/** Whether a message continues a run: a step, an invoked run, or the second phase of a trigger. */
 function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
@@ -143,7 +146,7 @@ export function savedAt(state: AdmittedState, journal: JournalPlace | undefined)
   return journal ? { state, journal } : { state };
 }
 
-/** Which deduplication ids are taken, in the store and by what came before in the same batch. */
+/** The deduplication ids that are taken, in the store and by earlier messages of the batch. */
 class Reservations {
   readonly #taken: Map<string, { messageId: MessageId; expiresAtMs: number }>;
   readonly #added = new Map<string, [projectId: number, hash: string, messageId: string, expiresAtMs: number]>();
@@ -179,7 +182,7 @@ class Reservations {
     return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 
-  /** From now on `message` has its deduplication id. */
+  /** Reserves the deduplication id of `message` for it. */
   reserve({ message, content, deduplication }: StoredNewMessage): void {
     if (!deduplication) return;
     const { hash, expiresAtMs } = deduplication;

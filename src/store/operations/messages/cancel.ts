@@ -12,7 +12,7 @@ import { codeOfLogState, type StoredEvent } from './rows.ts';
 
 interface CancelArgs extends InProjectAt {
   keys: MessageKey[];
-  /** Only messages with one of these ids; absent: the keys say enough. */
+  /** Only messages with one of these ids; absent: all `keys`. */
   ids?: MessageId[];
 }
 
@@ -21,7 +21,7 @@ const ENDING = [
   ...(['queue_id', 'queue_permit', 'flow_key', 'wait_state'] as const),
 ];
 
-/** An unfinished message, as far as its end must know it. */
+/** The columns of an unfinished message that its end needs. */
 export type EndingRow = Pick<MessageRow, (typeof ENDING)[number]>;
 
 /** The select list of an `EndingRow` from `messages m`. */
@@ -33,8 +33,8 @@ const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
 };
 
 /**
- * Cancels waiting messages at once and marks those in flight. Returns how many were cancelled or marked, also those that were
- * marked before.
+ * Cancels waiting messages and marks those in flight. Returns how many are cancelled or marked, including earlier
+ * marks.
  */
 export const cancelById = write(
   OF_CANCEL,
@@ -42,14 +42,14 @@ export const cancelById = write(
   ({ ids, ...args }: InProjectAt & { ids: MessageId[] }) => ({ ...args, ...messagesNamed(ids) }),
 );
 
-/** The same for messages that `findCandidates` has found. Returns how many were cancelled or marked now. */
+/** Like `cancelById`, for messages that `findCandidates` found. Returns how many were cancelled or marked now. */
 export const cancelCandidates = write(
   OF_CANCEL,
   async (context: WriteContext, args: Omit<CancelArgs, 'ids'>): Promise<number> =>
     (await cancelKnown(context, args)).filter((row) => !isMarked(row)).length,
 );
 
-/** Returns the rows before the change. */
+/** Cancels or marks messages, and returns their rows before the change. */
 async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
   const { projectId, keys, ids, nowMs } = args;
   const found = await context.tx.query<EndingRow & { id: string }>(
@@ -70,11 +70,11 @@ async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<End
 
 export interface CancelOptions {
   nowMs: number;
-  /** Without a request: only the cancel is logged. */
+  /** Nobody requested the cancel, so CANCEL_REQUESTED is not logged. */
   isUnasked?: boolean;
 }
 
-/** Cancels what waits, and marks what is in flight and not marked yet. */
+/** Cancels waiting messages, and marks those in flight that are not marked yet. */
 export async function cancelOrMark(
   context: WriteContext,
   rows: readonly EndingRow[],
@@ -92,7 +92,7 @@ export async function cancelOrMark(
   );
 }
 
-/** It is in flight and marked: the end of its attempt ends the message. */
+/** Whether the message is in flight and marked, so that the end of its attempt ends it. */
 function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
   return claim_token !== null && cancel_requested_at_ms !== null;
 }
@@ -131,7 +131,7 @@ export async function cancelAtOnce(
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }
 
-/** The attempts of `rows` end their messages, whatever their outcomes are. */
+/** Marks messages in flight: their attempts end them, whatever the outcomes are. */
 async function mark(
   { tx, logs }: WriteContext,
   rows: readonly EndingRow[],
@@ -142,7 +142,7 @@ async function mark(
     { tx, logs },
     rows.map(({ key }) => key),
   );
-  // The time is saved, so that what the running attempt logs later does not come before it.
+  // The time is saved, so that later events of the running attempt do not sort before it.
   const marks = rows.map((row) => ({ row, atMs: Math.max(nowMs, floors.get(row.key) ?? 0) }));
   await tx.updateMany(
     'messages',

@@ -21,13 +21,13 @@ import {
 import { findSaved, type Owned, releaseNextOf, type SettleArgs, withPermitOf, writeAll } from './settle.ts';
 
 export interface CheckpointArgs {
-  /** Each ends with the attempt that owns it. */
+  /** The outcomes of delivered messages that the call still owns. */
   done: StoredSettlement[];
   follows: StoredNewMessage[];
   nowMs: number;
 }
 
-/** A checkpoint whose call owns all that is done with it. */
+/** A checkpoint whose call owns all messages that it settles. */
 interface OwnedCheckpoint {
   args: CheckpointArgs;
   done: readonly Owned[];

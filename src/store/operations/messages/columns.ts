@@ -53,7 +53,7 @@ export const CONTENT_COLUMNS = namesOf(CONTENT);
 export type NewMessageRow = ValuesOf<typeof MESSAGE>;
 export type NewContentRow = ValuesOf<typeof CONTENT>;
 
-/** As they are read, by their names. In a new message the last two are null. */
+/** Rows that were read, by column name. In a new message, the last two columns are null. */
 export type MessageRow = RowOf<typeof MESSAGE> & { cancel_requested_at_ms: number | null; parkings: number | null };
 export type WholeContentRow = RowOf<typeof CONTENT>;
 

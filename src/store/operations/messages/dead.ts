@@ -86,14 +86,14 @@ export const findDead = longRead(
   (found) => decodeDead(found)[0],
 );
 
-/** Those that exist, in the order of `dlqIds`. */
+/** The entries that exist, in the order of `dlqIds`. */
 export const findDeadMany = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
     deadAt(queries, { projectId, places: placesOf(dlqIds) }),
   decodeDead,
 );
 
-/** How many of them exist. Does not read their contents. */
+/** The number of `dlqIds` that exist. Does not read their contents. */
 export const countDead = read(
   async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> =>
     (await existing(queries, projectId, dlqIds)).length,
@@ -109,7 +109,7 @@ function places(
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
   if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
   const passesMost = filter.texts.length === 0;
-  // Those of runs are listed apart.
+  // Entries of runs have their own list.
   also(filter, 'w.run_key is null');
   return pageOfWindow(queries, projectId, slice, {
     list: DEAD,
@@ -137,7 +137,7 @@ function placesOfMessages(
   });
 }
 
-/** Deletes entries of messages or of runs. Returns how many existed. */
+/** Defines the command that deletes entries of messages, or of runs. It returns how many existed. */
 export const deletes = (kind: 'messages' | 'runs') =>
   write(
     { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
@@ -156,7 +156,10 @@ export interface RetryDeadArgs {
   nowMs: number;
 }
 
-/** Removes the entries and saves their successors; answers where those stand. `missing`: an entry is gone, and nothing was done. */
+/**
+ * Replaces the entries with their successors, and returns the state of each. `missing`: an entry is gone; nothing was
+ * done.
+ */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
@@ -176,7 +179,7 @@ export const retryDead = write(
   }),
 );
 
-/** The keys of those entries that exist, of messages or of runs. */
+/** The keys of the entries that exist, of messages or of runs. */
 async function existing(
   queries: Queries,
   projectId: ProjectId,

@@ -24,7 +24,7 @@ interface FindArgs {
   deliveredSinceMs: Millis;
 }
 
-/** A message that is unfinished, or was delivered at `deliveredSinceMs` or later. */
+/** Finds a message that is unfinished, or was delivered at `deliveredSinceMs` or later. */
 export const find = read(
   async (queries: Queries, { projectId, id, deliveredSinceMs }: FindArgs): Promise<ContentRow | undefined> => {
     const key = keyOfMessageId(id);
@@ -43,7 +43,7 @@ export const find = read(
 
 export interface LiveRow extends ContentRow {
   retried: number;
-  /** Only of messages of runs, which are not listed. */
+  /** Only read for a single message: lists have no messages of runs. */
   parkings?: number | null;
   due_at_ms: number;
   wait_state: number;
@@ -68,7 +68,7 @@ export interface LiveRows {
   key?: FlowStateView | FlowKeyView;
 }
 
-/** An unfinished message with what it waits for (P14). `undefined` once it is finished. */
+/** Finds an unfinished message with what it waits for (P14). `undefined`: it is finished or unknown. */
 export const findLive = longRead(
   async (queries: Queries, { projectId, id, nowMs }: FindLiveArgs): Promise<LiveRows | undefined> => {
     const messageKey = keyOfMessageId(id);
@@ -149,7 +149,7 @@ interface CandidatesArgs {
   limit: number;
 }
 
-/** Keys of messages that a bulk cancel may take, oldest first, from a limited part of the table. */
+/** Finds the keys of messages that a bulk cancel may cancel, oldest first, in one window of the table. */
 export const findCandidates = longRead((queries: Queries, args: CandidatesArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = contentConditions(filter);

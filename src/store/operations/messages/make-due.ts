@@ -9,7 +9,7 @@ import { write } from '../operation.ts';
 
 export interface MakeDueArgs {
   projectId: ProjectId;
-  /** None if this server cannot have made the id. */
+  /** Empty if this server cannot have made the id. */
   keys: MessageKey[];
   id: MessageId;
   nowMs: number;
@@ -27,8 +27,8 @@ interface WaitingRow {
 }
 
 /**
- * Makes a message due now. Its queue, flow-control key and origin may still make it wait. If its run is parked again, that counts as
- * the first parking.
+ * Makes a message due now. It may still wait for its queue, flow-control key or endpoint. If its run is parked again,
+ * that counts as the first parking.
  */
 export const makeDue = write(
   { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },

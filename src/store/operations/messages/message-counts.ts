@@ -11,14 +11,14 @@ const DAY_MS = 86_400_000;
 /** A publish that exceeds the project's daily limit of messages. */
 type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
 
-/** A project's day. */
+/** One day of a project. */
 interface Day {
   projectId: ProjectId;
-  /** Days of the Unix time, which are those of UTC. */
+  /** Days since the Unix epoch, in UTC. */
   day: number;
 }
 
-/** How many messages of their day projects have left for the publishes of one batch. Reads nothing without a limit. */
+/** The messages that projects may still publish today, for the publishes of one batch. Reads nothing without a limit. */
 export class DayBudgets {
   /** The limit for one project on one day; 0: unlimited. */
   readonly #limit: number;
@@ -64,7 +64,7 @@ export class DayBudgets {
   }
 }
 
-/** Adds messages that are saved to the days of their projects, whatever the limit: only a publish is refused. */
+/** Counts saved messages for the days of their projects, even over the limit: only publishes are refused. */
 export async function countMessages(tx: Transaction, messages: readonly StoredNewMessage[]): Promise<void> {
   const added = new Map<string, { day: Day; count: number }>();
   for (const message of messages) {

@@ -99,7 +99,7 @@ export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[] | nu
 export interface StoredNewMessage {
   message: NewMessageRow;
   content: NewContentRow;
-  /** Without ACTIVE, which is written when the message really goes out. */
+  /** Without ACTIVE, which is written when the message is claimed. */
   events: StoredEvent[];
   deduplication?: { hash: string; expiresAtMs: number };
   queueName?: string;
@@ -176,7 +176,7 @@ export function encodeNewMessage({ message, state, events, deduplication, entry,
   return stored;
 }
 
-/** With the planned time when the message is delayed (contract M 6.3). */
+/** The CREATED event, with the planned time if the message is delayed (contract M 6.3). */
 function createdEvent({ createdAtMs: atMs, notBeforeMs }: Message): StoredEvent {
   const detail = notBeforeMs > atMs ? { nextDeliveryTimeMs: notBeforeMs } : undefined;
   return encodeEvent({ atMs, state: 'CREATED', ...(detail && { detail }) });
@@ -286,7 +286,7 @@ export function bytesOf(value: unknown): number {
   return value instanceof Uint8Array ? value.byteLength : 0;
 }
 
-/** Projects whose lanes, runs, deduplication ids or budgets `messages` have part in. */
+/** The projects whose lanes, runs, deduplication ids or budgets `messages` use. */
 export function projectsSharedBy(messages: readonly StoredNewMessage[], limits: StoreLimits): ProjectId[] {
   const isLimited = limits.parallelismMax > 0 || limits.messagesPerDayMax > 0;
   return messages.filter((message) => isLimited || sharesSomething(message)).map(projectOf);

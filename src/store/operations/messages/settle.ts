@@ -48,8 +48,8 @@ export interface Owned {
 }
 
 /**
- * Saves a decision with what follows from it, provided that the token still is the message's, and frees the slots of its
- * message. The next one may take the `handoff`.
+ * Saves the outcome of an attempt with the messages that follow, if the claim token is still the message's, and frees
+ * the lane permits of the message. The next message may take over the slot that `handoff` offers.
  */
 export const settle = merged(
   {

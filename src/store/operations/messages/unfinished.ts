@@ -14,8 +14,8 @@ import { decodeLive, type LiveRow } from './find.ts';
 import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
 
 /**
- * The `Standing` of a row of messages `w`, given the time. Its first parameter is the present. A message of a key that is
- * not due yet waits for its time, and not for the key.
+ * The `Standing` of a row of messages `w`, in SQL. The parameter is the current time. A message with a flow-control key
+ * that is not due yet waits for its due time, not for the key.
  */
 export const STANDING = `case when w.claim_token is not null then 'active'
   when w.wait_state = ${WAIT_STATE.due} or (w.wait_state = ${WAIT_STATE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
@@ -29,7 +29,7 @@ export interface ListUnfinishedArgs {
   nowMs: number;
   /** The position of a message is its key; its time is not used. */
   slice: Slice;
-  /** Messages to look at, of all projects. */
+  /** Messages of all projects to examine. */
   window: number;
 }
 
@@ -49,11 +49,11 @@ const READ =
 const SELECTED = `0 as "timeMs", w.key as n, w.project_id, w.bytes, w.retried, w.due_at_ms, w.wait_state, w.queue_id,
   w.queue_position, w.queue_permit, w.flow_key, w.claimed_at_ms, w.cancel_requested_at_ms`;
 
-/** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
+/** Messages examined for a page: first a few, which fill most pages, then the most that one page may examine. */
 const FIRST_WINDOW = 1_000;
 const WINDOW = 10_000;
 
-/** Bodies stay where they are. */
+/** Bodies are not read. */
 const FIELDS_WITHOUT_BODY = CONTENT_FIELDS.replace('c.body', 'null as body');
 
 async function unfinishedOf(queries: Queries, args: ListUnfinishedArgs): Promise<UnfinishedRows> {
@@ -89,9 +89,7 @@ async function unfinishedOf(queries: Queries, args: ListUnfinishedArgs): Promise
   };
 }
 
-/**
- * Those that belong to no run, newest first, without their bodies. A page is short when few of many messages match.
- */
+/** Messages outside runs, newest first, without their bodies. A page is short when few of many messages match. */
 export const listUnfinished = pagedRead(unfinishedOf, {
   windowsMax: 2,
   encode: (
@@ -111,7 +109,7 @@ export const listUnfinished = pagedRead(unfinishedOf, {
   decode: (rows, { nowMs }) => decodeUnfinished(rows, nowMs),
 });
 
-/** Each row with its queue or its key, whichever it waits for. */
+/** Decodes each row with the queue or the key that it waits for. */
 function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis): UnfinishedMessage[] {
   const queueById = new Map(queues.map((queue) => [queue.id, queue]));
   const keyByName = new Map(keys.map((key) => [key.key, key]));
@@ -142,7 +140,7 @@ async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<Pag
   return cutPage(rows, slice.count, end);
 }
 
-/** The rows to look at. `isWhole`: all that there are, since they are few; otherwise the next of the table. */
+/** The rows to examine. `isWhole`: all matching rows, because they are few; otherwise the next window of the table. */
 function windowOf({ projectId, messages, standings, slice, window }: ListUnfinishedArgs): {
   rows: Conditions;
   isWhole: boolean;

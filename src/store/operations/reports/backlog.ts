@@ -1,6 +1,6 @@
 /**
- * How much is unfinished in a project, what holds it back, and of what did the latest failures fail? All counts end
- * somewhere, so that the answer costs the same however much there is.
+ * Reports a project's unfinished messages with what they wait for, and the causes of its latest failures. All counts
+ * are limited, so the cost does not grow with the backlog.
  */
 
 import type { Backlog, Counted, FailureCause, Failures } from '../../../engine/lists/unfinished.ts';
@@ -12,20 +12,20 @@ import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { STANDING } from '../messages/unfinished.ts';
 import { longRead } from '../operation.ts';
 
-/** The newest messages of all projects, among which those of the project are counted. */
+/** The newest messages of all projects that are examined to count those of the project. */
 const COUNTED_MAX = 10_000;
 
-/** Lines of each kind that are looked at, and messages counted in each. */
+/** Wait lists of each kind that are examined, and messages counted in each. */
 const LINES_MAX = 20;
 const COUNTED_IN_LINE_MAX = 500;
 
-/** The earliest due messages of all projects, among which the first of the project is looked for. */
+/** The earliest due messages of all projects that are searched for the first of the project. */
 const DUE_MAX = 1_000;
 
 /** DLQ entries that are counted by cause. */
 const CAUSES_OF_MAX = 1_000;
 
-/** More than the words that name a kind of failure. */
+/** Longer than the name of any kind of failure. */
 const ERROR_BYTES_MAX = 120;
 
 interface LineRow {
@@ -56,7 +56,7 @@ interface Args {
 }
 
 export const readBacklog = longRead(async (queries: Queries, { projectId, nowMs }: Args): Promise<BacklogRows> => {
-  // Together: a database behind a network is asked the next question before it has answered the one before.
+  // All queries are sent at once, so that a remote database costs one round trip.
   const [active, counts, first_due_at_ms, project, origins, queues, keys] = await Promise.all([
     countInFlight(queries, { projectId }),
     countsOf(queries, { projectId, nowMs }),
@@ -81,7 +81,7 @@ async function countsOf(queries: Queries, { projectId, nowMs }: Args): Promise<C
   return row ?? { looked_at: 0, waiting: 0, held: 0 };
 }
 
-/** Of those that are due but not in a line yet. */
+/** The earliest due time of messages that are in no wait list yet. */
 async function firstDueAt(queries: Queries, { projectId, nowMs }: Args): Promise<Millis | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
     `select w.due_at_ms from (select project_id, due_at_ms from messages
@@ -102,15 +102,15 @@ async function projectLine(queries: Queries, projectId: ProjectId): Promise<Line
 }
 
 interface LineQuery<Row> {
-  /** The values of its parameters before the project and the line before. */
+  /** The parameters before those for the project and the name of the previous wait list. */
   params?: readonly SqlParam[];
   text: string;
-  /** Before the first line. */
+  /** A name that sorts before all others. */
   first: string | number;
   nameOf: (row: Row) => string | number;
 }
 
-/** The waiting messages of the same line as `m`, in SQL. */
+/** Counts the messages in the same wait list as `m`, in SQL. */
 function counted(condition: string): string {
   return `(select count(*) from (select 1 from messages l where l.project_id = m.project_id and l.claim_token is null
     and ${condition} limit ${COUNTED_IN_LINE_MAX + 1}) as counted) as waiting`;
@@ -147,7 +147,7 @@ const QUEUES: LineQuery<QueueRow> = {
   nameOf: ({ queue_id }) => queue_id,
 };
 
-/** The first lines in the order of their names, and one more to know whether there are more. Each is one step in an index. */
+/** The first wait lists by name, and one more, which shows whether there are more. Each costs one step in an index. */
 async function linesOf<Row extends object>(
   queries: Queries,
   projectId: ProjectId,
@@ -220,7 +220,7 @@ export const readFailures = longRead(
          order by failed_at_ms desc, key desc limit ?) w`,
       [projectId, COUNTED_MAX + 1],
     );
-    // Without an answer, the body is the text of the error.
+    // Without a response, the body is the text of the error.
     const rows = await queries.query<FailureRow>(
       `select failed_at_ms, response_status, case when run_key is null then 0 else 1 end as is_run,
          case when response_status = 0 then substr(response_body, 1, ${ERROR_BYTES_MAX}) end as error
@@ -257,7 +257,7 @@ function causesOf(rows: readonly FailureRow[]): FailureCause[] {
   return [...causes.values()].toSorted((a, b) => b.count - a.count);
 }
 
-/** The words before the details: `timeout` of `timeout: no complete response within 30000 ms`. */
+/** The words before the details, such as `timeout` in `timeout: no complete response within 30000 ms`. */
 function kindOf(error: Uint8Array): string {
   return /^[^:(]*/.exec(new TextDecoder().decode(error))?.[0].trim() || 'no answer';
 }

@@ -1,6 +1,6 @@
 /**
- * What must hold between the rows of a database, at rest and under a running server? Every transaction leaves it so.
- * Each invariant is a query that finds the rows that break it. `waypost doctor` runs them.
+ * Checks the invariants of a database, which every transaction preserves. Each is a query that finds the rows that break
+ * it. `waypost doctor` runs them, also while a server is running.
  */
 import type { Queries } from '../../driver.ts';
 import { notEnding, PAST_LANES, WAIT_STATE } from '../lanes/wait-states.ts';
@@ -10,13 +10,13 @@ import { REVIVING, RUN_STATE } from '../runs/run-rows.ts';
 export interface Invariant {
   /** A sentence that is true of a sound database. */
   statement: string;
-  /** Finds up to `?` rows that break it; names each of them. */
+  /** Selects the names of up to `?` rows that break it. */
   offenders: string;
-  /** It may break while a day of logs is dropped, which takes several transactions: it is not checked then. */
+  /** Not checked while a day of logs is dropped: that takes several transactions, and breaks it in between. */
   isPausedByExpiry?: true;
 }
 
-/** Tables whose index begins with the project. Whatever a project has left behind, it has left something there. */
+/** Tables with an index that begins with the project. A project with rows anywhere has rows in one of these. */
 const OF_PROJECTS = [
   'logs',
   'dead',
@@ -29,7 +29,7 @@ const OF_PROJECTS = [
   'minutes',
 ];
 
-/** Each query walks one table or one partial index, and only once. */
+/** Each query reads one table or one partial index, and only once. */
 export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every unfinished message has its content.',
@@ -200,16 +200,16 @@ export const INVARIANTS: readonly Invariant[] = [
   },
 ];
 
-/** How many rows of each are named. */
+/** Rows that are named for each invariant. */
 const NAMED_MAX = 10;
 
 export interface Finding {
   statement: string;
-  /** Names of rows that break it, the first of them; empty: it holds. */
+  /** Names of the first rows that break it; empty: it holds. */
   offenders: string[];
 }
 
-/** One finding for each invariant that can be asked for, all from one snapshot. */
+/** One finding for each invariant that can be checked now, all from one snapshot. */
 export async function examine(queries: Queries, { isExpiring = false } = {}): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { statement, offenders, isPausedByExpiry } of INVARIANTS) {
@@ -220,7 +220,7 @@ export async function examine(queries: Queries, { isExpiring = false } = {}): Pr
   return findings;
 }
 
-/** What an operator wants to know of a store first. */
+/** The counts that an operator wants to know of a store first. */
 export interface Census {
   unfinished: number;
   inFlight: number;

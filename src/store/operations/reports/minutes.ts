@@ -1,4 +1,4 @@
-/** What was counted of a project's messages and runs, by the minute. */
+/** Saves, lists and drops the counts of a project's messages and runs per minute. */
 import { COUNTS_OF_MINUTES, emptyMinute, type Minute } from '../../../engine/minutes/counts.ts';
 import type { InProject, Millis } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -17,10 +17,7 @@ const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values
 const LIST = `select at_ms, ${ADDED.join(', ')} from minutes
   where project_id = ? and at_ms >= ? and at_ms <= ? order by at_ms limit ?`;
 
-/**
- * Adds what `minutes` count to what is counted of them already. It goes behind all that moves messages on, and takes
- * turns with new ones.
- */
+/** Adds the counts of `minutes` to the saved ones. Its class lets all commands that advance messages go first. */
 export const addMinutes = write(
   { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
   async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {
@@ -33,7 +30,7 @@ export const addMinutes = write(
 
 type MinuteRow = Record<string, number>;
 
-/** The first `count` of the minutes that begin from `fromMs` to `toMs` and have something in them, oldest first. */
+/** The first `count` minutes with counts that begin from `fromMs` to `toMs`, oldest first. */
 export const listMinutes = longRead(
   (
     queries: Queries,
@@ -49,12 +46,12 @@ function decode(row: MinuteRow): Minute {
   return minute;
 }
 
-/** `failedAttempts` is in `failed_attempts`. */
+/** The column of a count: `failed_attempts` for `failedAttempts`. */
 function columnOf(count: string): string {
   return count.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Drops up to `rowsMax` minutes that began before `beforeMs`, of all projects; returns how many. */
+/** Drops up to `rowsMax` minutes of all projects that began before `beforeMs`. Returns their number. */
 export async function dropMinutes(tx: Transaction, beforeMs: Millis, rowsMax: number): Promise<number> {
   const rows = await tx.query<{ at_ms: number; project_id: number }>(
     'select at_ms, project_id from minutes where at_ms < ? order by at_ms, project_id limit ?',

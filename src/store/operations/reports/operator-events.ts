@@ -1,4 +1,7 @@
-/** What has happened that the operator is to be told, how much of it is counted, and what is due to be told? */
+/**
+ * Saves facts for operator events, such as a dead message, counts them in tallies, and saves the message that reports
+ * a tally to the operator.
+ */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
@@ -31,13 +34,13 @@ const SAVE_TALLY = `${INSERT_TALLY}
 
 type TallyRow = Record<(typeof TALLY_COLUMNS)[number], SqlValue>;
 
-/** In the transaction in which they come about. */
+/** Saves facts in the transaction that causes them. */
 export function insertFacts(tx: Transaction, facts: readonly OperatorFact[]): Promise<void> {
   const rows = facts.map(({ key, kind, projectId, atMs, example }) => [key, kind, projectId, atMs, example]);
   return tx.insertMany('operator_facts', FACT_COLUMNS, rows);
 }
 
-/** Saves facts that nothing else saves. */
+/** Saves facts that no other command causes. */
 export const noteFacts = write(
   { class: () => 'accept', weight: ({ facts }) => ({ rows: facts.length }) },
   ({ tx }: WriteContext, { facts }: { facts: readonly OperatorFact[] }): Promise<void> => insertFacts(tx, facts),
@@ -50,8 +53,8 @@ export interface GatherArgs extends OperatorEventRules {
 }
 
 /**
- * Counts facts. The rows of the facts and of the counts are locked, so that two workers who do this at the same time count each fact
- * once. Answers whether there may be more of them, and otherwise what is due, or when something will be.
+ * Counts facts in their tallies. The rows of the facts and tallies are locked, so that two concurrent workers count each
+ * fact once. Returns whether there may be more facts, which tallies are due to be reported, and when the next one is due.
  */
 export const gatherFacts = write(
   { class: () => 'accept', weight: ({ factsMax }) => ({ rows: factsMax }) },
@@ -95,15 +98,15 @@ export interface TellArgs {
 }
 
 /**
- * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
- * another worker has told of it, or more is counted by now. `projectId`: the operator's.
+ * Saves the message that reports `tally` and resets the tally, in one transaction. `stale`: nothing was done, because
+ * another worker has reported it, or more facts were counted since. `projectId`: the operator's.
  */
 export const tellTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
   async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<Saved | 'stale'> => {
     if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
     const [saved] = await insertMessages(context, [message], nowMs);
-    if (saved === undefined) throw new Error('the message that tells of an event was not saved');
+    if (saved === undefined) throw new Error('the message that reports an operator event was not saved');
     return saved;
   },
   ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
@@ -112,7 +115,7 @@ export const tellTally = write(
   }),
 );
 
-/** Begins to count anew, as `tellTally`: the message is saved in another cell. */
+/** Resets the tally like `reportTally`, when the message is saved in another cell. */
 export const noteTold = write(
   { class: () => 'accept' },
   async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {
@@ -120,7 +123,7 @@ export const noteTold = write(
   },
 );
 
-/** False: it has changed. */
+/** Resets the tally. False: it has changed since it was read. */
 async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
   const reported = await tx.run(
     `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, reported_example = example
@@ -130,7 +133,7 @@ async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): P
   return reported > 0;
 }
 
-/** A new one is locked by being saved. */
+/** Locks the tally, which is created if it is missing. Returns its value; undefined: it is new. */
 async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
   const empty = { ...of, count: 0, firstAtMs: 0, lastAtMs: 0, example: '', quietUntilMs: 0 };
   const made = await tx.run(`${INSERT_TALLY} on conflict (kind, project_id) do nothing`, encode(empty));

@@ -1,4 +1,4 @@
-/** How much does the database hold? */
+/** Reads the size of the database. */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Storage } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';

@@ -1,4 +1,7 @@
-/** How much is in the whole store? Every count ends somewhere, and reads an index that has nothing else. */
+/**
+ * Counts the messages, runs and waiters of the whole store. Each count is limited, and reads an index with only these
+ * rows.
+ */
 
 import { COUNTED_OF_ALL_MAX, type Totals } from '../../../engine/lists/unfinished.ts';
 import type { Millis } from '../../../engine/model.ts';
@@ -17,7 +20,7 @@ function waitingIn(state: keyof typeof WAIT_STATE): string {
   return `from messages where claim_token is null and wait_state = ${WAIT_STATE[state]}`;
 }
 
-/** Counts the rows behind `from`, and finds the earliest `due` of them. */
+/** Counts the rows of the clause `from`, and finds their earliest `due`. */
 function counting(from: string, due?: string): string {
   const first = due === undefined ? '' : ', min(w.due) as first_due_at_ms';
   return `select count(*) as counted${first} from (select ${due ?? '1'} as due ${from} limit ${COUNTED_OF_ALL_MAX}) w`;
@@ -42,7 +45,7 @@ interface Rows {
 }
 
 export const readTotals = longRead(async (queries: Queries, { nowMs }: { nowMs: Millis }): Promise<Rows> => {
-  // Together: a database behind a network is asked the next question before it has answered the one before.
+  // All queries are sent at once, so that a remote database costs one round trip.
   const read = async ([name, count]: [string, { text: string; isTimed?: true }]): Promise<
     [string, Row | undefined]
   > => {

@@ -1,9 +1,11 @@
-/** How does a filter of run logs (contract W 17.3) read in SQL, over `runs r` and the first message `contents c`? */
+/**
+ * Translates a filter of run logs (contract W 17.3) into SQL conditions on `runs r` and the first message `contents c`.
+ */
 import type { RunAttributes } from '../../../engine/runs/logs/log-store.ts';
 import type { SqlParam } from '../../driver.ts';
 import { also, type Conditions, contentConditions } from '../lists/filter.ts';
 
-/** Conditions on a run; the content of its first message has the attributes that are not in its own row. */
+/** Conditions on a run. Attributes that its row does not have are in the content of its first message. */
 export function runConditions(filter: RunAttributes): Conditions {
   const { runId, runCreatedAtMs, runUrl, ...attributes } = filter;
   const conditions = contentConditions(attributes);
@@ -17,7 +19,7 @@ export function runConditions(filter: RunAttributes): Conditions {
   return conditions;
 }
 
-/** Selects the keys of the runs of a project that `conditions` hold for. Its first parameter is the project. */
+/** Selects the keys of a project's runs that match `conditions`. The first parameter is the project. */
 export function selectRuns({ texts }: Conditions): string {
   const where = ['r.project_id = ?', ...texts].join(' and ');
   return `select r.key from runs r left lookup contents c on (c.key = r.key) where ${where}`;

@@ -1,4 +1,4 @@
-/** Runs with their journals and with what became of each message of them (contract W 18.1). */
+/** Lists runs with their journals and the outcome of each message (contract W 18.1). */
 
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject, ProjectId } from '../../../engine/model.ts';
@@ -17,7 +17,7 @@ import { runConditions } from './run-filter.ts';
 import { type CourseRow, decodeHistories, type HistoryRows, type JournalRow, type PendingRow } from './run-log-rows.ts';
 
 interface ListHistoriesArgs extends ListArgs<RunFilter> {
-  /** Bodies are cut to one byte more than this, except those that are redacted, which need the whole body. */
+  /** Bodies are cut to one byte more than this, except redacted ones, whose hash needs the whole body. */
   bodyBytesMax?: number;
 }
 
@@ -27,10 +27,10 @@ interface HistoriesWanted extends InProject {
   bodyBytesMax?: number | undefined;
 }
 
-/** About the size of an entry without its body. */
+/** The approximate size of a journal entry without its body. */
 const ENTRY_BYTES = 512;
 
-/** Bytes of answers, and of payloads of invoked runs, that are read even for a run with a very long journal. */
+/** Bytes of responses, and of payloads of invoked runs, that are read even for a run with a very long journal. */
 const EXTRA_BYTES_MIN = 1024 * 1024;
 
 const COURSE_STATES = (['DELIVERED', 'ERROR', 'STEP_PARKED', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
@@ -71,9 +71,9 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
 }
 
 /**
- * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many
- * bytes. With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to
- * failed attempts, or payloads of invoked runs, some of them come without their bodies.
+ * Runs by creation, each with its whole journal. A page ends early when it would become too large. With `bodyBytesMax`,
+ * a body may be cut to that length and one byte more. If the responses to failed attempts or the payloads of invoked
+ * runs are too large together, some of them are returned without their bodies.
  */
 export const listRunHistories = pagedRead(windowOf, {
   encode: ({ bodyBytesMax, ...given }: HistoriesWanted) => ({
@@ -95,13 +95,13 @@ function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Posit
   return sources.length > 0 ? among(queries, args, sources) : ofProject(queries, args);
 }
 
-/** Selects keys of runs. */
+/** A statement that selects keys of runs. */
 interface Source {
   text: string;
   params: SqlParam[];
 }
 
-/** Those that are named by id and time. */
+/** Selects runs by id and creation time. */
 function identified(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Source {
   const each = runs.map(() => '(id = ? and created_at_ms = ?)');
   return {
@@ -111,8 +111,8 @@ function identified(projectId: ProjectId, runs: readonly { id: string; createdAt
 }
 
 /**
- * Searches the journals, because a log may be gone, and the logs, because a failure callback is in no journal. The plus
- * keeps the planner from reading the log of all runs.
+ * Selects the runs of messages from journals, because logs may be dropped, and from logs, because a failure callback is
+ * in no journal. The plus keeps the planner from reading the logs of all runs.
  */
 function owners(projectId: ProjectId, { keys, ids }: MessagesNamed): Source {
   const text = `select o.run_key from
@@ -122,7 +122,7 @@ function owners(projectId: ProjectId, { keys, ids }: MessagesNamed): Source {
   return { text, params: [keys, keys, keys, projectId, ids] };
 }
 
-/** The runs that are in all `sources`: they are few, and are looked up by their keys. */
+/** Reads the few runs that all `sources` select, by their keys. */
 function among(queries: Queries, args: ListHistoriesArgs, sources: Source[]): Promise<PageRows<Position>> {
   const filter = conditionsOf(args);
   for (const { text, params } of sources) also(filter, `r.key in list (${text})`, ...params);
@@ -130,7 +130,7 @@ function among(queries: Queries, args: ListHistoriesArgs, sources: Source[]): Pr
   return pageOfFew(queries, args.projectId, args.slice, { list: RUNS, from, alias: 'r', filter });
 }
 
-/** Reads along the list, one window at a time. */
+/** Reads the runs of the project, one window at a time. */
 function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
   const filter = conditionsOf(args);
   const isFiltered = filter.texts.length > 0;
@@ -152,8 +152,8 @@ function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
 }
 
 /**
- * Ends the page before it has too many bytes. A run is never shown in part, so at least one is shown whole. The size of
- * a run is known from its row. One that is not whole yet is left out.
+ * Ends the page before it exceeds `bytesMax`, but keeps at least one run, because a run is always shown whole. The row
+ * of a run has its size. A run that is being revived is skipped, because its journal is incomplete.
  */
 async function cutByBytes(
   queries: Queries,
@@ -176,8 +176,8 @@ async function cutByBytes(
 }
 
 /**
- * Payloads and bodies of calls are cut. Results of steps are not, because they are read from their bodies. Redacted
- * bodies are not, because they are shown as a hash of the whole body.
+ * Cuts payloads and bodies of calls, but not the bodies of steps, from which their results are read, and not redacted
+ * bodies, which are shown as a hash of the whole body.
  */
 const CUT_BODY = `case when j.kind in (${ENTRY_KIND.initial}, ${ENTRY_KIND.toCallback}) and ${showsAll('r.config')} and ${showsAll('c.settings')}
   then substr(c.body, 1, ?) else c.body end as body`;
@@ -221,7 +221,7 @@ async function detailsOf(
   );
 }
 
-/** The events of messages that hide nothing. */
+/** The numbers of the events whose messages redact nothing. */
 async function openly(queries: Queries, courses: readonly CourseRow[]): Promise<number[]> {
   const found = await queries.query<{ key: number }>(
     `select c.key from contents c where c.key in (??) and ${showsAll('c.settings')}`,

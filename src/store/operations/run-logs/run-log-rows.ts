@@ -1,4 +1,4 @@
-/** What do the lists of runs read, and how does it become values of the engine? */
+/** Decodes the rows of the lists of runs and of their events. */
 import type { LogDetail, Message } from '../../../engine/model.ts';
 import type { RunEvent } from '../../../engine/runs/logs/log-store.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
@@ -24,7 +24,7 @@ import type { RecordRow } from '../runs/children.ts';
 import type { InvokerRow, KnownRunRow, ResponseRow } from '../runs/known-runs.ts';
 import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../runs/run-rows.ts';
 
-/** State codes from here on are of runs; such an event refers to the run's first message (migrations/001-baseline.ts). */
+/** Codes from here on are states of runs. Their events refer to the run's first message (migrations/001-baseline.ts). */
 export const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
 
 export interface RunLogRow extends Position {
@@ -33,7 +33,7 @@ export interface RunLogRow extends Position {
   state: number;
 }
 
-/** Whether the event is one of the run and not of a message of it. */
+/** Whether the event is of the run itself, not of one of its messages. */
 function isOfRun({ state }: RunLogRow): boolean {
   return state >= RUN_STATES_FROM;
 }
@@ -46,7 +46,7 @@ export interface RunLogRows extends PageRows<RunLogRow> {
   invokers: InvokerRow[];
   /** For each result on the page: the entry key of its wait or invocation. */
   entryKeyByKey: Map<number, string>;
-  /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
+  /** The waits and invocations whose results are on the page, and the first messages of the invoked runs. */
   records: RecordRow[];
   children: ContentRow[];
   bytes: number;
@@ -86,7 +86,7 @@ export interface HistoryRows extends PageRows<Position> {
   bytes: number;
 }
 
-/** Leaves out events of a run that is gone and of which no message is stored. */
+/** Decodes events. Skips those of a dropped run without a stored message. */
 export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   const messageByKey = decodeByKey(rows.contents);
   const childByKey = decodeByKey(rows.children);
@@ -118,7 +118,7 @@ function placeOf(runKey: number, entryKey: string): string {
   return `${runKey} ${entryKey}`;
 }
 
-/** The event that begins a run shows its caller or invoker; the event that ends it shows its result. */
+/** The run as its event shows it: the start with the caller or invoker, the end with the result. */
 function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, row: RunLogRow): RunEvent['run'] {
   const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;
@@ -131,7 +131,7 @@ function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, ro
   return shown;
 }
 
-/** In the order of the page. */
+/** Decodes runs in the order of the page. */
 export function decodeHistories(rows: HistoryRows): RunHistory[] {
   const runByKey = decodeRuns(rows);
   const courseByKey = decodeCourses(rows);
@@ -179,7 +179,7 @@ function decodeCourses(rows: HistoryRows): Map<number, Course> {
   for (const { key, due_at_ms, claimed_at_ms } of rows.pending) {
     const course = courseFor(courseByKey, key);
     course.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
-    // A message that is unfinished again, such as a failure callback that is sent again, has not ended.
+    // A message may be unfinished again, such as a failure callback that is sent again.
     delete course.end;
   }
   return courseByKey;

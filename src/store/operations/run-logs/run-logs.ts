@@ -1,4 +1,4 @@
-/** What happened to runs and to their messages, event by event (contract W 18.2). */
+/** Lists the log events of runs and of their messages (contract W 18.2). */
 
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject } from '../../../engine/model.ts';
@@ -22,7 +22,7 @@ const RUN_LOG_FIELDS = ['w.run_key', 'w.message_key', 'w.state'];
 
 const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 
-/** Bytes of payloads of invoked runs that are read even for a page that is full. */
+/** Bytes of payloads of invoked runs that are read even for a full page. */
 const CHILD_BYTES_MIN = 1024 * 1024;
 
 async function windowOf(queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> {
@@ -58,7 +58,7 @@ export const listRunEvents = pagedRead(windowOf, {
   decode: decodeRunEvents,
 });
 
-/** Only the results of waits and invocations have a record in another entry key. */
+/** The entry keys of the records that belong to the results of waits and invocations. */
 function entryKeysOf(contents: readonly ContentRow[]): Map<number, string> {
   const entryKeyByKey = new Map<number, string>();
   for (const { key, body } of contents) {
@@ -87,7 +87,7 @@ function find(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLo
   return runId || runCreatedAtMs !== undefined ? ofRuns(queries, args) : ofProject(queries, args);
 }
 
-/** Reads along the list, one window at a time: most of its entries are of messages outside runs. */
+/** Reads the log of the project, one window at a time: most entries are of messages outside runs. */
 function ofProject(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListRunEventsArgs,
@@ -107,14 +107,14 @@ function ofProject(
   });
 }
 
-/** Reads the runs' own index, for runs with an id or a creation time. */
+/** Reads the logs of runs with an id or a creation time, by the index on the run. */
 function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
   const filter: Conditions = { texts: [], params: [] };
   alsoOfRuns(filter, args);
   return select(queries, args, 'logs w', filter);
 }
 
-/** Reads the index of each message, which has few events. Events of the run name its first message: left out. */
+/** Reads the few events of each message by index. Excludes events of the run itself, which name its first message. */
 function ofMessages(
   queries: Queries,
   args: ListRunEventsArgs,
@@ -142,7 +142,7 @@ function select(
   return pageOfFew(queries, projectId, slice, { list: LOGS, from, selects: RUN_LOG_FIELDS, filter });
 }
 
-/** Ends the page before it becomes too large: what was published, endpoints' answers, results of runs. */
+/** Ends the page before its contents, responses and results of runs exceed `bytesMax`. */
 async function cutByBytes(
   queries: Queries,
   page: PageRows<RunLogRow>,

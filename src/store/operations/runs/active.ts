@@ -15,7 +15,7 @@ interface ActiveRunKeysArgs {
   limit: number;
 }
 
-/** Keys of active runs that match, oldest first, from a limited part of the table: keys grow with time. */
+/** The keys of active runs that match, oldest first, from one window of the table. */
 export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = runConditions(filter);
@@ -31,7 +31,7 @@ export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs
   });
 });
 
-/** Conditions on how a run was triggered, over the content `c` of the first entry of its journal. */
+/** Conditions on the message that triggered a run: the content `c` of the first entry of its journal. */
 export function runConditions(filter: ActiveRunFilter): Conditions {
   const { urlPrefix, ...attributes } = filter;
   const conditions = contentConditions(attributes);

@@ -1,4 +1,4 @@
-/** The runs of a batch of commands: those that it found, and those that start in it. */
+/** Keeps the runs that a batch of commands has found or started, with its changes to them. */
 import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
@@ -6,10 +6,10 @@ import type { StoredNewMessage } from '../messages/rows.ts';
 import { ENTRY_KIND, RUN_FIELDS, RUN_STATE, type RunRow, type StoredEntry } from './run-rows.ts';
 import { type EarlierMessage, TakenEntryKeys } from './taken-entry-keys.ts';
 
-/** The parts of a message that are needed before it is saved. */
+/** The parts of a new message that its run needs. */
 export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
 
-/** A run with all changes that the batch has made so far. */
+/** A run with all changes of the batch so far. */
 export interface BatchRun extends RunRow {
   journal_bytes: number;
   /** Id of its first message. */
@@ -32,15 +32,15 @@ export class BatchRuns {
   readonly entryKeys = new TakenEntryKeys();
   readonly #runs = new Map<number, BatchRun>();
   readonly #activeByName = new Map<string, BatchRun>();
-  /** When the latest run of an id began. Only known if a run that begins in this batch would not be later. */
+  /** The start of the latest run by name; only if a run that starts in this batch would not be later. */
   readonly #latestByName = new Map<string, number>();
-  /** For each active run that a message of the batch would invoke: how many invocations wait for its end. */
+  /** The number of invocations that wait for each active run that a message of the batch would invoke. */
   readonly #invokersOf = new Map<number, number>();
 
-  /** Runs whose journal ends with a `stepConfig`; only known of those to which the batch would add another one. */
+  /** Runs whose journal ends with a `stepConfig`, among those to which the batch would add another one. */
   readonly #endingInStepConfig = new Set<number>();
 
-  /** Looks up the runs and entry keys that `messages` are for. */
+  /** Reads the runs and entry keys of `messages`. */
   async load(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const entries = messages.flatMap(({ entry, run }) => {
       const appended = run && !run.isBySdk ? [] : entry ? [entry] : [];
@@ -78,7 +78,7 @@ export class BatchRuns {
     return this.#activeByName.get(name);
   }
 
-  /** When the latest run of a name began; only known if a run that begins now might not be later. */
+  /** The start of the latest run of a name; undefined if a run that starts now is later. */
   latestMs(name: string): number | undefined {
     return this.#latestByName.get(name);
   }
@@ -91,7 +91,7 @@ export class BatchRuns {
     this.#invokersOf.set(key, this.invokersOf(key) + 1);
   }
 
-  /** Whether the last entry of the journal is a `stepConfig`; only for a run to which the batch would add one. */
+  /** Whether the last entry of the journal is a `stepConfig`; only known if the batch would add another one. */
   endsInStepConfig(key: number): boolean {
     return this.#endingInStepConfig.has(key);
   }
@@ -101,7 +101,7 @@ export class BatchRuns {
     else this.#endingInStepConfig.delete(runKey);
   }
 
-  /** Adds a run whose first entry comes next. */
+  /** Adds a run, whose first entry must be added next. */
   start(run: RunStart): BatchRun {
     const started: BatchRun = {
       ...run,
@@ -128,7 +128,7 @@ export class BatchRuns {
     for (const { key } of rows) this.#endingInStepConfig.add(key);
   }
 
-  /** Reads the runs that have the same names as runs that are about to begin. */
+  /** Reads the runs that have the same names as runs that are about to start. */
   async #loadNames(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const starts = messages.flatMap(({ message, run }) =>
       run && !run.isBySdk
@@ -177,12 +177,12 @@ export class BatchRuns {
   }
 }
 
-/** The name of a run: among active runs it is unique. */
+/** The name of a run, which is unique among active runs. */
 export function nameOf(projectId: number, id: string): string {
   return `${projectId} ${id}`;
 }
 
-/** The message that stands for one which would begin a run that is already active. */
+/** The first message of an active run, which a duplicate start repeats. */
 export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): EarlierMessage {
   return { messageId, run: { id, createdAtMs } };
 }

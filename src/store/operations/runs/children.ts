@@ -1,4 +1,4 @@
-/** Finds the input with which a run invoked other runs, in their first messages. */
+/** Reads the records of waits and invocations, and the first messages of invoked runs, which have their input. */
 import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
@@ -10,7 +10,7 @@ export interface RecordRow extends ContentRow {
   entryKey: string;
 }
 
-/** Records of waits and invocations by the entry keys that they have in the journals of their runs; without their bodies. */
+/** The records of waits and invocations with these entry keys in the journals of these runs, without their bodies. */
 export async function recordsIn(
   queries: Queries,
   args: { runKeys: number[]; entryKeys: string[] },
@@ -24,7 +24,7 @@ export async function recordsIn(
   );
 }
 
-/** First messages of the runs that `settings` name. Bodies beyond `bytesMax` in all are left out. */
+/** The first messages of the invoked runs that `settings` name. Bodies beyond a total of `bytesMax` are left out. */
 export async function childrenOf(
   queries: Queries,
   settings: readonly string[],

@@ -1,4 +1,4 @@
-/** Ends a run once, with its remaining messages, and saves the messages that follow (contract W 12). */
+/** Ends runs, cancels their remaining messages, and saves the messages that follow (contract W 12). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
@@ -20,7 +20,7 @@ export interface EndRunsArgs<Ending = StoredEnding, Message = StoredNewMessage> 
 
 const DROPPED: Saved = { state: 'dropped' };
 
-/** Messages that one transaction cancels, unless `StoreLimits` says otherwise. */
+/** Messages that one transaction cancels, unless `StoreLimits` sets another number. */
 const CANCELLED_TOGETHER = 200;
 /** Ending runs examined in one chunk. */
 const RUNS_TOGETHER = 20;
@@ -28,9 +28,9 @@ const RUNS_TOGETHER = 20;
 export const CHUNK_WAIT_MS = 30_000;
 
 /**
- * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
- * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is
- * not saved; only the result of an invocation of a failed run is kept for its log.
+ * Ends each run that has not changed since its end was decided: cancels its waiting messages, marks those in flight,
+ * removes its waiters and pending events, and saves `follows`. A message for the journal of an ended run is not saved,
+ * except the result of an invocation for the log of a failed run.
  */
 export const endRuns = merged(
   {
@@ -83,7 +83,7 @@ export const endRuns = merged(
   }),
 );
 
-/** Which of `endings` find their run unchanged. If two are for one run, only the first can. */
+/** Checks which of `endings` find their run unchanged. Of two endings of one run, only the first one can end it. */
 export async function judge(
   tx: Transaction,
   endings: readonly StoredEnding[],
@@ -109,8 +109,8 @@ export async function judge(
 }
 
 /**
- * Cancels a piece of what is left of runs that are over (see `writeEndings`), or whose revival stopped. Answers whether
- * there may be more, for which it should be called again, or when to look again: `Infinity` for never.
+ * Cancels a chunk of the remaining messages of runs that have ended (see `writeEndings`) or whose revival stopped.
+ * Returns `'more'` when it should be called again at once, or the time of the next call; `Infinity`: never.
  */
 export const cancelLeft = write(
   {
@@ -145,7 +145,7 @@ async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {
   return row?.at_ms ?? Infinity;
 }
 
-/** Makes those of the runs that are being revived cancelled ones; `cancelLeft` does the rest. */
+/** Marks the runs of `runKeys` that are being revived as cancelled. `cancelRemaining` then cancels their messages. */
 export async function cancelReviving(
   { tx, logs }: WriteContext,
   runKeys: readonly number[],
@@ -174,15 +174,15 @@ export async function cancelReviving(
   );
 }
 
-/** A run that is over, of which something is left. */
+/** An ended run with remaining messages. */
 interface EndingRun {
   run_key: number;
   project_id: number;
-  /** Null: its time of retention is over. */
+  /** Null: the run was dropped after its retention. */
   state: number | null;
 }
 
-/** The first of them. A run with a time further ahead than the wait for a piece was given it by a clock that was set back. */
+/** The first ending runs that are due. A time beyond the wait for a chunk was written before the clock was set back. */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
   const { and, params } = await excludingMoving(queries, 'e.project_id');
   return queries.query<EndingRun>(
@@ -193,10 +193,10 @@ async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]>
 }
 
 /**
- * Ends active runs. `deadKey` is the dead message that ended its run. That message is finished already,
- * as are all messages settled with it. Everything else that is left of the run ends too: messages, waiters, pending
- * events. Answers whether there are more messages than one transaction cancels. Then none of them is claimed any more,
- * and `cancelLeft` cancels the others; after a crash as well, since the runs are kept in `ending_runs` until it is done.
+ * Ends active runs with their remaining messages, waiters and pending events. `deadKey` is the dead message that ended
+ * the run; it and all messages settled with it are finished already. Returns whether there are more messages than one
+ * transaction cancels. Then the runs are in `ending_runs`, so that none of these messages is claimed, and
+ * `cancelRemaining` cancels them, even after a crash.
  */
 export async function writeEndings(
   context: WriteContext,
@@ -245,14 +245,14 @@ export async function writeEndings(
   return isMoreLeft;
 }
 
-/** Cancels what waits of `runs`, and marks what is in flight, up to a number of messages; answers whether more are left. */
+/** Cancels waiting messages of `runs` and marks those in flight, up to a maximum. Returns whether more are left. */
 async function cancelChunk(
   context: WriteContext,
   runs: readonly Pick<EndingRun, 'run_key' | 'state'>[],
   nowMs: number,
 ): Promise<boolean> {
   const max = context.limits.cancelledTogetherMax ?? CANCELLED_TOGETHER;
-  // In no order: it would be sorted out of all that is left. Without a position are those that tell of the failure.
+  // Without an order, which would sort all remaining messages. Failure callbacks have no position, and are not cancelled.
   const left = await context.tx.query<EndingRow & { run_key: number }>(
     `select ${ENDING_FIELDS} from messages m where run_key in (??) and journal_position is not null
        and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,

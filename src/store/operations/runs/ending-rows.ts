@@ -1,4 +1,4 @@
-/** How the end of a run is written. */
+/** Encodes the end of a run, and decides its time. */
 import type { ProjectId, RunEnding } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { encodeBytes } from '../messages/content-rows.ts';
@@ -27,7 +27,7 @@ export function encodeEnding(ending: RunEnding): StoredEnding {
   };
 }
 
-/** When each run ends: never before an event that its log already has, even if a clock was set back. */
+/** The time at which each run ends: never before an event in its log, even if the clock was set back. */
 export async function timesOf(
   tx: Transaction,
   endings: readonly Pick<StoredEnding, 'runKey' | 'atMs'>[],

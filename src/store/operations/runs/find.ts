@@ -1,4 +1,4 @@
-/** Finds runs by their name or key, what their journals show, and what was stored of waits and invocations. */
+/** Finds runs by their id or key, the shown entries of their journals, and the records of waits and invocations. */
 import type { InProject, Message, ProjectId } from '../../../engine/model.ts';
 import type { JournalEntry, Run, RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -17,12 +17,12 @@ import {
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
-/** Another message may have replaced the first one (journals.ts), but `caller_ip` is still that of the trigger. */
+/** The first message may have been replaced (journals.ts), so `caller_ip` is read from the trigger. */
 const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
   from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
   lookup contents t on (t.key = r.key)`;
 
-/** The run with this id that has not ended. */
+/** The active run with this id. */
 export const findActiveRun = read(
   async (
     queries: Queries,
@@ -37,7 +37,7 @@ export const findActiveRun = read(
   (row): Run | undefined => row && decodeRun(row),
 );
 
-/** By its key, ended or not. */
+/** The run with this key, active or ended. */
 export const findRun = read(
   async (
     queries: Queries,
@@ -49,7 +49,7 @@ export const findRun = read(
   (row): Run | undefined => row && decodeRun(row),
 );
 
-/** Bytes of the journal, as deliveries show it, of the run with this id that has not ended. */
+/** The bytes of the journal, as deliveries show it, of the active run with this id. */
 export const journalBytes = read(
   async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | undefined> => {
     const [row] = await queries.query<{ journal_bytes: number }>(
@@ -66,7 +66,7 @@ interface ReadJournalArgs extends InProject {
   toPosition?: number;
 }
 
-/** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
+/** The entries that deliveries show, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
 export const readJournal = longRead(
   (
     queries: Queries,
@@ -81,7 +81,7 @@ export const readJournal = longRead(
   (rows): JournalEntry[] => rows.map(decodeJournalEntry),
 );
 
-/** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
+/** The contents of waits, invocations and other entries, in the order of `keys`. Missing ones are skipped. */
 export const findRecords = read(
   async (queries: Queries, { projectId, keys }: { projectId: ProjectId; keys: number[] }): Promise<ContentRow[]> => {
     const rows = await queries.query<ContentRow>(

@@ -1,4 +1,4 @@
-/** How is what a batch of commands adds to runs and their journals written: in a handful of statements? */
+/** Collects the changes of a batch to runs and their journals, and writes them in a few statements. */
 import type { RunLogState } from '../../../engine/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
@@ -13,7 +13,7 @@ export interface Invoker {
   parentKey: number;
 }
 
-/** Something that happened to a run itself. */
+/** A log event of a run itself. */
 export interface EventOfRun {
   projectId: number;
   runKey: number;
@@ -39,19 +39,19 @@ export class JournalRows {
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
   readonly #events: EventOfRun[] = [];
-  /** First entries that are already saved and now refer to another content. */
+  /** Saved first entries that get another content. */
   readonly #replaced: [runKey: number, key: number][] = [];
 
   addEntry({ runKey, kind, entryKey }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
     this.#entries.push([runKey, place.position, kind, place.key, entryKey, place.atMs]);
   }
 
-  /** The content of an entry that is no message. */
+  /** Adds the content of an entry that is not a message. */
   addRecord(record: StoredRecord): void {
     this.#records.push(record);
   }
 
-  /** Saves that the invocation waits for the end of a run. */
+  /** Adds an invocation that waits for the end of the run `runKey`. */
   addInvocation(runKey: number, { key, parentKey }: Invoker): void {
     this.#invocations.push([runKey, key, parentKey]);
   }
@@ -64,7 +64,7 @@ export class JournalRows {
     this.#replaced.push([runKey, key]);
   }
 
-  /** Writes all that was added, and those of `runs` that are new or have changed. */
+  /** Writes everything that was added, and the new or changed `runs`. */
   async write({ tx, logs }: WriteContext, runs: readonly BatchRun[]): Promise<void> {
     const started = runs.filter(({ isNew }) => isNew);
     if (started.length > 0) await tx.insertMany('runs', NEW_RUN_COLUMNS, started.map(newRunRow));
@@ -101,7 +101,7 @@ function newRunRow(run: BatchRun): SqlValue[] {
   return NEW_RUN_COLUMNS.map((column) => run[column]);
 }
 
-/** An event of the run itself names the run's first message. */
+/** The log rows of an event of a run, which names the run's first message. */
 export function eventOfRun({ projectId, runKey, state, atMs }: EventOfRun): MessageEvents {
   return { projectId, key: runKey, runKey, events: [[atMs, codeOfLogState(state)]], floorMs: 0 };
 }

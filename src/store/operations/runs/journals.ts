@@ -1,6 +1,6 @@
 /**
- * How do messages enter the journals of their runs: each entry key once, in order of arrival, and only while the run is
- * active (P8)? There is one `Journals` for a batch of commands, so later commands see what earlier ones added.
+ * Adds messages to the journals of their runs: each entry key once, in order of arrival, and only while the run is active
+ * (P8). A batch of commands shares one `Journals`, so later commands see the entries of earlier ones.
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
 import { entryKeyOfInvocation, stepIdOfResult } from '../../../workflow/entry-keys.ts';
@@ -32,7 +32,7 @@ export class Journals {
     this.#bytesMax = bytesMax;
   }
 
-  /** Reads the runs and entry keys that `messages` name. `undefined`: they name none, and nothing was read. */
+  /** Reads the runs and entry keys of `messages`. `undefined`: none of them is of a run. */
   static async load(
     context: WriteContext,
     messages: readonly ForRun[],
@@ -45,19 +45,19 @@ export class Journals {
     return journals;
   }
 
-  /** For runs that begin with the journal of another run. */
+  /** For a run that starts with the journal of another run. */
   static empty(context: WriteContext): Journals {
     return new Journals(context, 0);
   }
 
-  /** For a run that continues with the journal of another one. */
+  /** For the next chunk of a run that starts with the journal of another run. */
   static async of(context: WriteContext, runKey: number): Promise<Journals> {
     const journals = Journals.empty(context);
     await journals.#runs.loadRuns(context.tx, [runKey]);
     return journals;
   }
 
-  /** Why the messages of a publish may not be saved; `undefined`: they may. A repeated message is no reason. */
+  /** The reason to refuse the messages of a publish, if any. A repeated message is not refused. */
   refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
     const refusals = new Refusals(this.#runs, this.#bytesMax);
     for (const message of messages) {
@@ -67,7 +67,7 @@ export class Journals {
     return undefined;
   }
 
-  /** The saved message that `message` would repeat; `undefined`: none. */
+  /** The saved message that `message` repeats; `undefined`: none. */
   takenBy({ message, entry, run }: ForRun): EarlierMessage | undefined {
     if (!entry) return undefined;
     if (!run) return this.#runs.entryKeys.holderOf(entry);
@@ -81,7 +81,7 @@ export class Journals {
     return active && beginningOf(active);
   }
 
-  /** Whether a message that follows from another one still belongs in its journal. */
+  /** Whether a message that follows from another one can still be added to its journal. */
   takes({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
     if (run) return !this.#activeLike(message, run.id);
@@ -89,8 +89,8 @@ export class Journals {
   }
 
   /**
-   * The result of an invocation whose parent has failed meanwhile. Its content and its entry are saved, so that the
-   * parent's log shows it, but the parent is not called.
+   * Saves the content and the entry of the result of an invocation whose parent has failed since, so that the parent's
+   * log shows it. The parent is not called.
    */
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
@@ -107,7 +107,7 @@ export class Journals {
     this.record({ content, key: message[MESSAGE_AT.key], createdAtMs, entry });
   }
 
-  /** Gives `message` its place in the journal. If it has a run with it, that run begins. */
+  /** Assigns `message` its position in the journal. If the message starts a run, the run is added. */
   append(stored: StoredNewMessage): JournalPlace | undefined {
     const { message, content, entry, run } = stored;
     if (!entry) return undefined;
@@ -128,7 +128,7 @@ export class Journals {
     return { position, bytes: sent };
   }
 
-  /** Adds an entry that is no message, and saves its content. Without `event` nothing is logged. */
+  /** Adds an entry that is not a message, and saves its content. Without `event`, nothing is logged. */
   record(record: StoredRecord, event?: RunLogState): void {
     const { key, content, createdAtMs, entry } = record;
     const known = this.#runs.get(entry.runKey);
@@ -139,18 +139,18 @@ export class Journals {
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
   }
 
-  /** Adds an entry whose content another journal has too. */
+  /** Adds an entry that shares its content with another journal. */
   share(key: number, entry: StoredEntry): void {
     const known = this.#runs.get(entry.runKey);
     this.#enter(known, entry, key, known.created_at_ms);
   }
 
-  /** Begins a run whose first entry comes next. */
+  /** Starts a run, whose first entry must be added next. */
   start(run: RunStart): void {
     this.#runs.start(run);
   }
 
-  /** The invocation waits for the end of a run. */
+  /** Lets an invocation wait for the end of the run `runKey`. */
   awaitEnd(runKey: number, invoker: Invoker): void {
     this.#rows.addInvocation(runKey, invoker);
     this.#runs.addInvoker(runKey);
@@ -160,7 +160,7 @@ export class Journals {
     this.#rows.addEvent({ ...run, state: 'RUN_STARTED' });
   }
 
-  /** Handles an invocation of a run that is already active: it waits for the end of that run. */
+  /** Lets an invocation of a run that is already active wait for the end of that run. */
   linkToActive({ message, run }: StoredNewMessage): void {
     if (!run?.invoker || this.#runs.entryKeys.holderOf(run.invoker.entry)) return;
     const active = this.#activeLike(message, run.id);
@@ -170,7 +170,7 @@ export class Journals {
     active.isChanged = true;
   }
 
-  /** Writes runs, entries, records and events of runs. Call this before the messages are saved. */
+  /** Writes runs, entries, records and events of runs. Call it before the messages are saved. */
   save(): Promise<void> {
     return this.#rows.write(this.#context, this.#runs.all());
   }
@@ -196,14 +196,14 @@ export class Journals {
     this.logStart({ projectId, runKey, atMs: run.createdAtMs });
   }
 
-  /** The parent's record of an invocation, and that it waits for the end of `child`. */
+  /** Adds the parent's record of an invocation, which waits for the end of `child`. */
   #invoke(record: StoredRecord, child: BatchRun): void {
     this.record(record, 'INVOKED');
     this.#runs.entryKeys.take(record.entry, beginningOf(child));
     this.awaitEnd(child.key, { key: record.key, parentKey: record.entry.runKey });
   }
 
-  /** The message replaces the run's first one: it comes from the SDK, which is now known. */
+  /** Replaces the run's first message with the one of the SDK, which is now known. */
   #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
     const run = this.#runs.find(runKey);
     if (!run) return;
@@ -224,7 +224,7 @@ export class Journals {
   }
 }
 
-/** The record as it would be if the caller had known that the run is already active. */
+/** The record with the active run in its settings, instead of the run that the caller would have started. */
 function pointedAt(record: StoredRecord, run: BatchRun): StoredRecord {
   const content: NewContentRow = [...record.content];
   const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };

@@ -1,4 +1,4 @@
-/** What do the logs show of a run, apart from its journal? */
+/** Reads the data of runs that logs show besides journals: state, invokers and results. */
 import type { Queries } from '../../driver.ts';
 
 export interface KnownRunRow {
@@ -12,7 +12,7 @@ export interface KnownRunRow {
   caller_ip: string | null;
   failure_key: number | null;
   failure_state: number | null;
-  /** When it entered the DLQ, and the key of its entry there; null when it has none, or no longer. */
+  /** The time of its DLQ entry, and the key of that entry; null: no entry, or no longer. */
   failed_at_ms: number | null;
   dead_key: number | null;
 }
@@ -34,7 +34,7 @@ export interface InvokerRow {
   created_at_ms: number;
 }
 
-/** The runs that wait or waited for `keys`, in the order in which they began to wait: the first one invoked the run. */
+/** The runs that wait or waited for `keys`, by the start of their waits. The first one invoked the run. */
 export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
   return queries.query<InvokerRow>(
     `select i.run_key, p.id, p.url, p.created_at_ms from invocations i lookup runs p on (p.key = i.parent_key)
@@ -48,7 +48,7 @@ export interface ResponseRow {
   response: Uint8Array | null;
 }
 
-/** What runs returned. With `bytesMax` each is cut to one byte more, which shows that it was longer. */
+/** The results of runs. With `bytesMax`, each is cut to one byte more, which shows that it was longer. */
 export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
   return bytesMax === undefined
     ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
@@ -60,14 +60,14 @@ export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?
 }
 
 /**
- * Whether the settings in `column` hide nothing. Hidden text is shown as a hash of the whole text and is never cut
- * first: hashes of its beginnings would let a reader guess it byte by byte.
+ * Whether the settings in `column` redact nothing, in SQL. Redacted text is shown as a hash of the whole text and is
+ * never cut before: hashes of its prefixes would let a reader guess it byte by byte.
  */
 export function showsAll(column: string): string {
   return `replace(${column}, '"redact"', '') = ${column}`;
 }
 
-/** Those of `rows`, in their order, that fit into `bytesMax` bytes together. */
+/** The rows, in their order, that fit into `bytesMax` bytes together. Larger ones are skipped. */
 export function affordable<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
   let bytes = 0;
   return rows.filter((row) => {

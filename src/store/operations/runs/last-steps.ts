@@ -1,4 +1,7 @@
-/** How does the last step of a run enter the journal that comes with the end of the run: delivered, and never sent? */
+/**
+ * Saves the last step of a run, which arrives with the end of the run: it enters the journal as delivered and is never
+ * sent.
+ */
 import type { MessageEvents, WriteContext } from '../logs/log-writer.ts';
 import { CONTENT_AT, MESSAGE_AT } from '../messages/columns.ts';
 import { countMessages } from '../messages/message-counts.ts';
@@ -27,7 +30,7 @@ export class LastSteps {
     return lastStep !== undefined && this.#journals.takenBy(lastStep) !== undefined;
   }
 
-  /** Nothing refuses them: what their limits protect is over with their run. */
+  /** Saves the last steps without checking limits, because their runs end. */
   async save(settled: readonly { change: Change }[]): Promise<void> {
     const { tx, logs, limits } = this.#context;
     const steps = lastStepsOf(settled);

@@ -4,15 +4,14 @@ import { MESSAGE_AT } from '../messages/columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
 import { ENTRY_KIND, RUN_STATE, type StoredEntry } from './run-rows.ts';
 
-/** Why a message, and with it all of its publish, is refused. */
+/** The reason to refuse a message, and with it its whole publish. */
 export type RunRefusal = Extract<
   Accepted,
   { kind: 'runOver' | 'runChanged' | 'runTooEarly' | 'journalFull' | 'tooManyInvokers' }
 >;
 
 /**
- * The most invocations that may wait for the end of one run. Each gets all that the run returned, in the transaction
- * that ends it.
+ * The most invocations that may wait for one run. The transaction that ends the run saves its result for each of them.
  */
 const INVOKERS_MAX = 100;
 

@@ -1,4 +1,4 @@
-/** How runs and the entries of their journals become rows and back. */
+/** Encodes runs and the entries of their journals as rows, and decodes them. */
 import type { EntryKind, FailureCallbackState, NewEntry, NewRecord, NewRun } from '../../../engine/model.ts';
 import { SHOWN_AS } from '../../../workflow/journal.ts';
 import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/model.ts';
@@ -35,9 +35,9 @@ export const RUN_STATE: Readonly<Record<RunState, number>> = {
 };
 
 /**
- * A run that is being revived in several transactions (retry.ts). The first of them puts it into this state; the last one
- * makes it RUN_STARTED, and if the next one does not come in time, it becomes RUN_CANCELED. Meanwhile it is in `ending_runs`:
- * nothing of it is claimed.
+ * The state of a run that is being revived in several transactions (retry.ts). The first one sets it; the last one makes
+ * the run RUN_STARTED. If the next one is late, the run becomes RUN_CANCELED. Until then, it is in `ending_runs`, so none
+ * of its messages is claimed.
  */
 export const REVIVING = 5;
 
@@ -50,7 +50,7 @@ export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
 };
 
 const ENTRY_KINDS = byCode(ENTRY_KIND);
-/** Outside the store, a run that may still be given up is a cancelled one. */
+/** The API shows a run that is being revived as cancelled. */
 const RUN_STATES = byCode(RUN_STATE).set(REVIVING, 'RUN_CANCELED');
 const FAILURE_STATES = byCode(FAILURE_STATE);
 

@@ -1,13 +1,13 @@
-/** Which entry keys of journals are taken, and by which message of the store or of the same batch (P8)? */
+/** Finds the entry keys that journals already have, in the store or by earlier messages of the batch (P8). */
 import type { MessageId } from '../../../engine/model.ts';
 import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Transaction } from '../../driver.ts';
 import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 
-/** The message that is already saved instead of a repeated one. */
+/** The saved message that a duplicate repeats. */
 export interface EarlierMessage {
   messageId: MessageId;
-  /** The run that begins with that message, if the repeated message was to begin a run. */
+  /** The run that started with that message, if the duplicate would start a run. */
   run?: { id: string; createdAtMs: number };
 }
 
@@ -60,8 +60,8 @@ export class TakenEntryKeys {
 }
 
 /**
- * The fewest statements that look up no more keys than there are entries. Often many entries are of one run (a parallel
- * group), or are the same step of many runs.
+ * Groups entries so that few statements look up all of them, and no other keys. Often many entries are of one run (a
+ * parallel group), or are the same step of many runs.
  */
 function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryKeys: string[] }[] {
   const byRun = Map.groupBy(entries, ({ runKey }) => runKey);
@@ -72,7 +72,7 @@ function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryK
   return [...byEntryKey].map(([entryKey, of]) => ({ runKeys: of.map(({ runKey }) => runKey), entryKeys: [entryKey] }));
 }
 
-/** Ids of the first messages of the runs that `rows` invoked, by those runs' keys. Runs that are gone are missing. */
+/** The ids of the first messages of the runs that `rows` invoked, by run key. Dropped runs are missing. */
 async function firstMessagesOf(tx: Transaction, rows: readonly EntryRow[]): Promise<Map<number, MessageId>> {
   const keys = rows.flatMap((row) => invokedIn(row)?.runKey ?? []);
   if (keys.length === 0) return new Map();

@@ -1,4 +1,4 @@
-/** How schedules become rows and back, in the caller's thread like all other rows (rows.ts). */
+/** Encodes schedules as rows and decodes them, in the caller's thread like all other rows (rows.ts). */
 import type { OperatorFact } from '../../../engine/operator-events/model.ts';
 import type {
   Schedule,
@@ -74,7 +74,7 @@ export interface StoredScheduleChange {
   fact?: OperatorFact;
 }
 
-/** A row of `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` as it is read. */
+/** A row of `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` that was read. */
 export type ScheduleRow = RowOf<typeof HEAD> & RowOf<typeof STATE> & RowOf<typeof PLAN>;
 
 export interface TriggeredRow {
@@ -86,7 +86,7 @@ export interface TriggeredRow {
 
 export interface ScheduleViewRows {
   rows: ScheduleRow[];
-  /** The messages of all these schedules, by schedule and then in the order in which they were made. */
+  /** The messages of the last triggers of these schedules, by schedule, then by creation. */
   lastMessages: TriggeredRow[];
 }
 
@@ -95,7 +95,7 @@ export function encodeSchedule({ key, projectId, id, createdAtMs, plan, state }:
   const header = encodeHeader(plan.header);
   const settings = JSON.stringify(plan.settings);
   const kept = plan.kept === undefined ? null : JSON.stringify(plan.kept);
-  // The memory that a trigger takes.
+  // The memory that a trigger needs.
   const bytes = body.byteLength + (header?.length ?? 0) + settings.length + (kept?.length ?? 0);
   return {
     key,

@@ -1,4 +1,4 @@
-/** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
+/** Saves, lists and triggers schedules. A trigger saves its messages and the next time of its schedule together. */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
@@ -26,7 +26,7 @@ import {
   type TriggeredRow,
 } from './schedule-rows.ts';
 
-/** Bytes of bodies in one list. */
+/** The maximum bytes of bodies in one list. */
 const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 const STATE_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${fieldsOf('s', STATE_COLUMNS)}`;
@@ -44,9 +44,9 @@ export interface SaveScheduleArgs<S = StoredSchedule> {
 }
 
 /**
- * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
- * none. Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0:
- * any number) gets no more.
+ * Creates the schedule, or replaces the one with its id. `fromVersion`: the version that must be stored now; `undefined`:
+ * none. Otherwise it writes nothing and returns `'stale'`. `tooMany`: the project already has `schedulesMax` schedules
+ * (0: unlimited).
  */
 export const saveSchedule = write(
   {
@@ -77,9 +77,9 @@ export interface ChangeSchedulesArgs<Change = StoredScheduleChange> {
 }
 
 /**
- * Makes each change and answers how its messages were saved. `'stale'`, with nothing of that change done, when the
- * schedule is gone or has another version by now. A missing queue is made. It takes a few statements, however many
- * changes there are: thousands of schedules may be due in the same minute.
+ * Applies changes of schedules, and returns for each how its messages were saved. `'stale'`: the schedule is gone or has
+ * another version, and the change was not applied. Creates missing queues. Needs only a few statements for any number of
+ * changes, because thousands of schedules may be due in the same minute.
  */
 export const changeSchedules = write(
   {
@@ -122,7 +122,7 @@ export const changeSchedules = write(
   ({ changes, nowMs }: ChangeSchedulesArgs<ScheduleChange>) => ({ changes: changes.map(encodeScheduleChange), nowMs }),
 );
 
-/** Deleting one that does not exist changes nothing. */
+/** Does nothing if the schedule does not exist. */
 export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<void> => {
   const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
     projectId,
@@ -147,7 +147,7 @@ export const findSchedule = read(
   (rows) => decodeScheduleViews(rows)[0],
 );
 
-/** Ordered by creation; bodies only up to the limit of a list. */
+/** All schedules by creation. Bodies beyond `LIST_BODY_BYTES_MAX` are missing. */
 export const listSchedules = longRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<ScheduleViewRows> => {
     const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
@@ -167,9 +167,9 @@ export const listSchedules = longRead(
 );
 
 /**
- * The messages of the latest trigger have consecutive keys, and their contents exist for as long as anything is known
- * of them. No `exists`: the planner may compute that for all keys at once, by reading the whole table. No order without
- * a plus: the planner may walk through all schedules for it.
+ * The messages of the latest trigger have consecutive keys, and their contents exist as long as any row refers to them.
+ * No `exists`: the planner may compute that for all keys at once, by reading the whole table. Orders need a plus, because
+ * the planner may read all schedules to sort without it.
  */
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
   case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
@@ -182,8 +182,8 @@ export interface DueRows {
 }
 
 /**
- * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one. When none
- * is due, `nextAtMs` is the earliest time at which one will be.
+ * Up to `limit` due schedules, earliest first, of about `bytesMax` bytes at most, but at least one. `nextAtMs`: when none
+ * is due, the time at which the next one will be.
  */
 export const dueSchedules = read(
   async (
@@ -213,8 +213,8 @@ export const dueSchedules = read(
 );
 
 /**
- * Schedules that a clock which ran ahead has moved too far. Their next times are just as far ahead, so the index of
- * those finds them. `limit`: about how many at most.
+ * About `limit` schedules whose last trigger was later than `passedAfterMs`, because the clock ran ahead. Their next
+ * times are just as far ahead, so the index on these finds them.
  */
 export const strandedSchedules = read(
   async (
@@ -237,13 +237,13 @@ export const strandedSchedules = read(
   (rows): Schedule[] => rows.map(decodeSchedule),
 );
 
-/** The first keys whose rows fit into `bytesMax` together; at least one. */
+/** The keys of the first rows that fit into `bytesMax` together, but at least one. */
 function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
   const fitting = withinBytes(candidates, bytesMax);
   return (fitting.length > 0 ? fitting : candidates.slice(0, 1)).map(({ key }) => key);
 }
 
-/** When the next schedule is due. */
+/** The time at which the next schedule is due. */
 async function nextTime(queries: Queries): Promise<number | undefined> {
   const { and, params } = await excludingMoving(queries);
   const [row] = await queries.query<{ next_at_ms: number }>(

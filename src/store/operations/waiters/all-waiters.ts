@@ -4,7 +4,7 @@ import type { ListedWaiter, WaiterPosition } from '../../../engine/runs/stores.t
 import type { Queries, SqlParam } from '../../driver.ts';
 import { longRead } from '../operation.ts';
 
-/** After every character that an event id may have. */
+/** Sorts after every character that an event id may have. */
 const LAST = '~';
 
 interface ListAllWaitersArgs {
@@ -15,13 +15,13 @@ interface ListAllWaitersArgs {
 }
 
 /**
- * By event id, then in order of registration: the first `count` after `after` whose event ids begin with `prefix`,
- * which may be empty.
+ * The first `count` waiters after `after` whose event ids begin with `prefix`, which may be empty; by event id, then in
+ * order of registration.
  */
 export const listAllWaiters = longRead(async (queries: Queries, args: ListAllWaitersArgs): Promise<ListedWaiter[]> => {
   const { projectId, prefix, after, count } = args;
   const from = after !== undefined && after.eventId >= prefix ? after : { eventId: prefix, key: -1 };
-  // Two questions: for both in one, SQLite would walk again through the waiters of the event that came before.
+  // Two queries: in a single one, SQLite would read the earlier waiters of the same event again.
   const same = await waitersWhere(queries, 'event_id = ? and key > ?', [projectId, from.eventId, from.key, count]);
   if (same.length === count) return same;
   const bounds = [projectId, from.eventId, prefix + LAST, count - same.length];

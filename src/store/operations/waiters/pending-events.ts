@@ -19,11 +19,11 @@ interface PendingEventTarget {
   eventId: string;
 }
 
-/** What was numbered in another cell came with a move: before all that this cell has numbered since. */
+/** Keys of another cell came with a move of the project, so they are older than all keys of this cell. */
 const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL} from numbers where name = 'keys and tokens')
   and key <= (select until from numbers where name = 'keys and tokens') then 1 else 0 end, key`;
 
-/** The oldest of a run for an event. */
+/** The oldest pending event of a run with an event id. */
 export const nextPendingEvent = read(
   async (queries: Queries, { runKey, eventId }: PendingEventTarget): Promise<PendingEventRow | undefined> => {
     const [row] = await queries.query<PendingEventRow>(
@@ -35,7 +35,7 @@ export const nextPendingEvent = read(
   (row): PendingEvent | undefined => row && { key: row.key, body: row.body ?? new Uint8Array(0) },
 );
 
-/** Its key only, without the body. */
+/** The key of the oldest pending event. */
 export async function nextPendingEventKey(
   tx: Transaction,
   { runKey, eventId }: PendingEventTarget,
@@ -58,7 +58,7 @@ export interface SavePendingEventArgs extends PendingEventTarget {
   limits: PendingEventLimits;
 }
 
-/** Keeps an event for a run that has no waiter for it, within `limits`. */
+/** Saves an event for a run that has no waiter for it, within `limits`. */
 export const savePendingEvent = write(
   { weight: ({ body }) => ({ rows: 1, bytes: bytesOf(body) }) },
   async (

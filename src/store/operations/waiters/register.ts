@@ -1,4 +1,4 @@
-/** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's pending events? */
+/** Adds a wait to the journal of its run: as a waiter, or together with its result from the run's pending events. */
 import type { Millis, NewMessage } from '../../../engine/model.ts';
 import type { NewWaiter, Waiting } from '../../../engine/runs/stores.ts';
 import { entryKeyOfResult } from '../../../workflow/entry-keys.ts';
@@ -16,7 +16,7 @@ import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
 interface StoredWait {
   projectId: number;
   record: StoredRecord;
-  /** The entry key that its result will have. */
+  /** The entry key of its result. */
   resultEntryKey: string;
   eventId: string;
   deadlineMs: number;
@@ -24,7 +24,7 @@ interface StoredWait {
 
 export interface AddWaiterArgs {
   wait: StoredWait;
-  /** Null: the caller expects that there is no pending event. */
+  /** The pending event that ends the wait at once, with its result; null: the caller expects no pending event. */
   taken: { pendingEventKey: number; result: StoredNewMessage } | null;
   nowMs: number;
 }
@@ -36,7 +36,8 @@ interface AddWaiterGiven {
 }
 
 /**
- * Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and saves `result`.
+ * Registers the wait if it has no pending event. With `taken`: consumes that event, if it is the oldest, and saves the
+ * result. `changed`: the run or its pending events have changed.
  */
 export const addWaiter = write(
   {
@@ -90,10 +91,10 @@ function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
   };
 }
 
-/** Only for a message that begins a run is the row read. */
+/** A placeholder: journals read the row only of a message that starts a run. */
 const NO_ROW = [] as unknown as NewMessageRow;
 
-/** The part of a message that journals read, for an entry that is no message. */
+/** The part of a message that journals read, for an entry that is not a message. */
 function entryOnly(entry: StoredRecord['entry']): ForRun {
   return { message: NO_ROW, entry };
 }

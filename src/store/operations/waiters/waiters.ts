@@ -1,4 +1,4 @@
-/** Finds the waiters of events and those past their deadline, and ends waits. */
+/** Finds the waiters of an event and those past their deadline, and ends waits. */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Waiter } from '../../../engine/runs/stores.ts';
@@ -18,7 +18,7 @@ import {
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 
-/** Bytes of the contents with which the waiters of one page were registered. */
+/** The maximum bytes of the contents of waiters on one page. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface WaiterRow extends ContentRow {
@@ -48,8 +48,8 @@ export interface ListWaitersArgs {
 }
 
 /**
- * In order of registration; those of one run when `runKey` is given. Up to `count` after `afterKey`, and up to about 4 MiB of what
- * they were registered with, but at least one if there is any.
+ * The waiters of an event, or only those of the run `runKey`, in order of registration: up to `count` after `afterKey`,
+ * and up to about 4 MiB of contents, but at least one.
  */
 export const listWaiters = longRead(waitersFor, (rows): Waiter[] => rows.map(decodeWaiter));
 
@@ -74,7 +74,10 @@ export interface DueWaiterRows {
   nextAtMs: number | undefined;
 }
 
-/** Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest deadline. */
+/**
+ * Waiters past their deadline, earliest first, with the page limits of `listWaiters`. `nextAtMs`: the earliest
+ * deadline.
+ */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
     const { and, params } = await excludingMoving(queries, 'w.project_id');
@@ -91,7 +94,7 @@ export const dueWaiters = read(
   ({ due, nextAtMs }) => ({ due: due.map(decodeWaiter), nextAtMs }),
 );
 
-/** The earliest of all waiters. */
+/** The earliest deadline of all waiters. */
 async function nextDeadline(queries: Queries): Promise<number | undefined> {
   const { where, params } = await excludingMoving(queries);
   const [next] = await queries.query<{ deadline_ms: number }>(
@@ -101,7 +104,7 @@ async function nextDeadline(queries: Queries): Promise<number | undefined> {
   return next?.deadline_ms;
 }
 
-/** The first candidates that fit into a page together, by key. */
+/** Reads the first candidates that fit into a page together, by key. */
 async function readWaiters(queries: Queries, candidates: readonly Candidate[]): Promise<WaiterRow[]> {
   let bytes = 0;
   const fitting = candidates.filter((candidate, index) => {
@@ -121,7 +124,7 @@ export interface ResolveWaitersArgs<M = StoredNewMessage> {
   nowMs: number;
 }
 
-/** Removes each waiter that is still registered and saves its result. `'gone'`: it was not, and nothing was done for it. */
+/** Removes the waiters that are still registered, and saves their results. `'gone'`: the waiter was not registered. */
 export const resolveWaiters = write(
   {
     weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),

@@ -1,4 +1,4 @@
-/** What is there to do in the store? Each heartbeat asks it, and whoever looks at a store that it does not serve now. */
+/** Polls a store for due work: with each heartbeat, and from workers that do not serve the store now. */
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { CellPoll } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
@@ -11,16 +11,16 @@ export interface DueWork {
   wakeAtMs: Millis | null;
   scheduleAtMs: Millis | null;
   deadlineMs: Millis | null;
-  /** Whether any message waits in the line of a busy origin. */
+  /** Whether any message is in an endpoint backlog. */
   hasBacklogs: 0 | 1;
   /** Whether any message is claimed. */
   hasClaims: 0 | 1;
-  /** Whether any run that is over has messages left. */
+  /** Whether any ended run has messages left. */
   hasEnding: 0 | 1;
   accountsVersion: number;
 }
 
-/** Each part takes one step in an index. It is asked where the rows are: every store has the first migration. */
+/** Each subquery costs one step in an index. It reads from `migrations`, because every store has the first migration. */
 export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>): Promise<DueWork> {
   const { and, where, params } = excluding(moving);
   const [row] = await queries.query<DueWork>(
@@ -42,18 +42,19 @@ export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>)
   return row;
 }
 
-/** Workers that the database's clock is so far behind have seen it set back. */
+/** A heartbeat this far in the future means that the database's clock was set back. */
 const SET_BACK_MS = 2_000;
 
 interface Left {
-  /** By a worker that is silent, and by one that is gone. */
+  /** Whether a worker has missed its heartbeats. */
   bySilent: 0 | 1;
+  /** Whether a claim belongs to a worker that is gone. */
   byLost: 0 | 1;
   hasFacts: 0 | 1;
   eventAtMs: Millis | null;
 }
 
-/** What somebody who serves the store would have to do. `nowMs`: of the database. */
+/** The work that a worker of this cell would have. `nowMs`: the time of the database. */
 export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPoll> {
   const [seen, moving, [left]] = await Promise.all([
     pollDueWork(queries, []),

@@ -1,4 +1,4 @@
-/** Which workers live, and which claims belong to no worker any more? */
+/** Records heartbeats, expires workers without them, and finds the claims of workers that are gone. */
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
 import { NO_PROJECT } from '../../../engine/operator-events/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
@@ -20,16 +20,16 @@ export interface HeartbeatArgs extends WorkerState {
 interface WorkerRow {
   id: string;
   beat_at_ms: number;
-  /** Negative: it has left, whatever time its latest heartbeat has. */
+  /** Negative: the worker has left, whatever the time of its last heartbeat. */
   timeout_ms: number;
   leaving: number;
 }
 
 /**
- * Says that `worker` lives. When `timeoutMs` have passed since its last heartbeat, in the time that all workers share,
- * any other may expire it. `isLeaving`: it finishes what it has and begins nothing. `accountsVersion`: of the accounts
- * by which it admits callers and signs. `known`: that time and its lead as the worker has them; absent before the first
- * heartbeat.
+ * Records a heartbeat of `worker`. When `timeoutMs` have passed since the last one, in the time that all workers share,
+ * any other worker may expire it. `isLeaving`: it finishes its claims and starts no new ones. `accountsVersion`: the
+ * version of the accounts with which it checks tokens and signs. `known`: the shared time and its lead over the clock, as
+ * the worker has them; absent before the first heartbeat.
  */
 export const heartbeat = write(
   { class: () => 'urgent' },
@@ -41,13 +41,14 @@ export const heartbeat = write(
       [worker],
     );
     const wallMs = await tx.nowMs();
-    // No worker's time goes back when the clock is set back. A heartbeat with a later time was written before that.
+    // The shared time never decreases. A heartbeat with a later time was written before the clock was set back.
     const times = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
     const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...times];
     const farMs = wallMs + LEAD_MS_MAX;
     const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= farMs));
-    // A heartbeat by a clock that was more than a day ahead counts from now: else its worker, if it is dead, would not be
-    // late before the clock has come so far again. The worker's own row is among them, so that all lock rows in one order.
+    // A heartbeat of a clock that was more than a day ahead counts from now. Otherwise its worker, if it is dead, would
+    // not expire until the clock reaches that time again. The own row is updated too, so that all workers lock rows in
+    // one order.
     if (times.some((ms) => ms > farMs)) {
       await tx.run('update workers set beat_at_ms = ? where timeout_ms >= 0 and beat_at_ms > ?', [nowMs, farMs]);
     }
@@ -86,9 +87,9 @@ export const heartbeat = write(
 );
 
 /**
- * Removes the workers that are late or have left, and answers which; from then on no worker owns their claims. If
- * several workers call this, only one of them gets each id. `isTold`: of those that are late it saves that the operator
- * is to be told.
+ * Removes the workers that are late or have left, and returns their ids. From then on, no worker owns their claims. If
+ * several workers call this, only one of them gets each id. `isTold`: saves facts about the late ones for operator
+ * events.
  */
 export const expireWorkers = write(
   { class: () => 'urgent' },
@@ -112,9 +113,9 @@ export const expireWorkers = write(
 );
 
 /**
- * The worker's row stays until another worker expires it. That worker then knows that the lines of this one have no
- * reader. In one of several cells, claims may have come with a project whose attempts another engine of the worker makes: then it
- * counts as live for as long as after any heartbeat.
+ * Marks the worker as having left. Its row stays until another worker expires it, which then serves its backlogs. With
+ * several cells, a move may have brought claims of this worker, whose attempts run in its engine for another cell: then
+ * it stays alive until its last heartbeat times out.
  */
 export const leave = write(
   { class: () => 'urgent' },
@@ -128,8 +129,8 @@ export const leave = write(
 );
 
 /**
- * Workers that are not late and have not reported yet that they use accounts as new as `accountsVersion`. Default: the
- * present version, which is answered.
+ * Live workers whose last heartbeat reported accounts older than `accountsVersion` (default: the current version, which
+ * is returned).
  */
 export const workersBehind = write(
   async (
@@ -153,8 +154,8 @@ interface ClaimRow {
 }
 
 /**
- * Up to `limit` claims of workers that the store does not know, or knows no more. Reads the index of claimed messages,
- * which is as small as what is in flight.
+ * Up to `limit` claims of workers that have no row, or no longer. Reads the index of claimed messages, which is as small
+ * as the number of attempts in flight.
  */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
   const { and, params } = await excludingMoving(queries);
@@ -167,7 +168,7 @@ export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: 
   return rows.map(refOf);
 });
 
-/** Reads the same index. */
+/** The claims of one worker, from the same index. */
 export const claimsOf = read(async (queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages
