@@ -1,4 +1,4 @@
-/** Flow-control keys: their state, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
+/** Lists, reads, pauses, pins and resets flow-control keys (contract M 16, 22.30 to 22.36). */
 import { Type } from '@sinclair/typebox';
 import type { FlowKey, FlowPin } from '../../engine/lanes/lanes.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -27,11 +27,11 @@ const LIST_QUERY = [
 ];
 
 const PIN_QUERY = [
-  amount('parallelism', 'Attempts in flight; this, rate or both are needed.'),
-  amount('rate', 'Attempts started in a period.'),
+  amount('parallelism', 'Maximum attempts in flight; parallelism, rate or both are needed.'),
+  amount('rate', 'Maximum attempts started in a period.'),
   into(
     'periodS',
-    amount('period', 'Seconds, only with a rate; the key keeps its period without it.', { max: PERIOD_MAX_S }),
+    amount('period', 'Period of the rate in seconds; unchanged by default.', { max: PERIOD_MAX_S }),
   ),
 ];
 
@@ -40,7 +40,7 @@ const UNPIN_QUERY = [
   flagInAnyCase('rate', 'Whether messages may set the rate and its period again.'),
 ];
 
-/** All eleven members are always there; 0 where there is no limit, or no period has begun. */
+/** All eleven members are always present; 0 means that there is no limit, or that no period has started. */
 export const FLOW_KEY = shapeOf<[FlowKey]>()(
   {
     flowControlKey: [Text, ({ key }) => key],
@@ -53,7 +53,7 @@ export const FLOW_KEY = shapeOf<[FlowKey]>()(
       Type.Integer({ minimum: 0, description: 'seconds; 0 without a rate' }),
       ({ rate, periodS }) => (rate === undefined ? 0 : periodS),
     ],
-    // This is the only time of the interface in seconds (contract M 3.1).
+    // In seconds, unlike other times (contract M 3.1).
     ratePeriodStart: [
       Type.Integer({ minimum: 0, description: 'Unix time in seconds; 0 before the first period' }),
       ({ periodStartedAtMs = 0 }) => Math.floor(periodStartedAtMs / 1000),
@@ -166,7 +166,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     {
       ...row('full', 'POST', `${keyPath}/reset`, 'resetFlowControlKey'),
       ...named,
-      // Attempts in flight are counted anew on every request, so there is nothing else to reset.
+      // Attempts in flight are counted for each request, so there is nothing else to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,
     },
@@ -187,7 +187,7 @@ function checkNewKey(key: string): void {
   checkNewName('flow control key', key);
 }
 
-/** Opaque to clients. The key that it names may be gone. */
+/** Opaque to clients. The key may be deleted before the cursor is used. */
 function cursorAfter(key: string): string {
   return Buffer.from(key).toString('base64url');
 }

@@ -1,4 +1,4 @@
-/** Queues: create, change, read, pause and delete them (contract M 14, 22.7 to 22.12). */
+/** Creates, changes, reads, pauses and deletes queues (contract M 14, 22.7 to 22.12). */
 import { Type } from '@sinclair/typebox';
 import type { Queue } from '../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -15,15 +15,15 @@ import { AtLeastOne, BLOCKER, Ms, QueueSettingsSchema, shapeOf, Text } from '../
 const PARALLELISM_DEFAULT = 1;
 
 /**
- * Our own addition. The contract's answer is a bare array without a cursor, so the last name of a page leads to the
- * next one.
+ * Our own addition. The response is a bare array without a cursor (contract M 22.8), so the next page is requested by the
+ * last name of this one.
  */
 const LIST_QUERY = [
-  text('after', 'Only queues whose names come after this one.'),
-  amount('count', 'How many at most; without it, all.'),
+  text('after', 'Only queues whose names sort after this one.'),
+  amount('count', 'Maximum number; all by default.'),
 ];
 
-/** The first six members are always there: clients require them. The last is our own addition. */
+/** The first six members are always present, because clients require them. The last is our own addition. */
 const QUEUE = shapeOf<[Queue]>()(
   {
     name: [Text, ({ name }) => name],
@@ -138,7 +138,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** An update replaces both settings, so what is absent or null takes its default. Throws 400. */
+/** Both settings are replaced: an absent or null one gets its default. Throws 400. */
 function settingsOf(body: unknown): QueueSettings {
   const { queueName, parallelism, paused } = objectOf(body, 'an object is needed');
   if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');

@@ -1,4 +1,4 @@
-/** The dead letter queues of messages (contract M 17, 22.24 to 22.29) and of workflow runs (contract W 21). */
+/** Lists, reads, retries and deletes the entries of the dead letter queues of messages (contract M 17, 22.24 to 22.29) and of workflow runs (contract W 21). */
 
 import { Type } from '@sinclair/typebox';
 import type { Engine } from '../../engine/commands.ts';
@@ -31,7 +31,7 @@ import { readRetryOverride, readRunOverride } from './retry-override.ts';
 import { deadMessageView, deadRunView } from './views.ts';
 
 const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
-/** Each started run may take over a long journal from the failed one. */
+/** Fewer than of messages, because a resumed run copies the journal of the failed one, which may be long. */
 const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50 };
 
 const MESSAGES = messageFilters('dlqList', AMOUNT);
@@ -42,25 +42,25 @@ const STARTED_RUNS = deadRunFilters(STARTED_AMOUNT, true);
 
 const SOURCE = parameter(
   'source',
-  'workflow: lists workflow runs that have failed, by the filters of /v2/workflows/dlq.',
+  'workflow lists failed workflow runs, with the filters of /v2/workflows/dlq.',
   Type.Literal('workflow'),
   (given) => singleValue('source', given),
 );
 
-/** Filters that only the list of runs has. */
+/** Filters that the list of runs has and the list of messages does not. */
 const ONLY_OF_RUNS = RUNS.rows.filter(({ name }) => !MESSAGES.rows.some((filter) => filter.name === name));
 
 type Dead = DeadMessage | DeadRun;
 
-/** One of the two queues. */
+/** Access to the dead letter queue of messages or of runs. */
 interface DeadLetters<Entry extends Dead, Row extends Parameter> {
   listed: Filters<Row>;
   bulk: Filters<Row>;
-  /** Throws `ApiError` when the text cannot be an id. */
+  /** Throws `ApiError` if the text cannot be an id. */
   checkId(dlqId: string): void;
   find(projectId: ProjectId, dlqId: string): Promise<Entry | undefined>;
   list(projectId: ProjectId, args: Listed<Row>): Promise<Page<Entry>>;
-  /** Returns how many existed. */
+  /** Returns the number of deleted entries. */
   delete(projectId: ProjectId, dlqIds: string[]): Promise<number>;
   view(entry: Entry): View;
   bytesOf(entry: Entry): number;
@@ -101,7 +101,7 @@ function deadRuns({ storeOf }: Engine): DeadLetters<DeadRun, (typeof RUNS)['rows
   };
 }
 
-/** What both queues can do. */
+/** The handlers of the requests that both queues have. */
 function handlersOf<Entry extends Dead, Row extends Parameter>(letters: DeadLetters<Entry, Row>) {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { ids, ...args } = readSelection(letters.listed, AMOUNT.countDefault, rawQuery);
@@ -111,7 +111,7 @@ function handlersOf<Entry extends Dead, Row extends Parameter>(letters: DeadLett
     return answer(200, { messages: items.map(letters.view), cursor });
   }
 
-  /** Newest first, like the whole list. */
+  /** The entries with these ids, newest first. */
   async function findAll(projectId: ProjectId, ids: string[]): Promise<Entry[]> {
     const found: Entry[] = [];
     let bytes = 0;
@@ -169,7 +169,7 @@ export function dlqRoutes(services: Services): Route[] {
     return source === 'workflow' ? ofRuns.list(call) : ofMessages.list(call);
   }
 
-  /** A caller with a DLQ id need not know whether it names a message or a run. */
+  /** The id may be of a message or of a run. */
   async function get({ projectId, id }: Call): Promise<Answer> {
     const message = await messages.find(projectId, id);
     if (message) return answer(200, deadMessageView(message));
@@ -199,7 +199,7 @@ export function dlqRoutes(services: Services): Route[] {
     return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
   }
 
-  /** All or none, so that a caller learns when an entry that it named is gone. */
+  /** Retries all entries, or none if one is gone. */
   async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
     const messageIds = await engine.retryDead(projectId, ids, override);
     if (!messageIds)
@@ -277,7 +277,7 @@ export function runDlqRoutes(services: Services): Route[] {
     const { ids, ...args } = await readBulk(STARTED_RUNS, STARTED_AMOUNT, call);
     const { items, cursor } = ids ? { items: [], cursor: undefined } : await runs.list(projectId, args);
     const { started, refused } = await startAll(start, projectId, ids ?? idsOf(items), override);
-    // Of runs that it names, a caller learns why none could be started.
+    // The caller has named the runs, so the response says why none was started.
     if (ids && started.length === 0 && refused) throw refusedStart(refused.reason, refused.dlqId);
     return answer(200, { workflowRuns: started.map(startedView), cursor });
   }

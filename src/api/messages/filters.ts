@@ -1,6 +1,6 @@
 /**
- * Reads what a list or a bulk action selects (contract M 21, W 17.2, 21.2). The table of contract M 21.2 is data: a new
- * filter is a new row. Query and JSON body are read alike; where both have the same filter, the query wins.
+ * Reads the filters, the ids and the page of a list or a bulk action (contract M 21, W 17.2, 21.2). `table` is the table
+ * of contract M 21.2 as data. Query and JSON body have the same filters; if both have one, the query wins.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { PageRequest } from '../../engine/lists/page.ts';
@@ -29,31 +29,31 @@ import {
   words,
 } from '../requests/parameters.ts';
 
-/** What one list or bulk action may be asked for. */
+/** The parameters of one list or bulk action. */
 export interface Filters<Row extends Parameter = Parameter> {
   rows: readonly Row[];
-  /** Whether the request changes all that match; then the filters may also come in the body. */
+  /** Whether the request changes everything that matches; then the JSON body may have filters too. */
   isBulk: boolean;
-  /** The parameters that still have an effect when ids are given, since a list by ids can be longer than a page. */
+  /** The parameters that apply even when ids are given: a list by ids can be longer than a page. */
   readsByIds: ReadonlySet<string>;
 }
 
-/** What a request may hold. Handlers read it by the same rows that the interface document shows. */
+/** The query, headers and body that a route accepts. Handlers read the same rows that the OpenAPI document shows. */
 export interface Takes {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
   filters?: Filters;
   /** Parameters of the query besides filters. */
   query?: readonly Parameter[];
   configHeaders?: readonly ConfigHeader[];
-  /** Whether config headers may also be in the query. They always may on paths that end in a destination. */
+  /** Whether the query may also have config headers. On paths that end in a destination it always may. */
   isConfiguredByQuery?: true;
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
 }
 
-/** What a request selects. */
+/** The items that a request selects. */
 export interface Selected<Filter> {
-  /** When given, the filter is empty. Empty: selects nothing. */
+  /** If present, `filter` is empty. An empty list selects nothing. */
   ids?: string[];
   filter: Filter;
   page: PageRequest;
@@ -61,15 +61,15 @@ export interface Selected<Filter> {
 
 export type MessageUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
 
-/** How much one request may ask for (contract M 21.4, 22.24, 22.39); more is lowered. */
+/** The number of items that one request gets (contract M 21.4, 22.24, 22.39). A larger number is lowered to `countMax`. */
 export interface Amount {
   countDefault: number;
   countMax: number;
 }
 
 /**
- * The names that the `state` filter accepts. CANCELLED is spelled otherwise in entries, IN_PROGRESS is a group of
- * states (contract M 6.1).
+ * The names that the `state` filter accepts. Log entries spell CANCELLED as CANCELED; IN_PROGRESS is a group of states
+ * (contract M 6.1).
  */
 const STATES: ReadonlyMap<string, readonly LogState[]> = new Map<string, readonly LogState[]>([
   ...LOG_STATES.map((state): [string, readonly LogState[]] => [state, [state]]),
@@ -87,14 +87,14 @@ const STANDING = words(
   new Map(STANDINGS.map((standing) => [standing, [standing]])),
 );
 
-/** contract M 21.2, row by row. */
+/** The rows of contract M 21.2, each with the requests that accept the filter. */
 function table(amount: Amount | undefined) {
   return [
     row([...DLQ, 'logs'], one('messageId', 'The message with this id.')),
     row(NOT_DLQ, ids('messageIds', 'The messages with these ids.', 'everything')),
     row(DLQ, ids('dlqIds', 'The dead messages with these DLQ ids; all other filters are ignored then.', 'nothing')),
-    row(EVERYWHERE, withCommas(texts('url', 'Destination, the whole URL.'))),
-    row(EVERYWHERE, texts('topicName', 'URL group that was published to.')),
+    row(EVERYWHERE, withCommas(texts('url', 'Destination URL (exact).'))),
+    row(EVERYWHERE, texts('topicName', 'URL group to which the message was published.')),
     row(DLQ, withCommas(texts('endpointName', 'Endpoint of the URL group, by its name there.'))),
     row(EVERYWHERE, texts('queueName', 'Queue of the message.')),
     row(EVERYWHERE, texts('scheduleId', 'Schedule that made the message.')),
@@ -104,9 +104,9 @@ function table(amount: Amount | undefined) {
     row(EVERYWHERE, into('callerIp', texts('callerIP', 'The same as callerIp.'))),
     row(NOT_DLQ, texts('host', 'Host of the destination.')),
     row(NOT_DLQ, withCommas(texts('path', 'Path of the destination.'))),
-    row(['logs'], words('state', 'State that the entry tells of; IN_PROGRESS is ACTIVE, RETRY and ERROR.', STATES)),
+    row(['logs'], words('state', 'State in the log entry; IN_PROGRESS is ACTIVE, RETRY and ERROR.', STATES)),
     row(['unfinished'], into('standing', STANDING)),
-    row(DLQ, statuses('responseStatus', "Status of the destination's last answer.")),
+    row(DLQ, statuses('responseStatus', "Status of the destination's last response.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),
     row(EVERYWHERE, amount ? counted(amount) : CANCEL_COUNT),
@@ -140,17 +140,17 @@ const ORDER = parameter(
 /** The parameter `count`. */
 export function counted({ countDefault, countMax }: Amount): Parameter<'count', number> {
   const schema = Type.Integer({ minimum: 1, default: countDefault });
-  return parameter('count', `How many at most. More than ${countMax} is lowered to it.`, schema, (given) =>
+  return parameter('count', `Maximum number; more than ${countMax} is lowered to it.`, schema, (given) =>
     Math.min(countIn(given), countMax),
   );
 }
 
-/** Official clients send this count with every cancel unasked, and the newest promises that all that match are cancelled. */
+/** Official clients send this count with every cancel by default, and the newest one documents that all matches are cancelled. */
 const SENT_UNASKED = 100;
 
 const CANCEL_COUNT = parameter(
   'count',
-  `How many at most, oldest first. Without it, and with ${SENT_UNASKED}, which clients send unasked: all that match.`,
+  `Maximum number, oldest first. Without it, and with ${SENT_UNASKED}, which clients send by default, all that match.`,
   Type.Integer({ minimum: 1, deprecated: true }),
   (given): number | undefined => {
     const count = countIn(given);
@@ -169,7 +169,7 @@ type MessageRow = ReturnType<typeof table>[number]['filter'];
 const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
 export const NOTHING: ReadonlySet<string> = new Set();
 
-/** Without an amount the request is for everything that matches. */
+/** Without `amount`, the request selects everything that matches. */
 export function messageFilters(use: MessageUse, amount?: Amount): Filters<MessageRow> {
   return {
     rows: table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : [])),
@@ -179,9 +179,9 @@ export function messageFilters(use: MessageUse, amount?: Amount): Filters<Messag
 }
 
 /**
- * Reads `filters` from the raw query and the parsed JSON body (`undefined` when there is none). When ids are given, the
- * other filters are ignored. A filter without a value is left out. A bulk action refuses it instead, and refuses unknown
- * names too: leaving a filter out would widen the action. Throws `ApiError` 400 that names the parameter.
+ * Reads `filters` from the raw query and the parsed JSON body (`undefined` if there is none). Ids replace the other
+ * filters. A list ignores a filter without a value and a filter with an unknown name. A bulk action refuses both, because
+ * it would otherwise change more than intended. Throws `ApiError` 400 that names the parameter.
  */
 export function readFilters<Row extends Parameter>(
   { rows, isBulk, readsByIds }: Filters<Row>,
@@ -212,7 +212,7 @@ export function readFilters<Row extends Parameter>(
 
 type Paging = { ids?: string[] } & { [Member in 'count' | 'cursor' | 'order']?: PageRequest[Member] | undefined };
 
-/** As `readFilters`, for a list. */
+/** Like `readFilters`, with the page of a list. */
 export function readSelection<Row extends Parameter>(
   filters: Filters<Row>,
   countDefault: number,
@@ -223,14 +223,14 @@ export function readSelection<Row extends Parameter>(
   return { ...(named && { ids: named }), filter, page: pageOf({ count, cursor, order }, countDefault) };
 }
 
-/** The first `count` items and the cursor after them. The caller reads one more item, which shows whether the list continues. */
+/** The first `count` items and the cursor after them. The caller reads `count + 1` items, so the last one shows whether there is another page. */
 export function cutTo<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
   const items = found.slice(0, count);
   const last = items.at(-1);
   return { items, cursor: last && found.length > count ? cursorAfter(last) : undefined };
 }
 
-/** A missing or empty cursor begins with the first page. */
+/** Without a cursor, or with an empty one, the request is for the first page. */
 export function pageOf({ count, cursor, order = 'latestFirst' }: Paging, countDefault: number): PageRequest {
   return { count: count ?? countDefault, order, ...(cursor && { cursor }) };
 }

@@ -1,4 +1,4 @@
-/** Lists what happened to messages (contract M 18.2, 22.39), and shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
+/** Lists the log entries of messages (contract M 18.2, 22.39), lists runs with their steps or events, and explains the state of a run (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../../protocol/errors.ts';
 import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
@@ -38,8 +38,8 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   }
 
   /**
-   * The same entries under both names, since clients of this path read one or the other. They are written as JSON only
-   * once, but are twice in the answer, so a page has half as many bytes.
+   * The response has the entries under both names, since clients of this path read one or the other. They are serialized
+   * once but sent twice, so a page has half as many bytes.
    */
   async function logs(call: Call): Promise<Answer> {
     const { cursor, events } = await list(call, PAGE_BODY_BYTES_MAX / 2);
@@ -69,7 +69,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
 
 const GROUP_BY = parameter(
   'groupBy',
-  'workflowRunId for runs with their steps; without it the events themselves.',
+  'workflowRunId lists runs with their steps; without it, events are listed.',
   Type.Literal('workflowRunId'),
   (given) => {
     const text = singleValue('groupBy', given);
@@ -78,7 +78,7 @@ const GROUP_BY = parameter(
   },
 );
 
-/** Each name once, since both views share most filters. */
+/** The parameters of both views, which share most filters, each name once. */
 const EITHER_QUERY: readonly Parameter[] = [
   GROUP_BY,
   ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),
@@ -120,7 +120,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/workflows/messageLogs', 'listWorkflowMessageLogs'),
       isLong: true,
-      summary: 'Lists what happened to workflow runs and to their messages, newest first.',
+      summary: 'Lists the events of workflow runs and of their messages, newest first.',
       takes: { query: EVENTS_QUERY },
       answers: { 200: RunEventsSchema },
       handle: events,
@@ -128,7 +128,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/workflows/events', 'listWorkflowEvents'),
       isLong: true,
-      summary: 'Lists workflow runs with their steps, or what happened to them, newest first.',
+      summary: 'Lists workflow runs with their steps, or their events, newest first.',
       takes: { query: EITHER_QUERY },
       answers: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
       handle: either,

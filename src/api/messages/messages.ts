@@ -1,4 +1,4 @@
-/** Reads and cancels messages (contract M 22.4 to 22.6), and lists those that are not finished. */
+/** Reads, explains, retries and cancels messages (contract M 22.4 to 22.6), and lists the unfinished ones. */
 import { ApiError } from '../../protocol/errors.ts';
 import { type Answer, answer, answerOfJson, arrayOf, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
@@ -63,7 +63,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       ...row('full', 'POST', '/v2/messages/:messageId/retry', 'retryMessage'),
       summary:
-        'Makes a message due that waits for its delay or its next attempt, also a step of a workflow run. Queues and flow control still count.',
+        'Makes a message due that waits for its delay or its next attempt, also a step of a workflow run. Queues and flow control still apply.',
       handle: retry,
     },
     {
@@ -82,7 +82,7 @@ export function messageRoutes({ engine }: Services): Route[] {
   ];
 }
 
-/** Our own addition: the interface has no list of messages. */
+/** Our own addition: QStash has no list of messages. */
 export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { ids, filter, page: request } = readSelection(UNFINISHED, COUNT_DEFAULT, rawQuery);
@@ -96,7 +96,7 @@ export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[
       ...row('read', 'GET', '/v2/waypost/messages', 'listUnfinishedMessages'),
       isLong: true,
       summary:
-        'Lists messages that are not finished, newest first, each with why it waits. A page may be short, or empty, and have a cursor.',
+        'Lists unfinished messages, newest first, each with the reason why it waits. A page with a cursor may be short or empty.',
       takes: { filters: UNFINISHED },
       answers: { 200: UnfinishedListSchema },
       handle: list,

@@ -1,4 +1,4 @@
-/** Reads the headers of a DLQ retry, which replace parts of the stored message or of the failed run (contract M 17.4, W 21.2). */
+/** Reads the config headers of a DLQ retry, which replace options of the dead message or the failed run (contract M 17.4, W 21.2). */
 import type { DeadRetryOverride } from '../../engine/messages/dead-retry.ts';
 import type { RunOverride } from '../../engine/runs/dead/dead-run-store.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -10,7 +10,7 @@ import { readPublishOptions } from '../../protocol/options/options.ts';
 import { checkCallbacks } from '../publishing/destinations.ts';
 import type { Call, Services } from '../route.ts';
 
-/** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
+/** The options to replace; an absent option keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(
   { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
@@ -37,8 +37,8 @@ export async function readRetryOverride(
 }
 
 /**
- * The message's options that are given, with the header of each, and the config headers alone. All other headers, such
- * as the content type, are about the request, whose body has no meaning here (contract M 22.28).
+ * `given`: the header of each option that has a value. `configHeaders`: these headers with their values. Other headers,
+ * such as the content type, belong to the request, whose body is ignored (contract M 22.28).
  */
 function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
   const given = new Map<string, string>();
@@ -54,7 +54,7 @@ function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; 
   return { given, configHeaders };
 }
 
-/** Options that a retried message may be given, but a run may not: its steps set them themselves. */
+/** Options that can be replaced for a message but not for a run, whose steps set them. */
 const NOT_FOR_RUNS: readonly [string, string][] = [
   ['method', OPTIONS.method.name],
   ['header', 'Upstash-Forward'],
@@ -63,7 +63,7 @@ const NOT_FOR_RUNS: readonly [string, string][] = [
   ),
 ];
 
-/** Reads the config headers; an absent option keeps its value. Rejects with `ApiError`. */
+/** The options to replace, and the id of the new run; an absent option keeps its value. Rejects with `ApiError`. */
 export async function readRunOverride(
   { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
@@ -76,7 +76,7 @@ export async function readRunOverride(
   return { ...(given as RunOverride), ...(runId !== undefined && { runId }) };
 }
 
-/** The id for the new run, verbatim, and the headers without it. */
+/** The id of the new run, verbatim, and the other headers. */
 function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: string[] } {
   const others: string[] = [];
   let runId: string | undefined;
@@ -92,7 +92,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
   return runId === undefined ? { others } : { runId, others };
 }
 
-/** Libraries also send a run id for the callback of a failure URL. That one is not the id of the new run. */
+/** Whether the header has the id of the new run. Libraries also send a run id for the failure callback, which is ignored. */
 function isRunId(name: string): boolean {
   if (!hasConfigPrefix(name)) return false;
   const { path, option } = readConfigName(name);

@@ -1,7 +1,7 @@
 /**
- * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). Where clients read
- * different spellings of one field, both are present and equal. The schemas of these objects are apart, in `schemas.ts`, since the
- * interface document has their members in another order.
+ * Converts messages, DLQ entries, log entries and schedules to their JSON objects (contract M 15.1, 17, 18.1, 22.4). Where
+ * clients read different spellings of a member, both are present. The schemas are in `schemas.ts`, because the OpenAPI
+ * document lists the members in another order.
  */
 import type { ExplainedMessage, Explanation } from '../../engine/messages/explain.ts';
 import type { DeadLetter, FailureCallbackState, LogDetail, Message } from '../../engine/model.ts';
@@ -44,24 +44,24 @@ export function messageView(message: Message): View {
   };
 }
 
-/** Our own addition: why a message waits, in one sentence and in fields. */
+/** The reason why a message waits, as a sentence and as fields. Our own addition. */
 export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
   const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId } = fields;
   const lane = { queueName, ahead, blockedBy: blockedBy && BLOCKER.view(blockedBy), flowControlKey };
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
 }
 
-/** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */
+/** An unfinished message in a list, with the size of its body instead of the body. Our own addition. */
 export function unfinishedView({ message, standing, bodyBytes, explanation }: ExplainedMessage): View {
   return { ...explanationView(explanation), ...messageView(message), bodyBytes, state: standing };
 }
 
-/** The message's object and the result of its last attempt. */
+/** The object of the message and the response of its last attempt. */
 export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
   return { ...messageView(message), dlqId, ...lastResponseView(deadLetter) };
 }
 
-/** `none` is shown as nothing. */
+/** The state `none` is omitted. */
 export const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> = {
   inProgress: 'CALLBACK_INPROGRESS',
   success: 'CALLBACK_SUCCESS',
@@ -70,7 +70,7 @@ export const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | unde
   none: undefined,
 };
 
-/** A failed run: the message that it failed with, but with the payload of the run as its body (contract W 21.1). */
+/** A failed run: its dead message, with the payload of the run as the body (contract W 21.1). */
 export function deadRunView({ dlqId, run, message, deadLetter, payload, failureCallback }: DeadRun): View {
   const { labels, flowControl, redact } = run.config;
   const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
@@ -112,7 +112,7 @@ function lastResponseView({ responseStatus, responseHeader, responseBody }: Dead
   };
 }
 
-/** The answer of a step or of a failure function belongs to the run, and is redacted like the run (contract W 16.3). */
+/** A response to a step or a failure function belongs to the run, and is redacted like the run (contract W 16.3). */
 function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
   if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
   const shown = textOrBase64(body);
@@ -120,7 +120,7 @@ function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View
   return 'text' in shown ? { responseBody: shown.text } : { responseBodyBase64: shown.base64 };
 }
 
-/** One state change with a copy of the message's attributes. */
+/** A state change, with a copy of the message's attributes. */
 export function logEntryView({ atMs, state, message, detail, responseStatus }: LogEntry): View {
   const { settings } = message;
   return {
@@ -202,8 +202,8 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
 }
 
 /**
- * In log entries the names of the headers end in an `s`. Header redaction also applies to the headers of callbacks
- * (contract M 19.3), besides the redaction of the callback.
+ * `suffix`: log entries have `s` at the end of the names of header members. The header redaction of the message applies
+ * to its callbacks too, in addition to their own (contract M 19.3).
  */
 function callbacksView(settings: MessageSettings, ending: '' | 's' = ''): View {
   const { callback, failureCallback } = settings;
@@ -232,7 +232,7 @@ function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View 
   return 'text' in shown ? { body: shown.text } : { bodyBase64: shown.base64 };
 }
 
-/** Log entries always carry base64, also of redacted text. */
+/** The body of a log entry is always base64, even a redacted one. */
 function loggedBody({ body, settings }: Message): string {
   return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
 }
@@ -259,7 +259,7 @@ export function labelView({ labels }: { labels?: readonly string[] | undefined }
   return labels && labels.length > 0 ? { label: labels[0], labels } : {};
 }
 
-/** Limits only where they are given, the period with every key (contract M 16.3). */
+/** Only limits that the message sets are present; the period is present with every key (contract M 16.3). */
 function flowControlView(flowControl: FlowControl | undefined): View {
   if (!flowControl) return {};
   const { key, parallelism, rate, periodS } = flowControl;

@@ -1,4 +1,4 @@
-/** The project's signing keys (contract M 10.3, 22.37, 22.38), and what is wrong with a signature. */
+/** Reads and rotates the project's signing keys (contract M 10.3, 22.37, 22.38), and verifies signatures for diagnosis. */
 import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { verifySignature } from '../../protocol/signature.ts';

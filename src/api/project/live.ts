@@ -1,4 +1,4 @@
-/** Shows what is added to a project's log while it happens. Our own addition, for the console. */
+/** Streams new log entries of a project as server-sent events, and lists those that a client has missed. Our own addition, for the console. */
 import { Type } from '@sinclair/typebox';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { LiveWindow } from '../../engine/live/window.ts';
@@ -14,7 +14,7 @@ import { invalidParameter, pageCount, readQuery, text } from '../requests/parame
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { AtLeastOne, exactly, LabelsSchema, MessageIdSchema, Ms, shapeOf, Text } from '../schemas.ts';
 
-/** A state change without bodies and headers, so that nothing of it is ever redacted. */
+/** A state change without bodies and headers, which therefore needs no redaction. */
 const LIVE_ENTRY = shapeOf<[LiveEntry]>()(
   {
     id: [
@@ -57,10 +57,10 @@ const LiveSchema = Type.String({
   ].join(' '),
 });
 
-/** Streams of a project that are open at a time, of each worker. */
+/** Maximum open streams of a project in each worker. */
 const STREAMS_MAX = 16;
 
-/** Also how long a revoked token may read on. */
+/** The longest time that a stream stays open after its token was revoked. */
 const HEARTBEAT_MS = 15_000;
 
 const PAGE_MAX = 1_000;
@@ -68,7 +68,7 @@ const PAGE_MAX = 1_000;
 const AFTER = [
   text(
     'cursor',
-    'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed; without it all.',
+    'Position in the log: the id of an entry, or of an event of the live stream. Lists the entries after it, all by default.',
   ),
   pageCount(PAGE_MAX),
 ];
@@ -89,7 +89,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
     return {
       status: 200,
       json: '',
-      // The second one is for nginx.
+      // nginx does not buffer a response with the second header.
       headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
       stream: {
         contentType: 'text/event-stream',
@@ -106,7 +106,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
     };
   }
 
-  /** Returns how to stop. */
+  /** Returns the function that stops the stream. */
   function begin({ projectId, readmit }: Call, to: Sink): () => void {
     const stream = new LiveStream(to);
     streams.add(stream);
@@ -114,7 +114,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
     let heartbeat: Timer;
     const beat = (): void => {
       stream.beat();
-      // Each beat asks again, since the token may have been revoked.
+      // Each heartbeat checks the token again, which may have been revoked.
       readmit().then(
         () => {
           if (streams.has(stream)) wait();
@@ -167,10 +167,10 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
   ];
 }
 
-/** Entries are left out while the client has so many bytes to take. A piece may go beyond it. */
+/** Entries are dropped while the client has not read this many bytes. The last chunk may exceed it. */
 export const WAITING_BYTES_MAX = 256 * 1024;
 
-/** Events of about so many characters are written together. */
+/** Events are combined into chunks of about this many characters. */
 const PIECE_LENGTH = 16 * 1024;
 
 /** Events that are written together. */
@@ -190,7 +190,7 @@ export class LiveStream implements LogWatcher {
   constructor(to: Sink) {
     this.#to = to;
     to.on('drain', () => this.#tellLost());
-    this.beat(); // the head of the answer goes with it
+    this.beat(); // sends the head of the response too
   }
 
   start(last: LogPosition | undefined): void {
@@ -214,7 +214,7 @@ export class LiveStream implements LogWatcher {
     this.end('unavailable');
   }
 
-  /** A comment, so that neither side takes the other for gone. */
+  /** Sends a comment, so that both sides notice a broken connection. */
   beat(): void {
     if (this.#hasRoom) this.#to.write(':\n\n');
   }
@@ -239,7 +239,7 @@ export class LiveStream implements LogWatcher {
   }
 }
 
-/** All streams of a project send the same entries, which are serialized only once. */
+/** All streams of a project send the same entries, so their chunks are serialized once. */
 const piecesOfEntries = new WeakMap<readonly LiveEntry[], Piece[]>();
 
 function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {
@@ -260,7 +260,7 @@ function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {
   return pieces;
 }
 
-/** JSON has no line breaks of its own, so that the data is one line. */
+/** The data is one line, since `JSON.stringify` writes no line breaks. */
 function event(name: string, data: object, at?: LogPosition): string {
   const id = at ? `id: ${encodeCursor(at.timeMs, at.n)}\n` : '';
   return `event: ${name}\n${id}data: ${JSON.stringify(data)}\n\n`;

@@ -1,4 +1,4 @@
-/** The numbers of a project: what is unfinished and has failed, what was done by the minute, both for Prometheus. Our own addition. */
+/** Statistics of a project: its unfinished and failed work, its counts by minute, and metrics for Prometheus. Our own addition. */
 import { type Static, Type } from '@sinclair/typebox';
 import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
@@ -10,7 +10,7 @@ import { type Call, type Route, row, type Services } from '../route.ts';
 import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from '../schemas.ts';
 
 const CountedSchema = exactly(
-  { count: Count, isAtLeast: Type.Boolean({ description: 'the count stopped at this number; there may be more' }) },
+  { count: Count, isAtLeast: Type.Boolean({ description: 'whether counting stopped at this number, so there may be more' }) },
   'Counted',
 );
 const line = { reason: UnfinishedReasonSchema, waiting: CountedSchema, due: Ms };
@@ -30,7 +30,7 @@ const OverviewSchema = exactly(
           origin: Text,
           ...line,
           isHeldBack: Type.Boolean({
-            description: 'its concurrency is reduced, because too many attempts ended without a response',
+            description: 'whether its concurrency is reduced because too many attempts ended without a response',
           }),
         }),
       ),
@@ -38,7 +38,7 @@ const OverviewSchema = exactly(
         exactly({ queueName: Text, paused: Type.Boolean(), parallelism: Type.Integer({ minimum: 1 }), ...line }),
       ),
       flowControlKeys: Type.Array(exactly({ flowControlKey: Text, ...line })),
-      isPartial: Type.Boolean({ description: 'there are more than these' }),
+      isPartial: Type.Boolean({ description: 'whether some are omitted' }),
     }),
     dlq: exactly({ messages: CountedSchema, workflowRuns: CountedSchema }),
     failures: exactly({
@@ -77,7 +77,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
       engine.storeOf(projectId).backlog.readFailures(),
       engine.storeOf(projectId).backlog.readStorage(),
     ]);
-    // A project learns nothing of others, unless all tokens are published.
+    // The size of a shared database tells a project about others. Without secret tokens there is nothing to hide.
     const isSecret = isShared && tokens !== undefined;
     const { logsMs, dlqMs } = engine.retention;
     return answer(200, {
@@ -130,7 +130,7 @@ function failuresView({ messages, runs, lookedAt, causes }: Failures) {
   };
 }
 
-/** A day. */
+/** A page is at most one day. */
 const MINUTES_MAX = 1_440;
 
 const HOUR_MS = 3_600_000;
@@ -138,7 +138,7 @@ const HOUR_MS = 3_600_000;
 const MINUTES_QUERY = [
   into(
     'fromMs',
-    time('fromDate', 'From the minute of this Unix time in milliseconds; by default the hour up to toDate.'),
+    time('fromDate', 'From the minute of this Unix time in milliseconds; by default one hour before toDate.'),
   ),
   into('toMs', time('toDate', 'Up to the minute of this Unix time in milliseconds; by default now.')),
   CURSOR,
@@ -159,8 +159,8 @@ const MinuteSchema = exactly(
     runsSucceeded: Count,
     runsFailed: Count,
     runsCanceled: Count,
-    latency: Histogram('how many attempts took how long, by bucket'),
-    lag: Histogram('how many messages had their first attempt how long after they were due, by bucket'),
+    latency: Histogram('number of attempts by duration, for each bucket'),
+    lag: Histogram('number of messages by the delay of their first attempt after they were due, for each bucket'),
   },
   'Minute',
 );
@@ -201,13 +201,13 @@ function minuteView({ atMs, ...counts }: Minute): Static<typeof MinuteSchema> {
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Workers add what they count ten seconds later: a minute that has just ended is not complete. */
+/** Workers save their counts up to ten seconds later, so a minute that has just ended is not complete. */
 const COMPLETE_AFTER_MS = 15_000;
 
 interface Known {
   backlog: Pick<Backlog, 'active' | 'waiting' | 'held' | 'oldestDueAtMs'>;
   failures: Pick<Failures, 'messages' | 'runs'>;
-  /** The last one that is complete. */
+  /** The last complete minute. */
   minute: Minute;
   nowMs: number;
 }
@@ -216,11 +216,11 @@ interface ProjectMetric {
   readonly name: string;
   readonly label?: string;
   readonly meaning: string;
-  /** By the values of the label; without one, under `''`. */
+  /** Samples by value of the label; `''` for a metric without a label. */
   readonly read: (known: Known) => Readonly<Record<string, number>>;
 }
 
-/** All are gauges, since any worker may be asked, and counters of one of them would go up and down. */
+/** All are gauges: each request may reach another worker, so counters of a single worker would go up and down. */
 export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_messages',
@@ -284,7 +284,7 @@ export function projectMetricRoutes({ engine, clock }: Services): Route[] {
   ];
 }
 
-/** Neither names nor values of labels have characters that must be escaped. */
+/** The metrics as text. No name or value of a label has characters that must be escaped. */
 function exposition(known: Known): string {
   return PROJECT_METRICS.map(({ name, label, meaning, read }) => {
     const samples = Object.entries(read(known)).map(

@@ -1,4 +1,4 @@
-/** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
+/** Lists, creates and revokes the tokens of the caller's project (docs/decisions/029). Our own addition. */
 import { Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES, type Token, type TokenScope } from '../../engine/accounts/store.ts';
 import { invalidBody } from '../../protocol/errors.ts';
@@ -13,7 +13,7 @@ import { exactly, Ms, NewTokenSchema, SessionSchema, shapeOf, TokenNameSchema, T
 
 const PATH = '/v2/waypost/tokens';
 
-/** A token, as the request with the token `ownHash` sees it. */
+/** A token in the response to a request with the token `ownHash`. */
 const TOKEN = shapeOf<[token: Token, ownHash: string]>()(
   {
     tokenId: [Type.String({ pattern: '^tok_[0-9a-f]{16}$' }), ({ tokenHash }) => tokenIdOf(tokenHash)],
@@ -83,7 +83,7 @@ function routesOver(tokens: ProjectTokens): Route[] {
       ...row('full', 'DELETE', `${PATH}/:tokenId`, 'revokeToken'),
       ...guarded,
       summary:
-        'Revokes a token of the project: once this is answered, no worker lets it in. The last full token stays.',
+        'Revokes a token of the project: after the response, no worker accepts it. The last full token cannot be revoked.',
       refusals: [409],
       handle: revoke,
     },
@@ -100,7 +100,7 @@ function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
   return { scope, name };
 }
 
-/** Whose token a request came with, so that the console can show the project and leave out what is not allowed. */
+/** Reads the project and the permissions of the caller's token, so that the console can hide actions that are not allowed. */
 export function sessionRoutes({ accounts }: Services): Route[] {
   return [
     {

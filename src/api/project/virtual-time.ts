@@ -1,4 +1,4 @@
-/** Lets time pass where it stands still, as in `waypost dev --virtual-time`; elsewhere there are no such routes. Our own addition. */
+/** Advances virtual time in `waypost dev --virtual-time`; other servers do not have these routes. Our own addition. */
 import { Type } from '@sinclair/typebox';
 import type { Millis } from '../../engine/model.ts';
 import { invalidBody } from '../../protocol/errors.ts';
@@ -21,7 +21,7 @@ const AdvanceSchema = Type.Object({ duration: DurationSchema });
 const UntilIdleSchema = Type.Object({ limit: Type.Optional(DurationSchema) });
 const PassedSchema = exactly({
   now: Type.Integer({ ...Ms, description: 'the virtual time, Unix time in milliseconds' }),
-  isIdle: Type.Boolean({ description: 'whether no message and no run waits for any time' }),
+  isIdle: Type.Boolean({ description: 'whether no message and no run waits for a time' }),
 });
 
 export function virtualTimeRoutes({ virtualTime }: Services): Route[] {
@@ -47,7 +47,7 @@ function routesOver(time: VirtualTime): Route[] {
     {
       ...row('full', 'POST', `${PATH}/advance`, 'advanceTime'),
       summary:
-        'Lets virtual time pass, and waits until all that falls due on the way has happened. Only with --virtual-time.',
+        'Advances virtual time, and waits until all work that becomes due is done. Only with --virtual-time.',
       takes: { body: AdvanceSchema },
       answers: { 200: PassedSchema },
       handle: advance,
@@ -55,7 +55,7 @@ function routesOver(time: VirtualTime): Route[] {
     {
       ...row('full', 'POST', `${PATH}/run-until-idle`, 'runUntilIdle'),
       summary:
-        'Lets virtual time pass until no message and no run waits for any, for 366 days at most, or the limit. Only with --virtual-time.',
+        'Advances virtual time until no message and no run waits for a time, by at most the limit or 366 days. Only with --virtual-time.',
       takes: { body: UntilIdleSchema },
       answers: { 200: PassedSchema },
       handle: runUntilIdle,

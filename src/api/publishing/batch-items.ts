@@ -1,4 +1,4 @@
-/** Reads the items of a request with many messages, and passes them to a handler (contract M 22.3). */
+/** Reads the items of a batch request and passes them to a handler (contract M 22.3). */
 
 import { Slices } from '../../engine/loops/slices.ts';
 import type { Clock } from '../../engine/ports.ts';

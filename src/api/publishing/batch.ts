@@ -1,4 +1,4 @@
-/** Publishes many messages in one request: all that are valid, or none (contract M 22.3). */
+/** Publishes many messages in one request (contract M 22.3). An invalid item refuses the whole request. */
 
 import type { Slices } from '../../engine/loops/slices.ts';
 import type { PublishCommand, PublishOutcome } from '../../engine/messages/publish-command.ts';
@@ -26,7 +26,7 @@ import { refuseCron } from './schedule-creation.ts';
 const PUBLISHED = new KnownHeaders(PUBLISH_HEADERS);
 const ENQUEUED = new KnownHeaders(ENQUEUE_HEADERS);
 
-/** What is the same for all items of a request. */
+/** The data that all items of a request share. */
 interface ItemContext {
   /** URL groups by name. */
   groups: ReadonlyMap<string, UrlGroup>;
@@ -71,11 +71,11 @@ export function batchRoutes(services: Services): Route[] {
   }
 
   /**
-   * Why the item's destination or callbacks are refused; `undefined` when they are not. Host names are looked up while
+   * The error if the item's destination or callbacks are refused, otherwise `undefined`. Host names are resolved while
    * further items are read.
    */
   async function refusalOf(item: Item, index: number, check: CheckDestination): Promise<unknown> {
-    // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
+    // A message of a running workflow is accepted with a destination that is not allowed, and fails at delivery.
     if (item.kind === 'message' && item.isSentByRun) return undefined;
     try {
       if (item.kind === 'message') await checkAddress(item.commands[0].url, check);
@@ -88,7 +88,7 @@ export function batchRoutes(services: Services): Route[] {
     }
   }
 
-  /** Those of the named groups that exist, by name. */
+  /** The existing URL groups among the destinations, by name. */
   async function findGroups(projectId: ProjectId, given: readonly GivenItem[]): Promise<Map<string, UrlGroup>> {
     const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
     const found = await Promise.all(
@@ -101,7 +101,7 @@ export function batchRoutes(services: Services): Route[] {
     const { destination, body, queue, rawHeaders, isSentByRun } = given;
     const { groups, budget, nowMs, callerIp, plainHeaders } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
-    // Of the outer request the item inherits the trace, but no headers and no token. Its own Authorization is forwarded.
+    // The item inherits the trace of the batch request, but neither its headers nor its token. Its own Authorization is forwarded.
     const source = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, plainHeaders };
     const input = { ...source, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);

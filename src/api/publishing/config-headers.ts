@@ -1,6 +1,6 @@
 /**
- * The config headers that each kind of request may have (contract M 4.2). The interface document shows them; all others
- * are reported as ignored. The name, meaning and schema of each are in its row in `protocol/options/config-options.ts`.
+ * The config headers that each kind of request may have (contract M 4.2). The OpenAPI document lists them; other config
+ * headers are reported as ignored. Their names, meanings and schemas are in `protocol/options/config-options.ts`.
  */
 import { Type } from '@sinclair/typebox';
 import {
@@ -16,8 +16,8 @@ import {
 
 export interface ConfigHeader extends Pick<ConfigOption, 'name' | 'meaning' | 'schema' | 'override' | 'notFor'> {
   /**
-   * Accepted, but not a parameter in the document: a header with a variable name, or one by which libraries describe
-   * themselves.
+   * Accepted, but not a parameter in the OpenAPI document: a header with a variable name, or one in which libraries
+   * describe themselves.
    */
   isUnlisted?: true;
 }
@@ -26,7 +26,7 @@ function unlisted(name: string, meaning: string, example: string): ConfigHeader 
   return { name, meaning, schema: Type.String({ examples: [example] }), isUnlisted: true };
 }
 
-/** Sent by clients about themselves in every request. */
+/** Clients describe themselves with these headers in every request. */
 export const OF_EVERY_REQUEST: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Framework', 'Runtime'].map((what) =>
   unlisted(`Upstash-Telemetry-${what}`, 'What the client runs as.', 'example@1.0.0'),
 );
@@ -39,7 +39,7 @@ const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
 ];
 
 /**
- * Sent by the workflow libraries with each message and its callbacks. The server knows these values already, or does
+ * Workflow libraries send these headers with each message and its callbacks. The server knows the values already, or does
  * not use them.
  */
 const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
@@ -48,7 +48,7 @@ const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
 ];
 
 /**
- * The libraries mark a callback as one of the run. The server creates the callback itself, so it knows this already.
+ * Workflow libraries mark a callback as a message of the run. The server creates the callback itself and knows its run.
  */
 const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
   ...OF_THE_LIBRARIES,
@@ -59,7 +59,7 @@ const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
   unlisted('Upstash-Feature-Set', 'What the library can do that receives it.', 'LazyFetch,InitialBody'),
 ];
 
-/** The URL of a callback and the options of the message that it will become (contract M 9.4). */
+/** The header with the URL of a callback, and the options of the callback message (contract M 9.4). */
 function ofCallback(url: ConfigHeader): ConfigHeader[] {
   const kind = url.name.slice('Upstash-'.length);
   const options = [...OF_EVERY_DELIVERY, ...OF_CALLBACKS_OF_RUNS].map((option) => ({
@@ -71,7 +71,7 @@ function ofCallback(url: ConfigHeader): ConfigHeader[] {
   return [url, ...options];
 }
 
-/** Options of every message, also of one that is retried or published by a schedule. */
+/** Options of every message, also if it is retried or published by a schedule. */
 const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
   ...OF_EVERY_DELIVERY,
   OPTIONS.delay,
@@ -83,7 +83,7 @@ const OF_A_SCHEDULE: readonly ConfigHeader[] = Object.values(SCHEDULE_OPTIONS);
 const OF_A_TRIGGER: readonly ConfigHeader[] = [...Object.values(TRIGGER_OPTIONS), ...OF_THE_LIBRARIES];
 const OF_A_RUN: readonly ConfigHeader[] = [...Object.values(RUN_OPTIONS), ...OF_A_TRIGGER];
 
-/** Read by a wait: its result becomes a message. */
+/** Read by a wait, whose result is a message. */
 export const WAIT_HEADERS: readonly ConfigHeader[] = [...OF_A_RUN, ...OF_EVERY_MESSAGE];
 
 /** Read by the end of a run. */
@@ -100,12 +100,12 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...OF_A_RUN,
 ];
 
-/** Read by an enqueue: a queue decides itself when its messages go out (contract M 12.7). */
+/** Read by an enqueue. The queue determines when its messages are delivered, so they have no delay (contract M 12.7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
   (known) => !known.notFor?.includes('enqueue') && ![...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
 );
 
-/** Read by the trigger of a workflow run. The server itself adds the other headers of the workflow protocol. */
+/** Read by the trigger of a workflow run. The server adds the other headers of the workflow protocol. */
 export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   OPTIONS.workflowRunId,
   ...OF_EVERY_MESSAGE.filter(({ name }) => !name.startsWith('Upstash-Callback')),
@@ -114,7 +114,7 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   ...OF_A_TRIGGER,
 ];
 
-/** Read by a DLQ retry: each replaces what the dead message had (contract M 17.4). */
+/** Read by a DLQ retry: each replaces the option of the dead message (contract M 17.4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, OPTIONS.notBefore];
 
 /**
@@ -123,7 +123,7 @@ export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, OPTI
  */
 export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(({ override }) => override === 'run');
 
-/** The same for a single run. */
+/** Read by the resume and the restart of a single run, whose new id may be given. */
 export const SINGLE_RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = [
   ...RUN_OVERRIDE_HEADERS,
   {

@@ -1,4 +1,4 @@
-/** Checks whether a destination may be called, as far as this is known at publish time (contract M 5.2). */
+/** Refuses destinations and callbacks that may not be called, as far as this is known at publish time (contract M 5.2). */
 import type { Endpoint } from '../../engine/messages/url-groups.ts';
 import { ApiError, invalidHeader } from '../../protocol/errors.ts';
 import { shown } from '../../protocol/headers.ts';
@@ -8,13 +8,13 @@ import { checkUrl } from '../../protocol/urls/destination.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
 import type { CheckDestination } from '../route.ts';
 
-/** Throws `ApiError` 400 with the reason: at once, or through a promise when a host name must be looked up. */
+/** Throws `ApiError` 400 with the reason: at once, or through a promise if a host name must be resolved. */
 export function checkAddress(url: string, check: CheckDestination): undefined | Promise<void> {
   const reason = check(checkUrl(url));
   return reason instanceof Promise ? reason.then(refuse) : refuse(reason);
 }
 
-/** Checks each endpoint; the error names the endpoint that is refused. */
+/** Checks each endpoint. The error names the refused endpoint. */
 export async function checkEndpoints(endpoints: readonly Endpoint[], check: CheckDestination): Promise<void> {
   await Promise.all(
     endpoints.map(async ({ url, name }) => {
@@ -29,7 +29,7 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
 }
 
 /**
- * Checks the callbacks of a message, and the callbacks of those; the error names the header (contract M 4.2). Call it
+ * Checks the callbacks of a message and their own callbacks. The error names the header (contract M 4.2). Call this
  * wherever message options are read, also for options that are saved for later messages.
  */
 export function checkCallbacks(settings: MessageSettings, check: CheckDestination): undefined | Promise<void> {
@@ -59,7 +59,7 @@ function refuse(reason: string | undefined): undefined {
   if (reason !== undefined) throw new ApiError('invalid_destination', `invalid destination url: ${reason}`);
 }
 
-/** The answer to a publish to a URL group that does not exist (contract M 5.3). */
+/** The error of a request to a URL group that does not exist (contract M 5.3). */
 export function groupNotFound(name: string): ApiError {
   return new ApiError('not_found', `topic ${name} not found`);
 }

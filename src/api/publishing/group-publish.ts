@@ -1,12 +1,12 @@
-/** Turns a publish to a URL group into one message for each endpoint that the group has now (contract M 5.3). */
+/** Converts a publish to a URL group into one message for each current endpoint of the group (contract M 5.3). */
 import type { PublishCommand } from '../../engine/messages/publish-command.ts';
 import { publishesToGroup, type UrlGroup } from '../../engine/messages/url-groups.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { type ApiLimits, MESSAGES_PER_REQUEST_MAX } from '../limits.ts';
 
 /**
- * A URL group multiplies the messages of a request, and all of them are saved in one transaction. So the multiplied
- * number and bytes have limits too. One budget serves one request, and is asked before anything is multiplied.
+ * Limits the messages and bytes that one request creates through URL groups, because all of them are saved in one
+ * transaction. Each request has its own budget, and takes from it before the messages are created.
  */
 export class GroupBudget {
   readonly #messagesMax: number;
@@ -28,7 +28,7 @@ export class GroupBudget {
   }
 }
 
-/** `shared` once for each endpoint, in the group's order. Throws the errors of `budget`. */
+/** One publish of `shared` for each endpoint, in the group's order. Throws the errors of `budget`. */
 export function groupCommands(
   group: UrlGroup,
   shared: Omit<PublishCommand, 'url'>,

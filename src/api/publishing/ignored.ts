@@ -1,6 +1,6 @@
 /**
- * Finds the options in a request that have no meaning here. The answer names them in `Waypost-Ignored`, so that a
- * mistyped option is noticed. The route table says which options a route knows.
+ * Finds the options of a request that the server ignores. The response names them in `Waypost-Ignored`, so that the
+ * client notices a mistyped option. Each route lists the options that it knows.
  */
 import type { EventLog } from '../../engine/ports.ts';
 import { isConnectionHeader, trimBlanks } from '../../protocol/headers.ts';
@@ -13,35 +13,35 @@ import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
 
 const IGNORED = 'Waypost-Ignored';
 
-/** Limits on the number of names in an answer and on their length, since a request can have thousands. */
+/** Limits on the number and the length of the names in a response, since a request can have thousands. */
 const NAMES_MAX = 16;
 const NAME_LENGTH_MAX = 64;
 
-/** The log names at most this many options, since strangers can make up any number. */
+/** Maximum number of options that the log names, since clients can invent any number. */
 const LOGGED_MAX = 500;
 
 const NOT_OF_A_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
 
 /**
- * The ignored options of one request. Names are written as HTTP tokens, so they can forge no header and no log line.
+ * The ignored options of one request. Names are converted to HTTP tokens, so that they can forge no header and no log line.
  */
 export class Ignored {
-  // One object per request, and its sets are nearly always empty, so they are made only when needed.
+  // Created on first use, because nearly all requests have none.
   #options: Set<string> | undefined;
   #named: Set<string> | undefined;
   #isCut = false;
 
-  /** Options that do not exist, or not on this route. */
+  /** Options that this route does not know. */
   get options(): Iterable<string> {
     return this.#options ?? [];
   }
 
-  /** Whether more names change nothing. */
+  /** Whether further names would not change the response. */
   get isFull(): boolean {
     return this.#isCut;
   }
 
-  /** `item`: number of the batch item, counted from 0. */
+  /** `item`: index of the batch item. */
   addOption(name: string, item?: number): void {
     const token = tokenOf(name);
     this.#options ??= new Set();
@@ -49,12 +49,12 @@ export class Ignored {
     this.#add(token, item);
   }
 
-  /** A header that the client wants forwarded, but that the endpoint does not receive. */
+  /** Adds a header that the client wants forwarded but the endpoint does not receive. */
   addDropped(name: string, item?: number): void {
     this.#add(tokenOf(name), item);
   }
 
-  /** `given` with the names in its header, if there are any. */
+  /** The response with the names in a header, if there are any. */
   nameIn(given: Answer): Answer {
     if (this.#named === undefined) return given;
     const names = this.#isCut ? [...this.#named, '...'] : [...this.#named];
@@ -73,17 +73,17 @@ function tokenOf(name: string): string {
   return name.slice(0, NAME_LENGTH_MAX).replace(NOT_OF_A_TOKEN, '_');
 }
 
-/** What is known of a header by its name. */
+/** The effect of a header, as far as its name determines it. */
 type Verdict =
   | { kind: 'none' }
-  /** `dropped` has no effect; `forwarded` has one unless its value is empty. */
+  /** `option` is unknown. `dropped` is never forwarded. `forwarded` is, unless its value is empty. */
   | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
   /** `run` makes the message one of a run; `forwardsAll` forwards the other headers of the request when it is true. */
   | { kind: 'run' | 'forwardsAll' };
 
 const NONE: Verdict = { kind: 'none' };
 
-/** The config headers that are known in one place. */
+/** The config headers that one kind of request knows. */
 export class KnownHeaders {
   readonly #own = new Set<string>();
   readonly #ofCallbacks = new Set<string>();
@@ -93,15 +93,15 @@ export class KnownHeaders {
     for (const { name } of [...known, ...OF_EVERY_REQUEST]) {
       const { path, option } = readConfigName(name);
       if (path.length === 0) this.#own.add(option);
-      // A callback has callbacks of its own.
+      // A callback may have callbacks of its own.
       if (path.length > 0 || option === 'callback' || option === 'failure-callback') this.#ofCallbacks.add(option);
     }
     this.#judge = memo((name) => this.#verdictOn(name));
   }
 
   /**
-   * Adds the ignored headers of a flat list of names and values. An option without a value counts as absent; a header
-   * that would be forwarded is named, since an empty one is not sent.
+   * Adds the ignored headers of a flat list of names and values to `ignored`. An option with an empty value counts as
+   * absent. A forwarded header with an empty value is added, because it is not sent.
    */
   look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
     if (ignored.isFull) return;
@@ -124,8 +124,7 @@ export class KnownHeaders {
       else isOfRun ||= verdict.kind === 'run';
     }
     if (isEncoded && !isEncodingForwarded) dropped.push('Content-Encoding');
-    // A workflow library forwards all headers that its run began with, and knows which of them are dropped
-    // (contract W 9.4).
+    // A workflow library forwards all headers of the trigger of its run, and knows that some are dropped (contract W 9.4).
     if (!isOfRun) for (const name of dropped) ignored.addDropped(name, item);
   }
 
@@ -145,24 +144,24 @@ export class KnownHeaders {
   }
 }
 
-/** Every delivery asks for an answer without compression (contract M 7.2). */
+/** Accept-Encoding is set by the server, because every delivery asks for an uncompressed response (contract M 7.2). */
 function isDropped(forwardedName: string): boolean {
   const lowerName = forwardedName.toLowerCase();
   return lowerName === 'accept-encoding' || isConnectionHeader(lowerName);
 }
 
-/** A body is delivered as it came, so that without this header the endpoint cannot know how to read it. */
+/** A body is delivered unchanged, so without this header the endpoint cannot decode a compressed one. */
 function isContentEncoding(name: string): boolean {
   return name.length === 16 && name.toLowerCase() === 'content-encoding';
 }
 
-/** A quick first check: only names that begin with a u or a w can be config headers. */
+/** A quick first check: config headers begin with a u or a w. */
 function mayBeConfig(name: string): boolean {
   const first = name.charCodeAt(0) | 0x20;
   return first === 0x75 || first === 0x77;
 }
 
-/** The headers and parameters that a request to one route may have. */
+/** The config headers and query parameters that one route knows. */
 export class KnownOptions {
   readonly #headers: KnownHeaders;
   readonly #parameters: ReadonlySet<string>;
@@ -182,7 +181,7 @@ export class KnownOptions {
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
   }
 
-  /** Adds the ignored options of a request. */
+  /** Adds the ignored options of a request to `ignored`. */
   look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
     const config: string[] = [];
     const unknown: string[] = [];
@@ -198,12 +197,12 @@ export class KnownOptions {
     }
     this.#headers.look(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
     for (const name of unknown) ignored.addOption(name);
-    // Ids alone select (contract M 21.2).
+    // With ids, the other filters are ignored (contract M 21.2).
     if (isById) for (const name of beside) ignored.addDropped(name);
   }
 }
 
-/** Logs each ignored option once for its route, however often it is sent. */
+/** Logs each ignored option once for each route. */
 export class IgnoredLog {
   readonly #log: EventLog;
   readonly #logged = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Publishes one message, or one for each endpoint of a URL group, with or without a queue (contract M 22.1, 22.2). The
- * hot path of the whole interface.
+ * Publishes one message, or one for each endpoint of a URL group, directly or to a queue (contract M 22.1, 22.2). This is
+ * the hot path of the API.
  */
 import type { PublishCommand, Published, PublishOutcome } from '../../engine/messages/publish-command.ts';
 import { quotaExceeded } from '../../protocol/errors.ts';
@@ -39,14 +39,14 @@ export function publishRoutes(services: Services): Route[] {
     try {
       const { config, rest } = splitQuery(call.rawQuery);
       isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: config });
-      // Refused before the body is read, so a refusal costs little. A message that continues a run is never refused
+      // Checked before the body is read, so that a refusal costs little. A message that continues a run is never refused
       // here.
       if (!isOfRun && !isSentBySdk({ rawHeaders, queryConfig: config })) engine.checkAdmission(call.projectId);
       const destination = readDestination(call.rawDestination, rest);
-      // Checks go in this order: the destination, the headers, the body (contract M 25).
+      // Order of the checks: destination, headers, body (contract M 25).
       if (destination.kind === 'group') return await publishToGroup(call, destination.name, config, queueName);
       const { url } = destination;
-      // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
+      // A message of a running workflow is accepted with a destination that is not allowed, and fails at delivery.
       const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination(call.projectId));
       if (lookUp !== undefined) await lookUp;
       const options = readOptions(call, config, queueName);
@@ -77,7 +77,7 @@ export function publishRoutes(services: Services): Route[] {
     if (group) await checkEndpoints(group.endpoints, checkDestination(projectId));
     const options = readOptions(call, queryConfig, queueName, group?.headers);
     refuseRun(options, 'for URL groups');
-    // A group that is missing now may be there when the schedule is due.
+    // A group that is missing now may exist when the schedule triggers.
     if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
     await checkCallbacks(options.settings, checkDestination(projectId));
     if (!group) throw groupNotFound(name);
@@ -139,7 +139,7 @@ export function publishedJson({ messageId, url, deduplicated, state }: Published
   return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${end}`;
 }
 
-/** The answer for a URL group: a bare array in the order of its endpoints, also for one (contract M 5.3). */
+/** The response for a URL group: a bare array in the order of its endpoints, even for a single one (contract M 5.3). */
 export function publishedListJson(published: readonly Published[]): string {
   return `[${published.map(publishedJson).join(',')}]`;
 }

@@ -1,4 +1,4 @@
-/** Schedules: created, read, paused, resumed and deleted (contract M 15, 22.13 to 22.17). */
+/** Creates, reads, pauses, resumes and deletes schedules (contract M 15, 22.13 to 22.17). */
 
 import { ApiError } from '../../protocol/errors.ts';
 import { readDestination } from '../../protocol/urls/destination.ts';
@@ -35,7 +35,7 @@ export function scheduleRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  /** The official clients send PATCH, the hosted service's documentation says POST. */
+  /** Official clients send PATCH; the documentation of QStash says POST. */
   function pauseRoutes(word: 'pause' | 'resume', summary: string): Route[] {
     const handle = async ({ projectId, id }: Call): Promise<Answer> => {
       if ((await engine.setSchedulePaused(projectId, id, word === 'pause')) === 'missing') throw notFound(id);

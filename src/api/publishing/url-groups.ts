@@ -1,4 +1,4 @@
-/** URL groups: their endpoints and their default headers (contract M 13, 22.18 to 22.23). */
+/** Changes, reads and deletes URL groups, with their endpoints and default headers (contract M 13, 22.18 to 22.23). */
 import { Type } from '@sinclair/typebox';
 import type { Endpoint, EndpointSelector, UrlGroup } from '../../engine/messages/url-groups.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -183,7 +183,7 @@ function selectorOf(element: unknown, where: string): EndpointSelector {
   if (nameText.length > ENDPOINT_NAME_LENGTH_MAX) {
     throw invalidBody(`${where}.name: at most ${ENDPOINT_NAME_LENGTH_MAX} characters are allowed`);
   }
-  // A text that a database cannot store exactly would never be found again.
+  // A database cannot store such a text exactly, so the endpoint would not be found again.
   if (!nameText.isWellFormed() || nameText.includes('\0')) throw invalidBody(`${where}.name: not a valid text`);
   if (urlText === '' && nameText === '') throw invalidBody(`${where} needs a url or a name`);
   return selector;
@@ -194,14 +194,14 @@ function endpointOf({ url, name }: EndpointSelector, index: number): Endpoint {
   return name === undefined ? { url } : { url, name };
 }
 
-/** Absent and null are empty. */
+/** Absent and null become `''`. */
 function textOf(value: unknown, where: string): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalidBody(`${where} must be a string`);
   return value;
 }
 
-/** An empty value counts as absent, as it does in a request. */
+/** Removes headers with an empty value, which counts as absent, as in a publish. */
 function withoutEmpty(rawHeaders: readonly string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -211,7 +211,7 @@ function withoutEmpty(rawHeaders: readonly string[]): string[] {
   return kept;
 }
 
-/** Headers that are not config headers would have no effect on any message. */
+/** Throws for a header that would have no effect on messages. */
 function refuseForeign(name: string): void {
   if (hasConfigPrefix(name) || name.toLowerCase() === 'content-type') return;
   throw invalidHeader(name, 'only Content-Type and headers that begin with Upstash- or Waypost- can be defaults');

@@ -1,23 +1,23 @@
-/** Parses the JSON of a checkpoint (contract K 3.2). Runs in the thread that parses the JSON, which may be another thread. */
+/** Parses the JSON of a checkpoint (contract K 3.2). A large checkpoint is parsed in the JSON thread. */
 import { ApiError } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json-objects.ts';
 import { parseJson } from '../requests/json-body.ts';
 
-/** What a step returned is JSON of any kind. Its bytes are limited; each value takes some 50 more while it is read. */
+/** The result of a step is any JSON. A parsed value takes about 50 bytes of memory in addition to its text. */
 const VALUES_MAX = 1_000_000;
 
 const UTF8 = new TextEncoder();
 
 export interface ParsedCheckpoint {
-  /** With the JSON text of each step instead of the step: its result is parsed here only. */
+  /** The parsed JSON, with each step as JSON text instead of an object. */
   value: unknown;
-  /** These texts, each in a buffer of its own and of just its size. */
+  /** The texts of the steps in `value`. Each has a buffer of exactly its size, so it can be transferred to another thread. */
   steps: Uint8Array<ArrayBuffer>[];
 }
 
 /**
- * Throws `ApiError` 400. A step that is no object stays as it is. `othersMax`: values of all but the steps, since those are
- * passed to the other thread.
+ * Throws `ApiError` 400. A step that is not an object stays unchanged. `othersMax`: the maximum number of JSON values
+ * outside the steps, because a result is copied from the JSON thread value by value.
  */
 export function parseCheckpoint(json: Uint8Array, othersMax: number): ParsedCheckpoint {
   const value = parseJson(json, VALUES_MAX);
@@ -38,7 +38,7 @@ export function parseCheckpoint(json: Uint8Array, othersMax: number): ParsedChec
   return { value, steps };
 }
 
-/** Members and elements on all levels, and the value itself. A step counts as one. */
+/** The number of members and elements at all levels, plus one for the value itself. A step counts as one. */
 function valuesIn(value: unknown): number {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return 1;
   let values = 1;

@@ -1,4 +1,4 @@
-/** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append` or `failed`, counted from 0. */
+/** Validates a checkpoint (contract K 3.2, 3.3). An error names the element of `append` or `failed`, counted from 0. */
 import type { Appended, Failed } from '../../engine/calls/commands.ts';
 import { Slices } from '../../engine/loops/slices.ts';
 import type { PublishCommand } from '../../engine/messages/publish-command.ts';
@@ -17,7 +17,7 @@ import type { Services } from '../route.ts';
 import { withBodyOfRun } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
-/** Longer than this, an answer is no matter of a moment: proxies give it up, and the slot is for others. */
+/** The longest idle time of a call. After a longer one, proxies close the connection, and the call occupies a slot without work. */
 const LINGER_MS_MAX = 10_000;
 
 type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock' | 'endOfTurn'>;
@@ -29,11 +29,11 @@ export interface GivenCheckpoint {
   lingerMs?: number;
 }
 
-/** `parse` gives the value of `parseCheckpoint`. Rejects with `ApiError` 412, 413 or 422. */
+/** `parse` returns the `value` of `parseCheckpoint`. Rejects with `ApiError` 412, 413 or 422. */
 export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
-    // A group begins with one checkpoint, where libraries without them publish a batch.
+    // A parallel group starts with one checkpoint, as large as the batch that other libraries publish for it.
     const { batchItemsMax: elementsMax } = services.limits;
     const failed = failedIn(members['failed'], elementsMax).map((element, at) => failedOf(element, at, services));
     const done = doneIn(members['done'], elementsMax, failed.length > 0);
@@ -164,7 +164,7 @@ async function invocationOf(value: unknown, services: ReadServices): Promise<App
   return { kind: 'invoke', command };
 }
 
-/** As an item of a batch. A blocked address is found only at delivery, as for all messages of a run. */
+/** Reads a message like an item of a batch. Addresses are checked only at delivery, as for all messages of a run. */
 function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: ReadServices): PublishCommand {
   const given = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
   const { destination, rawHeaders, body } = given;

@@ -15,7 +15,7 @@ import { readCheckpoint } from './checkpoint-request.ts';
 
 const PATH = '/v2/waypost/checkpoints';
 
-/** JSON values of a checkpoint besides its steps, for each element that it may have; `least` is the lower bound of the total. */
+/** Limits the JSON values outside the steps of a checkpoint: `perItem` for each element allowed, but at least `least`. */
 const OTHER_VALUES = { perItem: 100, least: 2_500 };
 
 const REFUSALS = {
@@ -45,7 +45,7 @@ export function checkpointRoutes(services: Services): Route[] {
     return answered || carryOut(sent, { leaving, saved: () => body.release() });
   }
 
-  /** What another worker was sent about a call of this one. */
+  /** Saves a checkpoint that another worker received for a call of this worker. `undefined`: this worker has no such call. */
   async function carryOutForOther(sent: SentCheckpoint, leaving: AbortSignal): Promise<Answer | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
     return carryOut(sent, { leaving: () => leaving, saved: () => {} }).catch((error: unknown) =>
@@ -60,7 +60,7 @@ export function checkpointRoutes(services: Services): Route[] {
     const bodyHash = hash('sha256', body, 'base64url');
     const given = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
-    // Mostly the caller's token is the only one.
+    // Usually the caller's token is the only one.
     const claimOf = (token: string, place: string) => (token === own ? caller : claimIn(token, place, caller));
     const done = given.done.map((token, at) => claimOf(token, `done[${at}]`));
     const { append, lingerMs } = given;
@@ -72,7 +72,7 @@ export function checkpointRoutes(services: Services): Route[] {
     if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: leaving() });
     const answered = await engine.checkpoint(projectId, command);
     if (answered.kind === 'saved') {
-      // While the call stays, others may have the memory.
+      // An idle call must not keep the memory of its request.
       if (answered.next) saved();
       return { status: 200, json: savedJson(answered, await answered.next, caller) };
     }
@@ -85,7 +85,7 @@ export function checkpointRoutes(services: Services): Route[] {
       : parseCheckpoint(bytes, othersMax).value;
   }
 
-  /** The claim that the token at that place names; it must be of the caller's run. */
+  /** The claim of a token in the body, which must be for the caller's run. `where` names its element. */
   function claimIn(token: string, place: string, caller: CheckpointClaim): CheckpointClaim {
     const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
@@ -125,11 +125,11 @@ export function checkpointRoutes(services: Services): Route[] {
   ];
 }
 
-/** The members of `next` that say what its delivery would bring. */
+/** The members of `next` with the content that a delivery of the message would have. */
 function broughtJson({ brings }: Handover): string {
   if (brings.kind === 'journal') return `,"entries":${Buffer.from(brings.entries).toString('latin1')}`;
   const headers = brings.header ? `,"headers":${JSON.stringify(brings.header)}` : '';
-  // A result is JSON text.
+  // The result of a call is sent as JSON text.
   return brings.kind === 'callResult' ? `${headers},"body":${JSON.stringify(textOf(brings.body))}` : headers;
 }
 
@@ -137,7 +137,7 @@ function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 }
 
-/** Which claim the caller was given with a delivery; `undefined`: none of this server. */
+/** The claim that the caller received with a delivery; `undefined` if the token was not issued by this server. */
 export function claimOfCaller(
   accounts: Pick<Accounts, 'signingKeysKnown'>,
   authorization: string | undefined,

@@ -1,4 +1,4 @@
-/** Webhooks of workflow runs: anybody who knows the URL may call it, and the run is notified (contract W 14.9). */
+/** Webhooks of workflow runs: a call of the URL, which needs no token, notifies the run (contract W 14.9). */
 import { ApiError } from '../../protocol/errors.ts';
 import { headerMapFromRaw } from '../../protocol/headers.ts';
 import { isName } from '../../protocol/names.ts';
@@ -41,12 +41,12 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
   }));
 }
 
-/** Other events are not for strangers: to notify of one takes a token. */
+/** Whether the event is a webhook. To notify a run of any other event, a token is needed. */
 function isHook(eventId: string): boolean {
   return eventId.startsWith('evt_') && isName(eventId);
 }
 
-/** One error for all cases, so that strangers do not learn which part of the URL is wrong. */
+/** One error for all cases, so that a caller without a token does not learn which part of the URL is wrong. */
 function noSuchHook(): ApiError {
   return new ApiError('not_found', 'there is no such webhook, or its workflow run is over');
 }

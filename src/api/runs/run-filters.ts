@@ -1,4 +1,4 @@
-/** Reads which workflow runs, or which of their events, a request selects (contract W 17.2, 17.3, 21.2). */
+/** The filters of requests that list workflow runs or their events, or change several runs (contract W 17.2, 17.3, 21.2). */
 import { Type } from '@sinclair/typebox';
 import type { PageRequest } from '../../engine/lists/page.ts';
 import {
@@ -35,7 +35,7 @@ import {
   words,
 } from '../requests/parameters.ts';
 
-/** Attributes that the trigger of a run has set. */
+/** Filters by attributes that the trigger of a run sets. */
 const OF_EVERY_RUN = [
   texts('label', 'One of the labels of the run.'),
   texts('callerIp', 'Address that triggered the run.'),
@@ -50,16 +50,16 @@ export const CANCEL_PARAMETERS = [
   withEscapedCommas(
     ids('workflowRunIds', 'The runs with these ids; all other filters are ignored then.', 'nothingUnlessInBulkQuery'),
   ),
-  withCommas(texts('workflowUrl', 'What the URL of the workflow begins with.')),
-  into('isExact', flag('workflowUrlExactMatch', 'Whether workflowUrl is the whole URL.')),
+  withCommas(texts('workflowUrl', 'Prefix of the workflow URL.')),
+  into('isExact', flag('workflowUrlExactMatch', 'Whether workflowUrl must match the whole URL.')),
   texts('host', 'Host of the workflow.'),
   withCommas(texts('path', 'Path of the workflow.')),
   ...OF_EVERY_RUN,
-  into('fromMs', time('fromDate', 'Runs that began no earlier, as a Unix time in milliseconds.')),
-  into('toMs', time('toDate', 'Runs that began no later, as a Unix time in milliseconds.')),
+  into('fromMs', time('fromDate', 'Runs created not before this Unix time in milliseconds.')),
+  into('toMs', time('toDate', 'Runs created not after this Unix time in milliseconds.')),
   {
     ...counted({ countDefault: CANCELLED_DEFAULT, countMax: Number.MAX_SAFE_INTEGER }),
-    meaning: 'How many at most; everything that matches where filters come as JSON.',
+    meaning: 'Maximum number; with filters as JSON, all that match by default.',
   },
 ];
 
@@ -76,14 +76,14 @@ export function deadRunFilters(amount: Amount, isBulk: boolean) {
     ids('dlqIds', 'The entries with these ids; all other filters are ignored then.', 'nothingUnlessInBulkQuery'),
     into('url', withCommas(texts('workflowUrl', 'URL of the workflow.'))),
     withCommas(texts('url', 'The same as workflowUrl.')),
-    into('runId', withCommas(text('workflowRunId', 'The runs of this id.'))),
-    into('runCreatedAtMs', time('workflowCreatedAt', 'The run that began then, as a Unix time in milliseconds.')),
+    into('runId', withCommas(text('workflowRunId', 'The runs with this id.'))),
+    into('runCreatedAtMs', time('workflowCreatedAt', 'The run created at this Unix time in milliseconds.')),
     ...OF_EVERY_RUN,
-    into('failureCallback', words('failureFunctionState', 'How the failure callback stands.', FAILURE_STATES)),
+    into('failureCallback', words('failureFunctionState', 'State of the failure callback.', FAILURE_STATES)),
     into('failureCallback', words('failureCallbackState', 'The same as failureFunctionState.', FAILURE_STATES)),
-    statuses('responseStatus', 'Status of the last answer.'),
-    into('fromMs', time('fromDate', 'Runs that failed no earlier, as a Unix time in milliseconds.')),
-    into('toMs', time('toDate', 'Runs that failed no later, as a Unix time in milliseconds.')),
+    statuses('responseStatus', 'Status of the last response.'),
+    into('fromMs', time('fromDate', 'Runs that failed not before this Unix time in milliseconds.')),
+    into('toMs', time('toDate', 'Runs that failed not after this Unix time in milliseconds.')),
     counted(amount),
     CURSOR,
   ];
@@ -94,7 +94,7 @@ export function deadRunFilters(amount: Amount, isBulk: boolean) {
 export type CancelRequest = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
 
 /**
- * `body`: the parsed JSON body, which older clients send instead of a query; `undefined` when there is none. Throws
+ * `body`: the parsed JSON body, which older clients send instead of a query; `undefined` if there is none. Throws
  * `ApiError` 400.
  */
 export function readCancelRequest(rawQuery: string, body: unknown): CancelRequest {
@@ -110,7 +110,7 @@ export function readCancelRequest(rawQuery: string, body: unknown): CancelReques
 const RUNS_MAX = 10;
 /** Events on one page of the flat view. */
 const EVENTS_MAX = 1000;
-/** No body is longer, and PostgreSQL takes no number of bytes above 2^31. */
+/** No body is longer, and PostgreSQL accepts no length above 2^31. */
 const BODY_BYTES_MAX = 2 ** 30;
 
 const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const satisfies RunState[];
@@ -128,8 +128,8 @@ type EventState = LogState | RunLogState;
 const EVENT_STATE_NAMES = [...RUN_LOG_STATES, ...LOG_STATES] as const;
 
 /**
- * States that events can be filtered by. CANCELLED is spelled otherwise in events, IN_PROGRESS is a group of states
- * (contract W 19.2).
+ * The names that the `state` filter of events accepts. Events spell CANCELLED as CANCELED; IN_PROGRESS is a group of
+ * states (contract W 19.2).
  */
 const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([
   ...EVENT_STATE_NAMES.map((state): [string, EventState[]] => [state, [state]]),
@@ -137,15 +137,15 @@ const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string,
   ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR', 'STEP_PARKED']],
 ]);
 
-/** States that runs can be filtered by: their own states and those of their steps. */
+/** The names that the `state` filter of runs accepts: states of runs and of their steps. */
 const STATES_OF_A_RUN = new Map<string, readonly (RunState | StepState)[]>(
   [...RUN_STATES, ...STEP_STATES].map((state) => [state, [state]]),
 );
 
 const ATTRIBUTES = [
-  into('runId', withEscapedCommas(texts('workflowRunId', 'All runs that ever had this id.'))),
-  into('runCreatedAtMs', time('workflowCreatedAt', 'When the run was created, exactly.')),
-  into('runUrl', withCommas(texts('workflowUrl', 'Where the run is served, the whole URL.'))),
+  into('runId', withEscapedCommas(texts('workflowRunId', 'All runs with this id, also earlier ones.'))),
+  into('runCreatedAtMs', time('workflowCreatedAt', 'The run created at this Unix time in milliseconds.')),
+  into('runUrl', withCommas(texts('workflowUrl', 'URL of the workflow (exact).'))),
   texts('messageId', 'A message of the run.'),
   texts('label', 'One of the labels of the run.'),
   texts('flowControlKey', 'Flow-control key of the run.'),
@@ -156,10 +156,10 @@ const ATTRIBUTES = [
 
 const NAMES_OF_RUNS = texts(
   'workflowRuns',
-  'Exactly these runs, each as id@createdAt; all other filters are ignored then.',
+  'These runs, each as id@createdAt; all other filters are then ignored.',
 );
 
-/** Between two names, and not within an id. It may be escaped: the hosted service describes the list as one string. */
+/** Separates two names; a comma within an id does not. It may be escaped, because QStash documents the list as one string. */
 const AFTER_RUN_NAME = /(?<=@\d{1,16}),+/;
 
 const NAMED_RUNS = into(
@@ -181,7 +181,7 @@ const RUN_FILTERS = [
 
 const TRIM_BODY = parameter(
   'trimBody',
-  'Bytes of each body that are shown, 0 for none of them; -1 for whole bodies.',
+  'Number of bytes shown of each body; -1 for whole bodies.',
   Type.Integer({ minimum: -1, default: -1 }),
   (given) => {
     const text = singleValue('trimBody', given);
@@ -195,7 +195,7 @@ export const RUNS_QUERY = [...ATTRIBUTES, NAMED_RUNS, ...RUN_FILTERS, ...PAGE_OF
 
 export const EVENTS_QUERY = [
   ...ATTRIBUTES,
-  words('state', 'State that the event tells of; IN_PROGRESS is ACTIVE, RETRY and ERROR.', EVENT_STATES),
+  words('state', 'State in the event; IN_PROGRESS is ACTIVE, RETRY, ERROR and STEP_PARKED.', EVENT_STATES),
   into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.')),
   into('toMs', time('toDate', 'Not after this Unix time in milliseconds.')),
   pageCount(EVENTS_MAX),
@@ -232,7 +232,7 @@ export function readEventsQuery(rawQuery: string): { filter: RunEventFilter; pag
   return { filter, page: pageOf({ count, cursor }, EVENTS_MAX) };
 }
 
-/** An id may contain an `@`, a time cannot. */
+/** Reads `id@createdAt`. The last `@` separates them, since an id may contain one. */
 function readRunName(text: string): { id: string; createdAtMs: number } {
   const at = text.lastIndexOf('@');
   if (at < 1) throw invalidParameter('workflowRuns', 'elements are id@createdAt');

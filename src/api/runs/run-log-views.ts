@@ -1,4 +1,4 @@
-/** How runs, their steps and events look on the wire (contract W 18, 20). Redacted content of a run is never shown (contract W 16.3). */
+/** Converts runs, their steps and events to their JSON objects (contract W 18, 20), without redacted content (contract W 16.3). */
 import { STATUS_CODES } from 'node:http';
 import { Type } from '@sinclair/typebox';
 import { respondedWith } from '../../engine/messages/decide.ts';
@@ -31,27 +31,27 @@ import {
   type View,
 } from '../schemas.ts';
 
-/** The delays of contract M 8.2 as an expression, for messages that set none. */
+/** The default retry delays (contract M 8.2) as an expression, for messages without one. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
 
-/** The parts of a run that may be shown, and how much of each body. */
+/** Limits on what a view shows: the redaction, and the bytes of each body. */
 interface Shown {
   redact: Redaction | undefined;
   /** Absent: whole bodies. */
   bodyBytesMax: number | undefined;
 }
 
-/** A message may hide more than its run does. */
+/** Adds the redaction of a message, which may hide more than that of its run. */
 function withRedaction(shown: Shown, own: Redaction | undefined): Shown {
   return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
 }
 
 const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
 const optional = Type.Optional;
-/** Headers of an endpoint's answer, which may be none. */
+/** Headers of a response, which may be empty. */
 const AnswerHeaders = Type.Record(Type.String(), Type.Array(Type.String()));
 
-/** The fields of contract W 20. Zero and empty values are left out, except the number of retries. */
+/** The members of contract W 20. Zero and empty values are omitted, except the number of retries. */
 const STEP_INFO = shapeOf<[info: StepInfo, shown: Shown]>()(
   {
     stepId: [optional(AtLeastOne), ({ stepId }) => stepId || undefined],
@@ -131,8 +131,8 @@ function errorsView(failures: readonly Failure[], shown: Shown): View[] | undefi
 }
 
 /**
- * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status, and one
- * that says that the code has changed, has only the text of the error.
+ * `<status> <reason>`, as clients expect it, and further text of the error, if any. For a success status, and for a
+ * response about changed code, the text of the error alone.
  */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
@@ -144,7 +144,7 @@ function errorText(error: string | undefined, response: Pick<Answered, 'status'>
 
 const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
 
-/** What a step has besides its fields. */
+/** The members of a step in addition to its `STEP_INFO`. */
 const STEP_STATE = shapeOf<[record: StepRecord, shown: Shown]>()({
   state: [StepState, ({ state }) => state],
   errors: [ErrorsSchema, ({ failures }, shown) => errorsView(failures, shown)],
@@ -174,7 +174,7 @@ const NEXT_STEP = shapeOf<[step: NextStep, runShown: Shown]>()(
   'NextStep',
 );
 
-/** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
+/** The failed step shows its whole response. Here, a longer one is truncated, so that it is not sent twice in full. */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
 const FAILURE_FUNCTION = shapeOf<[ran: FailureFunction, log: RunLog, shown: Shown]>()(
@@ -218,7 +218,7 @@ function lastResponseOf({ answer, failures }: FailureFunction): Answered | undef
   return answer ?? failures.at(-1)?.response;
 }
 
-/** The run that a resume or a restart made of a failed one, and back. Our own addition. */
+/** Links a failed run with the run that resumes or restarts it. Our own addition. */
 const LINK = shapeOf<[RunLink]>()({
   workflowRunId: [Text, ({ id }) => id],
   workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
@@ -338,7 +338,7 @@ export const RunExplanationSchema = exactly(
       ...['sleeping', 'waiting', 'invoked', 'stuck', 'succeeded', 'failed', 'cancelled'],
     ),
     explanation: Text,
-    others: Type.Integer({ minimum: 0, description: 'what else of the run is unfinished' }),
+    others: Type.Integer({ minimum: 0, description: 'number of other unfinished messages and waits of the run' }),
     stepId: optional(AtLeastOne),
     stepName: optional(Type.String()),
     stepType: optional(Type.String()),
@@ -357,7 +357,7 @@ export const RunExplanationSchema = exactly(
   'RunExplanation',
 );
 
-/** Our own addition: why a run waits or how it ended, in one sentence and in fields. */
+/** The reason why a run waits, or how it ended, as a sentence and as fields. Our own addition. */
 export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: RunExplanation): View {
   const { reason, others, sinceMs, dueAtMs, atMs, invokedRunId, ...fields } = rest;
   return {
@@ -385,7 +385,7 @@ function detailView(detail: LogDetail | undefined, shown: Shown): View {
   };
 }
 
-/** A created message shows when it is first due, a failed one when it is due again. */
+/** For a new message, its first due time; for a failed attempt, the time of the next one. */
 function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
   if (state === 'RETRY' || state === 'STEP_PARKED') return detail?.nextDeliveryTimeMs;
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
@@ -395,7 +395,7 @@ function cutTo(bytesMax: number, { redact, bodyBytesMax = bytesMax }: Shown): Sh
   return { redact, bodyBytesMax: Math.min(bytesMax, bodyBytesMax) };
 }
 
-/** As text, or as base64 when it is not valid UTF-8; `undefined` when there is nothing to show. */
+/** As text, or as base64 if it is not valid UTF-8; `undefined` if nothing is to be shown. */
 function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown): string | undefined {
   if (!bytes || bytes.length === 0 || bodyBytesMax === 0) return undefined;
   return redact?.body ? redactedText(bytes) : bodyText(bytes, bodyBytesMax);

@@ -1,4 +1,4 @@
-/** Handles published messages that begin or continue a workflow run (contract W 4, 14.8). */
+/** Completes published messages that start or continue a workflow run (contract W 4, 14.8). */
 import type { PublishCommand } from '../../engine/messages/publish-command.ts';
 import type { Millis } from '../../engine/model.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -12,8 +12,8 @@ import { JSON_HERE_BYTES_MAX, parseJson } from '../requests/json-body.ts';
 import type { Services } from '../route.ts';
 
 /**
- * The command with what its body says: for an invocation the payload of the invoked run, for a sleep its exact end. Throws
- * `ApiError`.
+ * Completes the command from its body: an invocation with the payload of the invoked run, a sleep with its exact end.
+ * Throws `ApiError`.
  */
 export function withBodyOfRun(
   command: PublishCommand,
@@ -32,7 +32,7 @@ export function withBodyOfRun(
   return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
 }
 
-/** Libraries round `Upstash-Not-Before` to whole seconds, also down; a sleep must not end early (contract W 14.3). */
+/** Libraries round `Upstash-Not-Before` to whole seconds, sometimes down; a sleep must not end early (contract W 14.3). */
 function withEndOfSleep(command: PublishCommand, quotas: Services['quotas'], nowMs: Millis): PublishCommand {
   const { options, body } = command;
   const { notBeforeMs } = options;
@@ -43,8 +43,8 @@ function withEndOfSleep(command: PublishCommand, quotas: Services['quotas'], now
 }
 
 /**
- * Throws `ApiError` 400 for a message of a workflow. `where` says, as the end of a sentence, that none is possible
- * there.
+ * Throws `ApiError` 400 for a message of a workflow. `where` ends the error text and says where such messages are not
+ * supported.
  */
 export function refuseRun({ run, settings }: PublishOptions, where: string): void {
   if (run === undefined) return;

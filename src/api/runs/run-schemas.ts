@@ -1,4 +1,4 @@
-/** The shapes of journals and of failed runs (contract W 17.2, 21); like `schemas.ts`. */
+/** The JSON schemas of journals, failed runs and started runs (contract W 17.2, 21). Shared schemas are in `schemas.ts`. */
 import { Type } from '@sinclair/typebox';
 import { exactly, HeaderMapSchema, lastResponse, Ms, message, Text } from '../schemas.ts';
 

@@ -1,4 +1,4 @@
-/** Active workflow runs: their journals, their end, and those that are parked (contract W 17.2, K 7). */
+/** Reads the journals of active workflow runs, ends runs, and resumes parked runs (contract W 17.2, K 7). */
 import { ApiError } from '../../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from '../answer.ts';
@@ -14,7 +14,7 @@ import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 
 /**
- * Bytes of journals in answers at a time; each byte is in memory up to three times. One journal alone may be larger.
+ * Bytes of journals in all current responses; each byte is in memory up to three times. A single journal may be larger.
  */
 const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -24,12 +24,12 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
   const turns = new ResponseQueue(JOURNALS_BYTES_MAX, clock);
 
   /**
-   * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at
-   * once.
+   * Returns the whole journal to an endpoint whose delivery would have been too large (contract W 8.3). All calls of a
+   * parallel group may ask for it at the same time.
    */
   async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<Answer> {
-    // The run's endpoint needs the unredacted bodies. Its token is a full one, since it also ends the run with it.
-    // Tokens that may only read do not get the bodies (contract W 16.3). The token of a delivery is good for its run alone.
+    // The run's endpoint needs the unredacted bodies, and has a full token, since it also ends the run with it. A read
+    // token does not get the bodies (contract W 16.3). The token of a delivery is valid only for its run.
     if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
       authorizeFully(scope);
     const bytes = (await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0;
@@ -51,7 +51,7 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
     if (cancel) {
       if (!(await engine.cancelRun(projectId, id, { createdAtMs, runKey }))) throw notActive(id);
     } else {
-      // What a call returns is the body of its answer.
+      // A call returns its result in its response, not by a request with the token of its delivery.
       if (runKey !== undefined) throw unauthenticated();
       const response = await body.read(messageLimit(limits.messageBytesMax));
       await engine.completeRun(projectId, id, response, createdAtMs);
@@ -94,8 +94,8 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
 }
 
 /**
- * Creation time of the run, which tells runs with the same id apart. Libraries that do not know it send 0 or no number,
- * which is ignored.
+ * The creation time of the run, which distinguishes runs with the same id. Libraries that do not know it send 0 or a text
+ * that is not a number, which is ignored.
  */
 function createdAtOf(rawHeaders: readonly string[]): number | undefined {
   let found: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * Starts workflow runs for clients that do not speak the workflow protocol: this code and the engine add what the
- * protocol needs (contract W 5.2, 5.3).
+ * Starts workflow runs for clients without the workflow protocol. This code and the engine add the data that the protocol
+ * requires (contract W 5.2, 5.3).
  */
 import type { PublishCommand, PublishOutcome } from '../../engine/messages/publish-command.ts';
 import type { Millis } from '../../engine/model.ts';
@@ -23,11 +23,11 @@ import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from '../sch
 
 const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
 
-/** A run as the answer shows it. */
+/** A run in the response. */
 interface Triggered {
   workflowRunId: string;
   workflowCreatedAt: Millis;
-  /** True when a run with this id was already active; the answer then shows that run. */
+  /** Whether a run with this id was already active. The response then has that run. */
   deduplicated: boolean;
 }
 
@@ -74,7 +74,7 @@ export function triggerRoutes(services: Services): Route[] {
     return { ...command, body: item.body };
   }
 
-  /** All but the body. */
+  /** Reads the command without its body. */
   function readCommand(
     url: string,
     input: Omit<OptionsInput, 'proxyHeaders' | 'failureUrl'>,

@@ -1,4 +1,4 @@
-/** Reads what a run waits for, and how the run is notified (contract W 14.6). */
+/** Validates a request by which a run waits for an event (contract W 14.6). */
 import type { Millis } from '../../engine/model.ts';
 import type { WaitCommand } from '../../engine/runs/stores.ts';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
@@ -21,7 +21,7 @@ import { readResultPart } from '../../protocol/workflow/result-part.ts';
 /** The client libraries' own default. */
 const TIMEOUT_DEFAULT = '7d';
 
-/** What is the same for all parts of a request. */
+/** The quotas and the time with which a whole request is checked. */
 export interface WaitContext {
   quotas: Quotas;
   /** The time of acceptance. */
@@ -29,9 +29,9 @@ export interface WaitContext {
 }
 
 /**
- * The wait for `eventId` that a request asks for by its headers and its parsed body. Throws `ApiError` 400 or 422 that
- * names the mistake, and 412 for a quota. A blocked address is found only at delivery: a refusal here would look as if
- * the run were over.
+ * The wait for `eventId`, from the headers and the parsed body of a request. Throws `ApiError` 400 or 422 that names the
+ * mistake, and 412 for a quota. Addresses are checked only at delivery, because a library would take a refusal here for
+ * the end of the run.
  */
 export function readWait(eventId: string, input: OptionsInput, body: unknown, context: WaitContext): WaitCommand {
   const { quotas, nowMs } = context;
@@ -72,8 +72,8 @@ function appendOf({ run }: PublishOptions): RunAppend {
 }
 
 /**
- * The config headers of `lines`, in the message's dialect, as `GET /v2/waiters` shows them. The run's id and URL are
- * among them.
+ * The config headers among `rawHeaders` as `GET /v2/waiters` shows them: in the message's dialect, with the run's id and
+ * URL.
  */
 function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: string; url: string }): HeaderMap {
   const prefix = prefixOf(of.dialect);
@@ -92,7 +92,7 @@ function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: s
   return map;
 }
 
-/** Two spellings of a name are one header, and clients may send both. */
+/** Adds a value unless the header has it: clients may send one header under two spellings of its name. */
 function addOnce(map: HeaderMap, name: string, value: string): void {
   if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
 }
@@ -123,7 +123,7 @@ export function timeoutMsOf(timeout: string, { quotas, nowMs }: WaitContext): Mi
   return timeoutMs;
 }
 
-/** The members go back unchanged to the library that made them. */
+/** The step, whose members are returned unchanged to the library that made them. */
 export function stepMember(value: unknown): Pick<WaitCommand, 'step' | 'stepId'> {
   const members = objectOf(value, 'step must be an object');
   const { stepId } = members;

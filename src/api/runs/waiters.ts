@@ -1,4 +1,4 @@
-/** Waits of runs, their notification, and what is waited for (contract W 14.6, 14.7). */
+/** Makes runs wait for events, notifies waiting runs, and lists waiters (contract W 14.6, 14.7). */
 import { Type } from '@sinclair/typebox';
 import type { ListedWaiter, Notified, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -28,7 +28,7 @@ import {
 } from '../schemas.ts';
 import { readWait } from './wait-request.ts';
 
-/** Shows a waiter with the redaction of its run. */
+/** A waiter, redacted like its run. */
 const WAITER = shapeOf<[wait: WaitPart, waiter: Waiter]>()(
   {
     url: [Text, ({ notified }) => shownUrl(notified.url)],
@@ -63,7 +63,7 @@ function redactionOf({ record }: Waiter): Redaction | undefined {
   return record.settings.redact;
 }
 
-/** Without a waiter, the notification was only saved as a pending event, for the next wait of the run (contract W 14.7). */
+/** Without a waiter, the notification was saved as a pending event for the next wait of the run (contract W 14.7). */
 const NOTIFIED = shapeOf<[Notified]>()(
   {
     waiter: [Type.Optional(WAITER.schema), ({ waiter }) => waiter && waiterView(waiter)],
@@ -130,7 +130,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     {
       ...row('full', 'POST', '/v2/notify/:workflowRunId/:eventId', 'notifyWorkflowRun'),
       summary:
-        'Wakes one workflow run that waits for the event; when it does not yet, its next wait for it ends at once.',
+        'Wakes one workflow run that waits for the event. If it does not wait yet, its next wait for the event ends at once.',
       takes: { body: 'bytes' },
       refusals: [412],
       answers: { 201: NOTIFIED.schema },
@@ -148,7 +148,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
 }
 
 /**
- * Changes the status of a refusal that a client library would otherwise take for the end of its run (contract W 4.7).
+ * Changes the status of an error that a client library would otherwise take for the end of its run (contract W 4.7).
  */
 async function inRun<T>(read: () => Promise<T>): Promise<T> {
   try {
@@ -159,14 +159,14 @@ async function inRun<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Up to `whole` bytes of an answer, waiters are shown whole; up to `end` bytes, without headers; after that, not at
- * all.
+ * The first `whole` bytes of a response have complete waiters; those up to `end` have waiters without headers. After
+ * that, runs are omitted.
  */
 const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
 
 /**
- * The answer to a notification, as a JSON array. A notification may wake any number of runs: all are woken, but the
- * answer stays within bounds (P10).
+ * The response to a notification, as a JSON array of limited size (P10). The notification itself wakes any number of
+ * runs.
  */
 class NotifiedList {
   readonly #elements: string[] = [];
@@ -191,11 +191,11 @@ class NotifiedList {
   }
 }
 
-/** Each has a URL, which may be long. */
+/** Small, because each waiter has a URL, which may be long. */
 const PAGE_MAX = 200;
 
 const ALL_WAITERS_QUERY = [
-  text('eventIdPrefix', 'How the ids of the events begin; a whole id is possible too.'),
+  text('eventIdPrefix', 'Prefix of the event ids, or a whole id.'),
   pageCount(PAGE_MAX),
   CURSOR,
 ];
@@ -214,7 +214,7 @@ const LISTED_WAITER = shapeOf<[ListedWaiter]>()(
 );
 const AllWaitersSchema = exactly({ waiters: Type.Array(LISTED_WAITER.schema), cursor: Type.Optional(Text) });
 
-/** Our own addition: the interface asks for one event by its id. */
+/** Lists the waiters of all events. Our own addition: QStash lists only those of one event. */
 export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);
