@@ -31,7 +31,7 @@ import { type Exchange, respond } from './respond.ts';
 import type { Call, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
-import { claimOfCaller } from './runs/checkpoints.ts';
+import { callerClaimOf } from './runs/checkpoints.ts';
 
 export interface ApiOptions extends Omit<Services, 'json' | 'closing' | 'console'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
@@ -133,8 +133,8 @@ class Edge {
           ? this.#handle(exchange, match, { route, caller, body, ignored })
           : (this.#console.answer(request) ?? noRoute(match)));
       }
-      if (route) this.#ignoredLog.note(route, ignored);
-      respond(exchange, ignored.nameIn(given), clock);
+      if (route) this.#ignoredLog.logOnce(route, ignored);
+      respond(exchange, ignored.addTo(given), clock);
     } catch (error) {
       // The client has gone, or part of an answer is already sent.
       if (error instanceof CallerGone || response.headersSent) {
@@ -155,7 +155,7 @@ class Edge {
     const { accounts, clock } = this.#options;
     const { method = '', headers } = request;
     const route = match.routes.get(method);
-    const claim = route?.isForItsRun && claimOfCaller(accounts, headers.authorization);
+    const claim = route?.isForItsRun && callerClaimOf(accounts, headers.authorization);
     if (claim) return { ...NOBODY, projectId: claim.projectId, runKey: claim.runKey };
     if (!match.isProtected) return NOBODY;
     const admission = authenticate(accounts, headers.authorization, match.rawQuery);
@@ -200,7 +200,7 @@ class Edge {
       readmit: () => this.#readmit(request, match, projectId),
     };
     const slices = this.#slices();
-    this.#known.get(route)?.look(rawHeaders, rawQuery, own.ignored);
+    this.#known.get(route)?.findIgnored(rawHeaders, rawQuery, own.ignored);
     const handle = (): Answer | Promise<Answer> =>
       route.isLong
         ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, call.hangUp(), () => route.handle(call))

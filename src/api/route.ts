@@ -12,7 +12,7 @@ import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { OtherWorkers } from './edge/other-workers.ts';
 import type { ApiLimits } from './limits.ts';
-import type { Takes } from './messages/filters.ts';
+import type { AcceptedInput } from './messages/filters.ts';
 import type { Ignored } from './publishing/ignored.ts';
 import type { JsonThread } from './requests/json-thread.ts';
 import type { RequestBody } from './requests/request-body.ts';
@@ -36,7 +36,7 @@ export interface Route {
   /** One sentence for the interface document. */
   summary: string;
   /** What a request may hold besides path and token; absent: nothing else is read. */
-  takes?: Takes;
+  takes?: AcceptedInput;
   /** Statuses of refusals besides those that follow from `access`, `path` and `takes`. */
   refusals?: readonly number[];
   /**

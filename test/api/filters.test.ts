@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
 import {
-  type Amount,
+  type CountLimits,
   type MessageUse,
   messageFilters,
   readFilters,
@@ -12,7 +12,7 @@ import { shown } from '../../src/api/requests/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
 const USES: readonly MessageUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
-const AMOUNT: Amount = { countDefault: 10, countMax: 100 };
+const AMOUNT: CountLimits = { countDefault: 10, countMax: 100 };
 
 function read(use: MessageUse, query: string, body?: unknown, amount = AMOUNT) {
   return readSelection(messageFilters(use, amount), amount.countDefault, query, body);

@@ -1,6 +1,6 @@
 /** What means nothing is named in the answer, and once in the log, so that no mistyped option passes in silence. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { OF_EVERY_REQUEST } from '../../src/api/publishing/config-headers.ts';
+import { CLIENT_HEADERS } from '../../src/api/publishing/config-headers.ts';
 import { Ignored, KnownOptions } from '../../src/api/publishing/ignored.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 
@@ -186,8 +186,8 @@ it('what the route table says that a route takes is not ignored there', () => {
     const { configHeaders = [], query = [] } = route.takes ?? {};
     const ignored = new Ignored();
     const parameters = query.map(({ name }) => `${name}=1`).join('&');
-    const headers = [...configHeaders, ...OF_EVERY_REQUEST].flatMap(({ name }) => [name, 'a']);
-    new KnownOptions(route).look(headers, parameters, ignored);
+    const headers = [...configHeaders, ...CLIENT_HEADERS].flatMap(({ name }) => [name, 'a']);
+    new KnownOptions(route).findIgnored(headers, parameters, ignored);
     expect([route.path, ...ignored.options]).toEqual([route.path]);
   }
 });

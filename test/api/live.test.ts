@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
-import { LiveStream, WAITING_BYTES_MAX } from '../../src/api/project/live.ts';
+import { LiveStream, UNREAD_BYTES_MAX } from '../../src/api/project/live.ts';
 import type { LogWatcher } from '../../src/engine/live/feed.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';
@@ -209,7 +209,7 @@ it('says nothing after its end, whatever is still told of', () => {
     { timeMs: 1, n: 1, state: 'CREATED', messageId: 'msg_x', url: 'https://a.example/', method: 'POST' },
   ]);
   stream.skip(1);
-  stream.beat();
+  stream.sendHeartbeat();
   stream.end('unavailable');
   expect(written.slice(before)).toEqual([]);
   expect(written.at(-1)).toContain('event: end');
@@ -286,12 +286,12 @@ it('leaves out what a slow client does not take, keeps little of it, and says ho
     watcher?.publish(entries);
   };
   // The system has buffers of some megabytes of its own.
-  while ((responses[0]?.writableLength ?? 0) < WAITING_BYTES_MAX) {
+  while ((responses[0]?.writableLength ?? 0) < UNREAD_BYTES_MAX) {
     tell();
     await endOfTurn();
   }
   for (let round = 0; round < 100; round += 1) tell();
-  expect(responses[0]?.writableLength).toBeLessThan(WAITING_BYTES_MAX + 64 * 1024);
+  expect(responses[0]?.writableLength).toBeLessThan(UNREAD_BYTES_MAX + 64 * 1024);
   connection.socket.resume();
   await connection.until((received) => received.slice(-1_000).includes('event: lost'));
   tell();

@@ -6,7 +6,7 @@ import { checkName, checkNewName, isName } from '../../protocol/names.ts';
 import { PERIOD_MAX_S } from '../../protocol/options/flow-control.ts';
 import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from '../limits.ts';
-import { cutTo } from '../messages/filters.ts';
+import { cutToPage } from '../messages/filters.ts';
 import {
   amount,
   CURSOR,
@@ -29,10 +29,7 @@ const LIST_QUERY = [
 const PIN_QUERY = [
   amount('parallelism', 'Maximum attempts in flight; parallelism, rate or both are needed.'),
   amount('rate', 'Maximum attempts started in a period.'),
-  into(
-    'periodS',
-    amount('period', 'Period of the rate in seconds; unchanged by default.', { max: PERIOD_MAX_S }),
-  ),
+  into('periodS', amount('period', 'Period of the rate in seconds; unchanged by default.', { max: PERIOD_MAX_S })),
 ];
 
 const UNPIN_QUERY = [
@@ -71,7 +68,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
-    const { items, cursor: next } = cutTo(found, count, ({ key }) => cursorAfter(key));
+    const { items, cursor: next } = cutToPage(found, count, ({ key }) => cursorAfter(key));
     return answer(200, { flowControls: items.map(FLOW_KEY.view), cursor: next });
   }
 
@@ -98,8 +95,8 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
 
   async function unpin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
     checkKey(key);
-    const parts = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
-    if (parts.parallelism || parts.rate) await storeOf(projectId).keys.unpinKey({ key, ...parts });
+    const pins = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
+    if (pins.parallelism || pins.rate) await storeOf(projectId).keys.unpinKey({ key, ...pins });
     return NO_BODY;
   }
 
@@ -115,7 +112,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   }
 
   const keyPath = '/v2/flowControl/:flowControlKey';
-  const named = { refusals: [400] };
+  const invalidName = { refusals: [400] };
   return [
     {
       ...row('read', 'GET', '/v2/flowControl', 'listFlowControlKeys'),
@@ -127,45 +124,45 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     {
       ...row('read', 'GET', keyPath, 'getFlowControlKey'),
       summary: 'Reads one flow-control key.',
-      ...named,
+      ...invalidName,
       answers: { 200: FLOW_KEY.schema },
       handle: get,
     },
     {
       ...row('full', 'POST', `${keyPath}/pause`, 'pauseFlowControlKey'),
-      ...named,
+      ...invalidName,
       summary: 'Pauses a flow-control key, even one that is not in use yet: none of its messages starts.',
       handle: (call) => setPaused(call, true),
     },
     {
       ...row('full', 'POST', `${keyPath}/resume`, 'resumeFlowControlKey'),
-      ...named,
+      ...invalidName,
       summary: 'Resumes a paused flow-control key.',
       handle: (call) => setPaused(call, false),
     },
     {
       ...row('full', 'POST', `${keyPath}/pin`, 'pinFlowControlKey'),
-      ...named,
+      ...invalidName,
       summary: 'Pins limits of a flow-control key: messages no longer change them.',
       takes: { query: PIN_QUERY },
       handle: pin,
     },
     {
       ...row('full', 'POST', `${keyPath}/unpin`, 'unpinFlowControlKey'),
-      ...named,
+      ...invalidName,
       summary: 'Unpins limits of a flow-control key: messages set them again.',
       takes: { query: UNPIN_QUERY },
       handle: unpin,
     },
     {
       ...row('full', 'POST', `${keyPath}/resetRate`, 'resetFlowControlKeyRate'),
-      ...named,
+      ...invalidName,
       summary: 'Starts a new rate period of a flow-control key, with a count of 0.',
       handle: resetRate,
     },
     {
       ...row('full', 'POST', `${keyPath}/reset`, 'resetFlowControlKey'),
-      ...named,
+      ...invalidName,
       // Attempts in flight are counted for each request, so there is nothing else to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,

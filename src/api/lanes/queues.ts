@@ -94,7 +94,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   }
 
   const queuePath = '/v2/queues/:queueName';
-  const named = { refusals: [400] };
+  const invalidName = { refusals: [400] };
   return [
     {
       ...row('full', 'POST', '/v2/queues', 'saveQueue'),
@@ -111,7 +111,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
       handle: list,
     },
     {
-      ...named,
+      ...invalidName,
       ...row('read', 'GET', queuePath, 'getQueue'),
       summary: 'Reads one queue.',
       answers: { 200: QUEUE.schema },
@@ -119,19 +119,19 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     },
     {
       ...row('full', 'DELETE', queuePath, 'deleteQueue'),
-      ...named,
+      ...invalidName,
       summary: 'Deletes a queue, if it exists, and cancels its messages.',
       handle: drop,
     },
     {
       ...row('full', 'POST', `${queuePath}/pause`, 'pauseQueue'),
-      ...named,
+      ...invalidName,
       summary: 'Pauses a queue: it still accepts messages, but starts none.',
       handle: (call) => setPaused(call, true),
     },
     {
       ...row('full', 'POST', `${queuePath}/resume`, 'resumeQueue'),
-      ...named,
+      ...invalidName,
       summary: 'Resumes a paused queue from its earliest undelivered message.',
       handle: (call) => setPaused(call, false),
     },

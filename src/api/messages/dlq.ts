@@ -26,19 +26,19 @@ import {
   RetriedSchema,
   type View,
 } from '../schemas.ts';
-import { type Amount, type Filters, messageFilters, readSelection } from './filters.ts';
+import { type CountLimits, type Filters, messageFilters, readSelection } from './filters.ts';
 import { readRetryOverride, readRunOverride } from './retry-override.ts';
 import { deadMessageView, deadRunView } from './views.ts';
 
-const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
+const COUNT_LIMITS: CountLimits = { countDefault: 100, countMax: 100 };
 /** Fewer than of messages, because a resumed run copies the journal of the failed one, which may be long. */
-const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50 };
+const START_COUNT_LIMITS: CountLimits = { countDefault: 50, countMax: 50 };
 
-const MESSAGES = messageFilters('dlqList', AMOUNT);
-const BULK_OF_MESSAGES = messageFilters('dlqBulk', AMOUNT);
-const RUNS = deadRunFilters(AMOUNT, false);
-const BULK_OF_RUNS = deadRunFilters(AMOUNT, true);
-const STARTED_RUNS = deadRunFilters(STARTED_AMOUNT, true);
+const MESSAGE_FILTERS = messageFilters('dlqList', COUNT_LIMITS);
+const MESSAGE_BULK_FILTERS = messageFilters('dlqBulk', COUNT_LIMITS);
+const RUN_FILTERS = deadRunFilters(COUNT_LIMITS, false);
+const RUN_BULK_FILTERS = deadRunFilters(COUNT_LIMITS, true);
+const RUN_START_FILTERS = deadRunFilters(START_COUNT_LIMITS, true);
 
 const SOURCE = parameter(
   'source',
@@ -48,18 +48,20 @@ const SOURCE = parameter(
 );
 
 /** Filters that the list of runs has and the list of messages does not. */
-const ONLY_OF_RUNS = RUNS.rows.filter(({ name }) => !MESSAGES.rows.some((filter) => filter.name === name));
+const RUN_ONLY_FILTERS = RUN_FILTERS.rows.filter(
+  ({ name }) => !MESSAGE_FILTERS.rows.some((filter) => filter.name === name),
+);
 
-type Dead = DeadMessage | DeadRun;
+type DeadEntry = DeadMessage | DeadRun;
 
 /** Access to the dead letter queue of messages or of runs. */
-interface DeadLetters<Entry extends Dead, Row extends Parameter> {
-  listed: Filters<Row>;
-  bulk: Filters<Row>;
+interface DeadLetterQueue<Entry extends DeadEntry, Row extends Parameter> {
+  listFilters: Filters<Row>;
+  bulkFilters: Filters<Row>;
   /** Throws `ApiError` if the text cannot be an id. */
   checkId(dlqId: string): void;
   find(projectId: ProjectId, dlqId: string): Promise<Entry | undefined>;
-  list(projectId: ProjectId, args: Listed<Row>): Promise<Page<Entry>>;
+  list(projectId: ProjectId, args: ListArguments<Row>): Promise<Page<Entry>>;
   /** Returns the number of deleted entries. */
   delete(projectId: ProjectId, dlqIds: string[]): Promise<number>;
   view(entry: Entry): View;
@@ -67,12 +69,12 @@ interface DeadLetters<Entry extends Dead, Row extends Parameter> {
   notFound(dlqId: string): ApiError;
 }
 
-type Listed<Row extends Parameter> = Omit<ReturnType<typeof readSelection<Row>>, 'ids'>;
+type ListArguments<Row extends Parameter> = Omit<ReturnType<typeof readSelection<Row>>, 'ids'>;
 
-function deadMessages({ storeOf }: Engine): DeadLetters<DeadMessage, (typeof MESSAGES)['rows'][number]> {
+function deadMessages({ storeOf }: Engine): DeadLetterQueue<DeadMessage, (typeof MESSAGE_FILTERS)['rows'][number]> {
   return {
-    listed: MESSAGES,
-    bulk: BULK_OF_MESSAGES,
+    listFilters: MESSAGE_FILTERS,
+    bulkFilters: MESSAGE_BULK_FILTERS,
     checkId: () => {},
     find: (projectId, dlqId) => storeOf(projectId).dead.findDead({ dlqId }),
     list: (projectId, args) => storeOf(projectId).dead.listDead(args),
@@ -83,10 +85,10 @@ function deadMessages({ storeOf }: Engine): DeadLetters<DeadMessage, (typeof MES
   };
 }
 
-function deadRuns({ storeOf }: Engine): DeadLetters<DeadRun, (typeof RUNS)['rows'][number]> {
+function deadRuns({ storeOf }: Engine): DeadLetterQueue<DeadRun, (typeof RUN_FILTERS)['rows'][number]> {
   return {
-    listed: RUNS,
-    bulk: BULK_OF_RUNS,
+    listFilters: RUN_FILTERS,
+    bulkFilters: RUN_BULK_FILTERS,
     checkId: (dlqId) => {
       if (decodeCursor(dlqId)?.n === undefined)
         throw new ApiError('invalid_request', 'invalid DLQ id: two numbers are needed');
@@ -102,13 +104,13 @@ function deadRuns({ storeOf }: Engine): DeadLetters<DeadRun, (typeof RUNS)['rows
 }
 
 /** The handlers of the requests that both queues have. */
-function handlersOf<Entry extends Dead, Row extends Parameter>(letters: DeadLetters<Entry, Row>) {
+function handlersOf<Entry extends DeadEntry, Row extends Parameter>(dlq: DeadLetterQueue<Entry, Row>) {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const { ids, ...args } = readSelection(letters.listed, AMOUNT.countDefault, rawQuery);
+    const { ids, ...args } = readSelection(dlq.listFilters, COUNT_LIMITS.countDefault, rawQuery);
     const { items, cursor } = ids
       ? { items: await findAll(projectId, ids), cursor: undefined }
-      : await letters.list(projectId, args);
-    return answer(200, { messages: items.map(letters.view), cursor });
+      : await dlq.list(projectId, args);
+    return answer(200, { messages: items.map(dlq.view), cursor });
   }
 
   /** The entries with these ids, newest first. */
@@ -116,44 +118,44 @@ function handlersOf<Entry extends Dead, Row extends Parameter>(letters: DeadLett
     const found: Entry[] = [];
     let bytes = 0;
     for (const id of ids) {
-      const entry = await letters.find(projectId, id);
+      const entry = await dlq.find(projectId, id);
       if (!entry) continue;
       found.push(entry);
-      bytes += letters.bytesOf(entry);
+      bytes += dlq.bytesOf(entry);
       if (bytes > PAGE_BODY_BYTES_MAX) throw invalidParameter('dlqIds', 'too much for one answer, ask for fewer');
     }
     return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
   }
 
   async function get({ projectId, id }: Call): Promise<Answer> {
-    letters.checkId(id);
-    const entry = await letters.find(projectId, id);
-    if (!entry) throw letters.notFound(id);
-    return answer(200, letters.view(entry));
+    dlq.checkId(id);
+    const entry = await dlq.find(projectId, id);
+    if (!entry) throw dlq.notFound(id);
+    return answer(200, dlq.view(entry));
   }
 
   async function deleteOne({ projectId, id }: Call): Promise<Answer> {
-    letters.checkId(id);
-    if ((await letters.delete(projectId, [id])) === 0) throw letters.notFound(id);
+    dlq.checkId(id);
+    if ((await dlq.delete(projectId, [id])) === 0) throw dlq.notFound(id);
     return NO_BODY;
   }
 
   async function deleteMany(call: Call): Promise<Answer> {
-    const { ids, ...args } = await readBulk(letters.bulk, AMOUNT, call);
-    if (ids) return answer(200, { deleted: await letters.delete(call.projectId, ids) });
-    const { items, cursor } = await letters.list(call.projectId, args);
-    const deleted = items.length === 0 ? 0 : await letters.delete(call.projectId, idsOf(items));
+    const { ids, ...args } = await readBulk(dlq.bulkFilters, COUNT_LIMITS, call);
+    if (ids) return answer(200, { deleted: await dlq.delete(call.projectId, ids) });
+    const { items, cursor } = await dlq.list(call.projectId, args);
+    const deleted = items.length === 0 ? 0 : await dlq.delete(call.projectId, idsOf(items));
     return answer(200, { deleted, cursor });
   }
 
   return { list, get, deleteOne, deleteMany };
 }
 
-async function readBulk<Row extends Parameter>(filters: Filters<Row>, amount: Amount, { body, rawQuery }: Call) {
-  return readSelection(filters, amount.countDefault, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+async function readBulk<Row extends Parameter>(filters: Filters<Row>, limits: CountLimits, { body, rawQuery }: Call) {
+  return readSelection(filters, limits.countDefault, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
 }
 
-function idsOf(entries: readonly Dead[]): string[] {
+function idsOf(entries: readonly DeadEntry[]): string[] {
   return entries.map(({ dlqId }) => dlqId);
 }
 
@@ -161,12 +163,12 @@ export function dlqRoutes(services: Services): Route[] {
   const { engine } = services;
   const messages = deadMessages(engine);
   const runs = deadRuns(engine);
-  const { deleteOne, deleteMany, ...ofMessages } = handlersOf(messages);
-  const ofRuns = handlersOf(runs);
+  const { deleteOne, deleteMany, ...messageHandlers } = handlersOf(messages);
+  const runHandlers = handlersOf(runs);
 
   function list(call: Call): Promise<Answer> {
     const { source } = readQuery(call.rawQuery, [SOURCE]);
-    return source === 'workflow' ? ofRuns.list(call) : ofMessages.list(call);
+    return source === 'workflow' ? runHandlers.list(call) : messageHandlers.list(call);
   }
 
   /** The id may be of a message or of a run. */
@@ -188,9 +190,9 @@ export function dlqRoutes(services: Services): Route[] {
 
   async function retryMany(call: Call): Promise<Answer> {
     const override = await readRetryOverride(call, services);
-    const { ids, ...args } = await readBulk(BULK_OF_MESSAGES, AMOUNT, call);
+    const { ids, ...args } = await readBulk(MESSAGE_BULK_FILTERS, COUNT_LIMITS, call);
     const { messageIds, cursor } = ids
-      ? { messageIds: await retryAll(call.projectId, ids, override), cursor: undefined }
+      ? { messageIds: await retryIds(call.projectId, ids, override), cursor: undefined }
       : await untilCurrent('the choice of entries', async () => {
           const page = await messages.list(call.projectId, args);
           const retried = await engine.retryDead(call.projectId, idsOf(page.items), override);
@@ -200,7 +202,7 @@ export function dlqRoutes(services: Services): Route[] {
   }
 
   /** Retries all entries, or none if one is gone. */
-  async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
+  async function retryIds(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
     const messageIds = await engine.retryDead(projectId, ids, override);
     if (!messageIds)
       throw new ApiError('not_found', `dlq message not found: at least one of ${ids.length} ids is gone`);
@@ -212,21 +214,21 @@ export function dlqRoutes(services: Services): Route[] {
       ...row('read', 'GET', '/v2/dlq', 'listDlqMessages'),
       isLong: true,
       summary: 'Lists dead messages, newest first.',
-      takes: { filters: MESSAGES, query: [SOURCE, ...ONLY_OF_RUNS] },
+      takes: { filters: MESSAGE_FILTERS, query: [SOURCE, ...RUN_ONLY_FILTERS] },
       answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
       handle: list,
     },
     {
       ...row('full', 'DELETE', '/v2/dlq', 'deleteDlqMessages'),
       summary: 'Deletes the dead messages that match filters, all without a filter.',
-      takes: { filters: BULK_OF_MESSAGES },
+      takes: { filters: MESSAGE_BULK_FILTERS },
       answers: { 200: DeletedSchema },
       handle: deleteMany,
     },
     {
       ...row('full', 'POST', '/v2/dlq/retry', 'retryDlqMessages'),
       summary: 'Publishes the dead messages that match filters again.',
-      takes: { filters: BULK_OF_MESSAGES, configHeaders: RETRY_HEADERS },
+      takes: { filters: MESSAGE_BULK_FILTERS, configHeaders: RETRY_HEADERS },
       refusals: [404],
       answers: { 201: RetriedManySchema },
       handle: retryMany,
@@ -253,36 +255,36 @@ export function dlqRoutes(services: Services): Route[] {
   ];
 }
 
-type Start = 'resumeRun' | 'restartRun';
+type StartMethod = 'resumeRun' | 'restartRun';
 
 export function runDlqRoutes(services: Services): Route[] {
   const { engine } = services;
   const runs = deadRuns(engine);
   const { list, get, deleteOne, deleteMany } = handlersOf(runs);
 
-  async function startOne(start: Start, call: Call): Promise<Answer> {
+  async function startOne(start: StartMethod, call: Call): Promise<Answer> {
     const { projectId, id } = call;
     runs.checkId(id);
     const started = await engine[start](projectId, id, await readRunOverride(call, services));
-    if (typeof started === 'string') throw refusedStart(started, id);
+    if (typeof started === 'string') throw startError(started, id);
     return answer(200, startedView(started));
   }
 
-  async function startMany(start: Start, call: Call): Promise<Answer> {
+  async function startMany(start: StartMethod, call: Call): Promise<Answer> {
     const { projectId } = call;
     const override = await readRunOverride(call, services);
     if (override.runId !== undefined) {
       throw new ApiError('invalid_header', 'Upstash-Workflow-RunId is not supported for several runs at once');
     }
-    const { ids, ...args } = await readBulk(STARTED_RUNS, STARTED_AMOUNT, call);
+    const { ids, ...args } = await readBulk(RUN_START_FILTERS, START_COUNT_LIMITS, call);
     const { items, cursor } = ids ? { items: [], cursor: undefined } : await runs.list(projectId, args);
     const { started, refused } = await startAll(start, projectId, ids ?? idsOf(items), override);
     // The caller has named the runs, so the response says why none was started.
-    if (ids && started.length === 0 && refused) throw refusedStart(refused.reason, refused.dlqId);
+    if (ids && started.length === 0 && refused) throw startError(refused.reason, refused.dlqId);
     return answer(200, { workflowRuns: started.map(startedView), cursor });
   }
 
-  async function startAll(start: Start, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
+  async function startAll(start: StartMethod, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
     const started: StartedRun[] = [];
     let refused: { reason: NotRetried; dlqId: string } | undefined;
     for (const dlqId of ids) {
@@ -293,7 +295,7 @@ export function runDlqRoutes(services: Services): Route[] {
     return { started, refused };
   }
 
-  function refusedStart(reason: NotRetried, dlqId: string): ApiError {
+  function startError(reason: NotRetried, dlqId: string): ApiError {
     switch (reason) {
       case 'missing':
         return runs.notFound(dlqId);
@@ -306,11 +308,12 @@ export function runDlqRoutes(services: Services): Route[] {
 
   async function repeatCallback({ projectId, id }: Call): Promise<Answer> {
     runs.checkId(id);
-    const told = await engine.repeatFailureCallback(projectId, id);
-    if (told === 'missing') throw runs.notFound(id);
-    if (told === 'notFailed') throw new ApiError('invalid_request', `the failure callback of ${id} has not failed`);
-    if (told === 'unknown') throw new ApiError('invalid_request', `the failure callback of ${id} is not kept any more`);
-    return answer(200, startedView(told));
+    const outcome = await engine.repeatFailureCallback(projectId, id);
+    if (outcome === 'missing') throw runs.notFound(id);
+    if (outcome === 'notFailed') throw new ApiError('invalid_request', `the failure callback of ${id} has not failed`);
+    if (outcome === 'unknown')
+      throw new ApiError('invalid_request', `the failure callback of ${id} is not kept any more`);
+    return answer(200, startedView(outcome));
   }
 
   async function cancelCallback({ projectId, id }: Call): Promise<Answer> {
@@ -323,18 +326,18 @@ export function runDlqRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  const starts = (start: Start, word: 'resume' | 'restart', what: string): Route[] => [
+  const startRoutes = (start: StartMethod, word: 'resume' | 'restart', verb: string): Route[] => [
     {
       ...row('full', 'POST', `/v2/workflows/dlq/${word}`, `${word}WorkflowRuns`),
-      summary: `${what} the failed workflow runs that match filters.`,
-      takes: { query: STARTED_RUNS.rows, configHeaders: RUN_OVERRIDE_HEADERS },
+      summary: `${verb} the failed workflow runs that match filters.`,
+      takes: { query: RUN_START_FILTERS.rows, configHeaders: RUN_OVERRIDE_HEADERS },
       refusals: [404],
       answers: { 200: StartedRunsSchema },
       handle: (call) => startMany(start, call),
     },
     {
       ...row('full', 'POST', `/v2/workflows/dlq/${word}/:dlqId`, `${word}WorkflowRun`),
-      summary: `${what} a failed workflow run.`,
+      summary: `${verb} a failed workflow run.`,
       takes: { configHeaders: SINGLE_RUN_OVERRIDE_HEADERS },
       answers: { 200: StartedRunSchema },
       handle: (call) => startOne(start, call),
@@ -346,19 +349,19 @@ export function runDlqRoutes(services: Services): Route[] {
       ...row('read', 'GET', '/v2/workflows/dlq', 'listFailedWorkflowRuns'),
       isLong: true,
       summary: 'Lists failed workflow runs, newest first.',
-      takes: { query: RUNS.rows },
+      takes: { query: RUN_FILTERS.rows },
       answers: { 200: DeadRunListSchema },
       handle: list,
     },
     {
       ...row('full', 'DELETE', '/v2/workflows/dlq', 'deleteFailedWorkflowRuns'),
       summary: 'Deletes the failed workflow runs that match filters from the DLQ, all without a filter.',
-      takes: { query: RUNS.rows },
+      takes: { query: RUN_FILTERS.rows },
       answers: { 200: DeletedSchema },
       handle: deleteMany,
     },
-    ...starts('resumeRun', 'resume', 'Resumes'),
-    ...starts('restartRun', 'restart', 'Restarts'),
+    ...startRoutes('resumeRun', 'resume', 'Resumes'),
+    ...startRoutes('restartRun', 'restart', 'Restarts'),
     {
       ...row('full', 'POST', '/v2/workflows/dlq/callback/:dlqId', 'repeatFailureCallback'),
       summary: 'Repeats the failure callback of a workflow run, if that callback has failed.',
@@ -383,8 +386,8 @@ export function runDlqRoutes(services: Services): Route[] {
     ...[
       row('full', 'DELETE', '/v2/workflows/dlq/:dlqId', 'deleteFailedWorkflowRun'),
       row('full', 'DELETE', '/v2/workflows/dlq/delete/:dlqId', 'deleteFailedWorkflowRunOfOldClients'),
-    ].map((begun) => ({
-      ...begun,
+    ].map((route) => ({
+      ...route,
       summary: 'Deletes a failed workflow run from the DLQ.',
       refusals: [400],
       handle: deleteOne,

@@ -35,11 +35,11 @@ export interface Filters<Row extends Parameter = Parameter> {
   /** Whether the request changes everything that matches; then the JSON body may have filters too. */
   isBulk: boolean;
   /** The parameters that apply even when ids are given: a list by ids can be longer than a page. */
-  readsByIds: ReadonlySet<string>;
+  usedWithIds: ReadonlySet<string>;
 }
 
 /** The query, headers and body that a route accepts. Handlers read the same rows that the OpenAPI document shows. */
-export interface Takes {
+export interface AcceptedInput {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
   filters?: Filters;
   /** Parameters of the query besides filters. */
@@ -52,7 +52,7 @@ export interface Takes {
 }
 
 /** The items that a request selects. */
-export interface Selected<Filter> {
+export interface Selection<Filter> {
   /** If present, `filter` is empty. An empty list selects nothing. */
   ids?: string[];
   filter: Filter;
@@ -62,7 +62,7 @@ export interface Selected<Filter> {
 export type MessageUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
 
 /** The number of items that one request gets (contract M 21.4, 22.24, 22.39). A larger number is lowered to `countMax`. */
-export interface Amount {
+export interface CountLimits {
   countDefault: number;
   countMax: number;
 }
@@ -81,16 +81,16 @@ const DLQ = ['dlqList', 'dlqBulk'] as const;
 const NOT_DLQ = ['cancel', 'logs', 'unfinished'] as const;
 const EVERYWHERE = [...DLQ, ...NOT_DLQ];
 
-const STANDING = words(
+const UNFINISHED_STATE = words(
   'state',
   'waiting for its time, active in an attempt, or held back by its queue, key, origin or project.',
   new Map(STANDINGS.map((standing) => [standing, [standing]])),
 );
 
 /** The rows of contract M 21.2, each with the requests that accept the filter. */
-function table(amount: Amount | undefined) {
+function messageParameters(limits: CountLimits | undefined) {
   return [
-    row([...DLQ, 'logs'], one('messageId', 'The message with this id.')),
+    row([...DLQ, 'logs'], singleId('messageId', 'The message with this id.')),
     row(NOT_DLQ, ids('messageIds', 'The messages with these ids.', 'everything')),
     row(DLQ, ids('dlqIds', 'The dead messages with these DLQ ids; all other filters are ignored then.', 'nothing')),
     row(EVERYWHERE, withCommas(texts('url', 'Destination URL (exact).'))),
@@ -105,11 +105,11 @@ function table(amount: Amount | undefined) {
     row(NOT_DLQ, texts('host', 'Host of the destination.')),
     row(NOT_DLQ, withCommas(texts('path', 'Path of the destination.'))),
     row(['logs'], words('state', 'State in the log entry; IN_PROGRESS is ACTIVE, RETRY and ERROR.', STATES)),
-    row(['unfinished'], into('standing', STANDING)),
+    row(['unfinished'], into('standing', UNFINISHED_STATE)),
     row(DLQ, statuses('responseStatus', "Status of the destination's last response.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),
-    row(EVERYWHERE, amount ? counted(amount) : CANCEL_COUNT),
+    row(EVERYWHERE, limits ? countParameter(limits) : CANCEL_COUNT),
     row([...DLQ, 'logs', 'unfinished'], CURSOR),
     row(['dlqList', 'logs'], ORDER),
   ];
@@ -122,7 +122,7 @@ function row<Row extends Parameter>(
   return { uses, filter };
 }
 
-function one<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
+function singleId<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
   return parameter(name, meaning, Type.String(), (given) => [singleValue(name, given)]);
 }
 
@@ -138,43 +138,43 @@ const ORDER = parameter(
 );
 
 /** The parameter `count`. */
-export function counted({ countDefault, countMax }: Amount): Parameter<'count', number> {
+export function countParameter({ countDefault, countMax }: CountLimits): Parameter<'count', number> {
   const schema = Type.Integer({ minimum: 1, default: countDefault });
   return parameter('count', `Maximum number; more than ${countMax} is lowered to it.`, schema, (given) =>
-    Math.min(countIn(given), countMax),
+    Math.min(readCount(given), countMax),
   );
 }
 
 /** Official clients send this count with every cancel by default, and the newest one documents that all matches are cancelled. */
-const SENT_UNASKED = 100;
+const CLIENT_DEFAULT_COUNT = 100;
 
 const CANCEL_COUNT = parameter(
   'count',
-  `Maximum number, oldest first. Without it, and with ${SENT_UNASKED}, which clients send by default, all that match.`,
+  `Maximum number, oldest first. Without it, and with ${CLIENT_DEFAULT_COUNT}, which clients send by default, all that match.`,
   Type.Integer({ minimum: 1, deprecated: true }),
   (given): number | undefined => {
-    const count = countIn(given);
-    return count === SENT_UNASKED ? undefined : count;
+    const count = readCount(given);
+    return count === CLIENT_DEFAULT_COUNT ? undefined : count;
   },
 );
 
-function countIn(given: Given): number {
+function readCount(given: Given): number {
   const count = wholeNumber('count', singleValue('count', given));
   if (count === 0) throw invalidParameter('count', 'a number of at least 1 is needed');
   return count;
 }
 
-type MessageRow = ReturnType<typeof table>[number]['filter'];
+type MessageRow = ReturnType<typeof messageParameters>[number]['filter'];
 
 const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
-export const NOTHING: ReadonlySet<string> = new Set();
+export const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** Without `amount`, the request selects everything that matches. */
-export function messageFilters(use: MessageUse, amount?: Amount): Filters<MessageRow> {
+/** Without `limits`, the request selects everything that matches. */
+export function messageFilters(use: MessageUse, limits?: CountLimits): Filters<MessageRow> {
   return {
-    rows: table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : [])),
+    rows: messageParameters(limits).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : [])),
     isBulk: use === 'cancel' || use === 'dlqBulk',
-    readsByIds: use === 'logs' || use === 'unfinished' ? PAGING : NOTHING,
+    usedWithIds: use === 'logs' || use === 'unfinished' ? PAGING : NO_NAMES,
   };
 }
 
@@ -184,7 +184,7 @@ export function messageFilters(use: MessageUse, amount?: Amount): Filters<Messag
  * it would otherwise change more than intended. Throws `ApiError` 400 that names the parameter.
  */
 export function readFilters<Row extends Parameter>(
-  { rows, isBulk, readsByIds }: Filters<Row>,
+  { rows, isBulk, usedWithIds }: Filters<Row>,
   rawQuery: string,
   body?: unknown,
 ): Values<Row> {
@@ -207,7 +207,7 @@ export function readFilters<Row extends Parameter>(
     given.delete(name);
   }
   const named = idRows.filter(({ name }) => given.has(name));
-  return valuesOf(named.length === 0 ? rows : [...named, ...rows.filter(({ name }) => readsByIds.has(name))], given);
+  return valuesOf(named.length === 0 ? rows : [...named, ...rows.filter(({ name }) => usedWithIds.has(name))], given);
 }
 
 type Paging = { ids?: string[] } & { [Member in 'count' | 'cursor' | 'order']?: PageRequest[Member] | undefined };
@@ -218,19 +218,19 @@ export function readSelection<Row extends Parameter>(
   countDefault: number,
   rawQuery: string,
   body?: unknown,
-): Selected<Omit<Values<Row>, keyof Paging>> {
+): Selection<Omit<Values<Row>, keyof Paging>> {
   const { ids: named, count, cursor, order, ...filter } = readFilters(filters, rawQuery, body) as Values<Row> & Paging;
-  return { ...(named && { ids: named }), filter, page: pageOf({ count, cursor, order }, countDefault) };
+  return { ...(named && { ids: named }), filter, page: pageRequestOf({ count, cursor, order }, countDefault) };
 }
 
 /** The first `count` items and the cursor after them. The caller reads `count + 1` items, so the last one shows whether there is another page. */
-export function cutTo<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
+export function cutToPage<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
   const items = found.slice(0, count);
   const last = items.at(-1);
   return { items, cursor: last && found.length > count ? cursorAfter(last) : undefined };
 }
 
 /** Without a cursor, or with an empty one, the request is for the first page. */
-export function pageOf({ count, cursor, order = 'latestFirst' }: Paging, countDefault: number): PageRequest {
+export function pageRequestOf({ count, cursor, order = 'latestFirst' }: Paging, countDefault: number): PageRequest {
   return { count: count ?? countDefault, order, ...(cursor && { cursor }) };
 }

@@ -79,7 +79,7 @@ const GROUP_BY = parameter(
 );
 
 /** The parameters of both views, which share most filters, each name once. */
-const EITHER_QUERY: readonly Parameter[] = [
+const RUNS_OR_EVENTS_QUERY: readonly Parameter[] = [
   GROUP_BY,
   ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),
   ...EVENTS_QUERY,
@@ -98,7 +98,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
     return answer(200, { cursor, runs: items.map((log) => runLogView(log, bodyBytesMax)) });
   }
 
-  function either(call: Call): Promise<Answer> {
+  function runsOrEvents(call: Call): Promise<Answer> {
     return readQuery(call.rawQuery, [GROUP_BY]).groupBy === undefined ? events(call) : runs(call);
   }
 
@@ -129,9 +129,9 @@ export function runLogRoutes({ engine }: Services): Route[] {
       ...row('read', 'GET', '/v2/workflows/events', 'listWorkflowEvents'),
       isLong: true,
       summary: 'Lists workflow runs with their steps, or their events, newest first.',
-      takes: { query: EITHER_QUERY },
+      takes: { query: RUNS_OR_EVENTS_QUERY },
       answers: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
-      handle: either,
+      handle: runsOrEvents,
     },
     {
       ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId/explain', 'explainWorkflowRun'),

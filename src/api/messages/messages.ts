@@ -8,9 +8,9 @@ import { CancelledSchema, ExplanationSchema, MessageSchema, UnfinishedListSchema
 import { messageFilters, readFilters, readSelection } from './filters.ts';
 import { explanationView, messageView, unfinishedView } from './views.ts';
 
-const CANCELLED = messageFilters('cancel');
+const CANCEL_FILTERS = messageFilters('cancel');
 const COUNT_DEFAULT = 100;
-const UNFINISHED = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000 });
+const UNFINISHED_FILTERS = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000 });
 
 export function messageRoutes({ engine }: Services): Route[] {
   async function get({ projectId, id }: Call): Promise<Answer> {
@@ -39,7 +39,7 @@ export function messageRoutes({ engine }: Services): Route[] {
   }
 
   async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
-    const { ids, count, ...filter } = readFilters(CANCELLED, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const { ids, count, ...filter } = readFilters(CANCEL_FILTERS, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
     const cancelled = await (ids
       ? engine.storeOf(projectId).messages.cancelById({ ids })
       : engine.cancelMatching(projectId, filter, count));
@@ -75,7 +75,7 @@ export function messageRoutes({ engine }: Services): Route[] {
     {
       ...row('full', 'DELETE', '/v2/messages', 'cancelMessages'),
       summary: 'Cancels the messages that match filters, all without a filter.',
-      takes: { filters: CANCELLED },
+      takes: { filters: CANCEL_FILTERS },
       answers: { 200: CancelledSchema },
       handle: cancelMany,
     },
@@ -85,7 +85,7 @@ export function messageRoutes({ engine }: Services): Route[] {
 /** Our own addition: QStash has no list of messages. */
 export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const { ids, filter, page: request } = readSelection(UNFINISHED, COUNT_DEFAULT, rawQuery);
+    const { ids, filter, page: request } = readSelection(UNFINISHED_FILTERS, COUNT_DEFAULT, rawQuery);
     const page = await engine.listUnfinished(projectId, ids ? { messageId: ids } : filter, request);
     const messages = await arrayOf(page.items, unfinishedView, { clock, endOfTurn });
     return answerOfJson({ messages, cursor: JSON.stringify(page.cursor) });
@@ -97,7 +97,7 @@ export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[
       isLong: true,
       summary:
         'Lists unfinished messages, newest first, each with the reason why it waits. A page with a cursor may be short or empty.',
-      takes: { filters: UNFINISHED },
+      takes: { filters: UNFINISHED_FILTERS },
       answers: { 200: UnfinishedListSchema },
       handle: list,
     },

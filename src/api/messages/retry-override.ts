@@ -15,7 +15,7 @@ export async function readRetryOverride(
   { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
 ): Promise<DeadRetryOverride> {
-  const { given, configHeaders } = configOf(rawHeaders);
+  const { given, configHeaders } = splitConfigHeaders(rawHeaders);
   if (given.size === 0) return {};
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
@@ -40,7 +40,7 @@ export async function readRetryOverride(
  * `given`: the header of each option that has a value. `configHeaders`: these headers with their values. Other headers,
  * such as the content type, belong to the request, whose body is ignored (contract M 22.28).
  */
-function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
+function splitConfigHeaders(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
   const given = new Map<string, string>();
   const configHeaders: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -55,7 +55,7 @@ function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; 
 }
 
 /** Options that can be replaced for a message but not for a run, whose steps set them. */
-const NOT_FOR_RUNS: readonly [string, string][] = [
+const MESSAGE_ONLY_OPTIONS: readonly [string, string][] = [
   ['method', OPTIONS.method.name],
   ['header', 'Upstash-Forward'],
   ...ALL_OPTIONS.flatMap(({ name, setting, override }): [string, string][] =>
@@ -68,22 +68,22 @@ export async function readRunOverride(
   { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
 ): Promise<RunOverride> {
-  const { runId, others } = takeRunId(rawHeaders);
+  const { runId, others } = splitRunId(rawHeaders);
   const given = await readRetryOverride({ projectId, rawHeaders: others }, services);
-  for (const [member, header] of NOT_FOR_RUNS) {
+  for (const [member, header] of MESSAGE_ONLY_OPTIONS) {
     if (member in given) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
   }
   return { ...(given as RunOverride), ...(runId !== undefined && { runId }) };
 }
 
 /** The id of the new run, verbatim, and the other headers. */
-function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: string[] } {
+function splitRunId(rawHeaders: readonly string[]): { runId?: string; others: string[] } {
   const others: string[] = [];
   let runId: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = trimBlanks(rawHeaders[i + 1] ?? '');
-    if (!isRunId(name)) {
+    if (!isNewRunId(name)) {
       others.push(name, value);
     } else if (value !== '') {
       runId = newRunIdOf({ value, header: readConfigName(name).display });
@@ -93,7 +93,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
 }
 
 /** Whether the header has the id of the new run. Libraries also send a run id for the failure callback, which is ignored. */
-function isRunId(name: string): boolean {
+function isNewRunId(name: string): boolean {
   if (!hasConfigPrefix(name)) return false;
   const { path, option } = readConfigName(name);
   return path.length === 0 && option === OPTIONS.workflowRunId.key;

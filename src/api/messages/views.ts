@@ -94,13 +94,13 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
   };
 }
 
-function failureCallbackInfo(state: string, answered: FailureCallback['answer'], redact: Redaction | undefined): View {
-  const shown = answered && responseBodyView(answered.body, redact);
+function failureCallbackInfo(state: string, response: FailureCallback['answer'], redact: Redaction | undefined): View {
+  const shown = response && responseBodyView(response.body, redact);
   return {
     state,
-    responseStatus: answered?.status,
+    responseStatus: response?.status,
     responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
-    responseHeaders: answered && nonEmpty(shownHeaderMap(answered.header, redact)),
+    responseHeaders: response && nonEmpty(shownHeaderMap(response.header, redact)),
   };
 }
 
@@ -131,7 +131,7 @@ export function logEntryView({ atMs, state, message, detail, responseStatus }: L
     method: message.method,
     maxRetries: settings.maxRetries,
     header: headerView(message.header, settings),
-    body: message.body.length === 0 ? undefined : loggedBody(message),
+    body: message.body.length === 0 ? undefined : logBodyView(message),
     responseStatus,
     ...detailView(detail),
     scheduleId: settings.scheduleId,
@@ -184,10 +184,10 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
   };
 }
 
-function optionsView(settings: MessageSettings, place: 'as' | 'inLogs' = 'as'): View {
+function optionsView(settings: MessageSettings, nameMember: 'as' | 'inLogs' = 'as'): View {
   const view: View = {};
-  for (const { setting, ...shown } of SHOWN_OPTIONS) {
-    const name = shown[place];
+  for (const { setting, ...option } of SHOWN_OPTIONS) {
+    const name = option[nameMember];
     if (name !== undefined) view[name] = settings[setting];
   }
   return view;
@@ -205,13 +205,13 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
  * `suffix`: log entries have `s` at the end of the names of header members. The header redaction of the message applies
  * to its callbacks too, in addition to their own (contract M 19.3).
  */
-function callbacksView(settings: MessageSettings, ending: '' | 's' = ''): View {
+function callbacksView(settings: MessageSettings, suffix: '' | 's' = ''): View {
   const { callback, failureCallback } = settings;
   return {
     callback: callback && shownUrl(callback.url),
-    [`callbackHeader${ending}`]: callback && callbackHeaderView(callback, settings),
+    [`callbackHeader${suffix}`]: callback && callbackHeaderView(callback, settings),
     failureCallback: failureCallback && shownUrl(failureCallback.url),
-    [`failureCallbackHeader${ending}`]: failureCallback && callbackHeaderView(failureCallback, settings),
+    [`failureCallbackHeader${suffix}`]: failureCallback && callbackHeaderView(failureCallback, settings),
   };
 }
 
@@ -233,7 +233,7 @@ function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View 
 }
 
 /** The body of a log entry is always base64, even a redacted one. */
-function loggedBody({ body, settings }: Message): string {
+function logBodyView({ body, settings }: Message): string {
   return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
 }
 

@@ -42,7 +42,7 @@ export function keyRoutes({ accounts }: Services): Route[] {
 
 export function signatureRoutes({ accounts, clock }: Services): Route[] {
   async function verify({ projectId, body }: Call): Promise<Answer> {
-    const given = givenIn(await readJson(body, SMALL_JSON_LIMIT));
+    const given = readSignatureCheck(await readJson(body, SMALL_JSON_LIMIT));
     const { current, next } = await accounts.signingKeys(projectId);
     const nowS = Math.floor(clock.nowMs() / 1000);
     const verdict = verifySignature({ ...given, signingKeys: [current, next], nowS });
@@ -62,7 +62,7 @@ export function signatureRoutes({ accounts, clock }: Services): Route[] {
 }
 
 /** Throws 400. */
-function givenIn(json: unknown): { token: string; body: Uint8Array; url?: string } {
+function readSignatureCheck(json: unknown): { token: string; body: Uint8Array; url?: string } {
   const { signature, body, url } = objectOf(json, 'an object is needed');
   if (typeof signature !== 'string') throw invalidBody('signature must be a string');
   if (typeof body !== 'string') throw invalidBody('body must be a string');

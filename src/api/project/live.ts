@@ -65,7 +65,7 @@ const HEARTBEAT_MS = 15_000;
 
 const PAGE_MAX = 1_000;
 
-const AFTER = [
+const ENTRIES_QUERY = [
   text(
     'cursor',
     'Position in the log: the id of an entry, or of an event of the live stream. Lists the entries after it, all by default.',
@@ -94,40 +94,40 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       stream: {
         contentType: 'text/event-stream',
         begin: (to) => {
-          stop = begin(call, to);
+          stop = start(call, to);
         },
       },
       sent: () => {
         stop();
-        const left = (openByProject.get(call.projectId) ?? 0) - 1;
-        if (left > 0) openByProject.set(call.projectId, left);
+        const othersOpen = (openByProject.get(call.projectId) ?? 0) - 1;
+        if (othersOpen > 0) openByProject.set(call.projectId, othersOpen);
         else openByProject.delete(call.projectId);
       },
     };
   }
 
   /** Returns the function that stops the stream. */
-  function begin({ projectId, readmit }: Call, to: Sink): () => void {
+  function start({ projectId, readmit }: Call, to: Sink): () => void {
     const stream = new LiveStream(to);
     streams.add(stream);
     const unwatch = engine.watchLog(projectId, stream);
     let heartbeat: Timer;
-    const beat = (): void => {
-      stream.beat();
+    const sendHeartbeat = (): void => {
+      stream.sendHeartbeat();
       // Each heartbeat checks the token again, which may have been revoked.
       readmit().then(
         () => {
-          if (streams.has(stream)) wait();
+          if (streams.has(stream)) startHeartbeat();
         },
         (error: unknown) => {
           if (streams.has(stream)) stream.end(error instanceof ApiError ? 'unauthenticated' : 'unavailable');
         },
       );
     };
-    const wait = (): void => {
-      heartbeat = clock.startTimer(HEARTBEAT_MS, beat, 'outside');
+    const startHeartbeat = (): void => {
+      heartbeat = clock.startTimer(HEARTBEAT_MS, sendHeartbeat, 'outside');
     };
-    wait();
+    startHeartbeat();
     if (closing.aborted) stream.end('draining');
     return () => {
       unwatch();
@@ -137,7 +137,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
   }
 
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const { cursor = '0', count = PAGE_MAX } = readQuery(rawQuery, AFTER);
+    const { cursor = '0', count = PAGE_MAX } = readQuery(rawQuery, ENTRIES_QUERY);
     const after = decodeCursor(cursor);
     if (after === undefined) throw invalidParameter('cursor', 'take it from an entry or an event of the live stream');
     const entries = await engine.storeOf(projectId).logs.listLogsAfter({
@@ -154,7 +154,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       ...row('read', 'GET', '/v2/waypost/live/entries', 'listLiveEntries'),
       summary:
         'Lists the log entries after a position, oldest first: those that a client of the live stream has missed.',
-      takes: { query: AFTER },
+      takes: { query: ENTRIES_QUERY },
       answers: { 200: LiveEntriesSchema },
       handle: list,
     },
@@ -168,13 +168,13 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
 }
 
 /** Entries are dropped while the client has not read this many bytes. The last chunk may exceed it. */
-export const WAITING_BYTES_MAX = 256 * 1024;
+export const UNREAD_BYTES_MAX = 256 * 1024;
 
 /** Events are combined into chunks of about this many characters. */
-const PIECE_LENGTH = 16 * 1024;
+const CHUNK_LENGTH = 16 * 1024;
 
 /** Events that are written together. */
-interface Piece {
+interface Chunk {
   count: number;
   bytes: Uint8Array;
 }
@@ -189,25 +189,25 @@ export class LiveStream implements LogWatcher {
 
   constructor(to: Sink) {
     this.#to = to;
-    to.on('drain', () => this.#tellLost());
-    this.beat(); // sends the head of the response too
+    to.on('drain', () => this.#reportLost());
+    this.sendHeartbeat(); // sends the head of the response too
   }
 
   start(last: LogPosition | undefined): void {
-    if (this.#hasRoom) this.#to.write(event('open', {}, last));
+    if (this.#hasCapacity) this.#to.write(event('open', {}, last));
   }
 
   publish(entries: readonly LiveEntry[]): void {
-    for (const { bytes, count } of piecesOf(entries)) {
-      this.#tellLost();
-      if (this.#hasRoom) this.#to.write(bytes);
+    for (const { bytes, count } of chunksOf(entries)) {
+      this.#reportLost();
+      if (this.#hasCapacity) this.#to.write(bytes);
       else this.#lost += count;
     }
   }
 
   skip(count: number): void {
     this.#lost += count;
-    this.#tellLost();
+    this.#reportLost();
   }
 
   close(): void {
@@ -215,49 +215,49 @@ export class LiveStream implements LogWatcher {
   }
 
   /** Sends a comment, so that both sides notice a broken connection. */
-  beat(): void {
-    if (this.#hasRoom) this.#to.write(':\n\n');
+  sendHeartbeat(): void {
+    if (this.#hasCapacity) this.#to.write(':\n\n');
   }
 
   /** Later entries are ignored. */
   end(reason: EndReason): void {
     if (this.#isOver) return;
-    this.#tellLost();
+    this.#reportLost();
     this.#isOver = true;
     this.#to.write(event('end', { reason }));
     this.#to.end();
   }
 
-  get #hasRoom(): boolean {
-    return !this.#isOver && this.#to.writableLength < WAITING_BYTES_MAX;
+  get #hasCapacity(): boolean {
+    return !this.#isOver && this.#to.writableLength < UNREAD_BYTES_MAX;
   }
 
-  #tellLost(): void {
-    if (this.#lost === 0 || !this.#hasRoom) return;
+  #reportLost(): void {
+    if (this.#lost === 0 || !this.#hasCapacity) return;
     this.#to.write(event('lost', { count: this.#lost }));
     this.#lost = 0;
   }
 }
 
 /** All streams of a project send the same entries, so their chunks are serialized once. */
-const piecesOfEntries = new WeakMap<readonly LiveEntry[], Piece[]>();
+const chunksByEntries = new WeakMap<readonly LiveEntry[], Chunk[]>();
 
-function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {
-  const known = piecesOfEntries.get(entries);
+function chunksOf(entries: readonly LiveEntry[]): readonly Chunk[] {
+  const known = chunksByEntries.get(entries);
   if (known) return known;
-  const pieces: Piece[] = [];
+  const chunks: Chunk[] = [];
   let text = '';
   let count = 0;
   for (const [index, entry] of entries.entries()) {
     text += event('entry', LIVE_ENTRY.view(entry), entry);
     count += 1;
-    if (text.length < PIECE_LENGTH && index < entries.length - 1) continue;
-    pieces.push({ count, bytes: new TextEncoder().encode(text) });
+    if (text.length < CHUNK_LENGTH && index < entries.length - 1) continue;
+    chunks.push({ count, bytes: new TextEncoder().encode(text) });
     text = '';
     count = 0;
   }
-  piecesOfEntries.set(entries, pieces);
-  return pieces;
+  chunksByEntries.set(entries, chunks);
+  return chunks;
 }
 
 /** The data is one line, since `JSON.stringify` writes no line breaks. */

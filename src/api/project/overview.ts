@@ -4,17 +4,20 @@ import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
 import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/counts.ts';
 import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
-import { cutTo } from '../messages/filters.ts';
+import { cutToPage } from '../messages/filters.ts';
 import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from '../schemas.ts';
 
 const CountedSchema = exactly(
-  { count: Count, isAtLeast: Type.Boolean({ description: 'whether counting stopped at this number, so there may be more' }) },
+  {
+    count: Count,
+    isAtLeast: Type.Boolean({ description: 'whether counting stopped at this number, so there may be more' }),
+  },
   'Counted',
 );
-const line = { reason: UnfinishedReasonSchema, waiting: CountedSchema, due: Ms };
-const Span = Type.Integer({ minimum: 0, description: 'milliseconds' });
+const waitListMembers = { reason: UnfinishedReasonSchema, waiting: CountedSchema, due: Ms };
+const Duration = Type.Integer({ minimum: 0, description: 'milliseconds' });
 
 const OverviewSchema = exactly(
   {
@@ -24,20 +27,25 @@ const OverviewSchema = exactly(
     held: CountedSchema,
     oldestDue: Type.Optional(Ms),
     heldBack: exactly({
-      project: Type.Optional(exactly(line)),
+      project: Type.Optional(exactly(waitListMembers)),
       origins: Type.Array(
         exactly({
           origin: Text,
-          ...line,
+          ...waitListMembers,
           isHeldBack: Type.Boolean({
             description: 'whether its concurrency is reduced because too many attempts ended without a response',
           }),
         }),
       ),
       queues: Type.Array(
-        exactly({ queueName: Text, paused: Type.Boolean(), parallelism: Type.Integer({ minimum: 1 }), ...line }),
+        exactly({
+          queueName: Text,
+          paused: Type.Boolean(),
+          parallelism: Type.Integer({ minimum: 1 }),
+          ...waitListMembers,
+        }),
       ),
-      flowControlKeys: Type.Array(exactly({ flowControlKey: Text, ...line })),
+      flowControlKeys: Type.Array(exactly({ flowControlKey: Text, ...waitListMembers })),
       isPartial: Type.Boolean({ description: 'whether some are omitted' }),
     }),
     dlq: exactly({ messages: CountedSchema, workflowRuns: CountedSchema }),
@@ -55,7 +63,7 @@ const OverviewSchema = exactly(
         }),
       ),
     }),
-    retention: exactly({ logs: Span, dlq: Span }),
+    retention: exactly({ logs: Duration, dlq: Duration }),
     cell: CellName,
     storage: Type.Optional(
       exactly(
@@ -179,7 +187,7 @@ export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
     const first = cursor === undefined ? minuteOf(fromMs) : wholeNumber('cursor', cursor) + MINUTE_MS;
     const page = { fromMs: first, toMs, count: MINUTES_MAX + 1 };
     const found = await engine.storeOf(projectId).minutes.listMinutes(page);
-    const { items, cursor: next } = cutTo(found, MINUTES_MAX, ({ atMs }) => String(atMs));
+    const { items, cursor: next } = cutToPage(found, MINUTES_MAX, ({ atMs }) => String(atMs));
     const minutes = await arrayOf(items, minuteView, { clock, endOfTurn });
     return answerOfJson({ bounds: JSON.stringify(BOUNDS_MS), minutes, cursor: JSON.stringify(next) });
   }
@@ -204,7 +212,7 @@ const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Workers save their counts up to ten seconds later, so a minute that has just ended is not complete. */
 const COMPLETE_AFTER_MS = 15_000;
 
-interface Known {
+interface ProjectNumbers {
   backlog: Pick<Backlog, 'active' | 'waiting' | 'held' | 'oldestDueAtMs'>;
   failures: Pick<Failures, 'messages' | 'runs'>;
   /** The last complete minute. */
@@ -217,7 +225,7 @@ interface ProjectMetric {
   readonly label?: string;
   readonly meaning: string;
   /** Samples by value of the label; `''` for a metric without a label. */
-  readonly read: (known: Known) => Readonly<Record<string, number>>;
+  readonly read: (numbers: ProjectNumbers) => Readonly<Record<string, number>>;
 }
 
 /** All are gauges: each request may reach another worker, so counters of a single worker would go up and down. */
@@ -285,9 +293,9 @@ export function projectMetricRoutes({ engine, clock }: Services): Route[] {
 }
 
 /** The metrics as text. No name or value of a label has characters that must be escaped. */
-function exposition(known: Known): string {
+function exposition(numbers: ProjectNumbers): string {
   return PROJECT_METRICS.map(({ name, label, meaning, read }) => {
-    const samples = Object.entries(read(known)).map(
+    const samples = Object.entries(read(numbers)).map(
       ([value, number]) => `${name}${label ? `{${label}="${value}"}` : ''} ${number}\n`,
     );
     return `# HELP ${name} ${meaning}\n# TYPE ${name} gauge\n${samples.join('')}`;

@@ -41,18 +41,18 @@ const CreatedTokenSchema = exactly(
 );
 
 export function tokenRoutes({ tokens }: Services): Route[] {
-  return tokens ? routesOver(tokens) : [];
+  return tokens ? routesFor(tokens) : [];
 }
 
-function routesOver(tokens: ProjectTokens): Route[] {
+function routesFor(tokens: ProjectTokens): Route[] {
   async function list({ projectId, tokenHash }: Call): Promise<Answer> {
     const found = await tokens.list(projectId);
     return answer(200, { tokens: found.map((token) => TOKEN.view(token, tokenHash)) });
   }
 
   async function make({ projectId, tokenHash: by, body }: Call): Promise<Answer> {
-    const wanted = wantedBy(await readJson(body, SMALL_JSON_LIMIT));
-    const { token, secret } = await tokens.make({ projectId, by, ...wanted });
+    const newToken = readNewToken(await readJson(body, SMALL_JSON_LIMIT));
+    const { token, secret } = await tokens.make({ projectId, by, ...newToken });
     return { ...answer(201, { token: secret, ...TOKEN.view(token, by) }), headers: { 'cache-control': 'no-store' } };
   }
 
@@ -61,18 +61,18 @@ function routesOver(tokens: ProjectTokens): Route[] {
     return NO_BODY;
   }
 
-  const guarded = { isTokenInHeaderOnly: true } as const;
+  const headerTokenOnly = { isTokenInHeaderOnly: true } as const;
   return [
     {
       ...row('full', 'GET', PATH, 'listTokens'),
-      ...guarded,
+      ...headerTokenOnly,
       summary: 'Lists the tokens of the project, oldest first. The tokens themselves are not stored.',
       answers: { 200: TokenListSchema },
       handle: list,
     },
     {
       ...row('full', 'POST', PATH, 'createToken'),
-      ...guarded,
+      ...headerTokenOnly,
       summary: 'Creates a token for the project and shows it once.',
       takes: { body: NewTokenSchema },
       refusals: [412],
@@ -81,7 +81,7 @@ function routesOver(tokens: ProjectTokens): Route[] {
     },
     {
       ...row('full', 'DELETE', `${PATH}/:tokenId`, 'revokeToken'),
-      ...guarded,
+      ...headerTokenOnly,
       summary:
         'Revokes a token of the project: after the response, no worker accepts it. The last full token cannot be revoked.',
       refusals: [409],
@@ -91,7 +91,7 @@ function routesOver(tokens: ProjectTokens): Route[] {
 }
 
 /** Throws 400. */
-function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
+function readNewToken(body: unknown): { scope: TokenScope; name?: string } {
   const { scope: word, name } = objectOf(body, 'an object is needed');
   const scope = TOKEN_SCOPES.find((known) => known === word);
   if (scope === undefined) throw invalidBody(`scope must be one of ${TOKEN_SCOPES.join(', ')}`);

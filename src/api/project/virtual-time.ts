@@ -25,29 +25,28 @@ const PassedSchema = exactly({
 });
 
 export function virtualTimeRoutes({ virtualTime }: Services): Route[] {
-  return virtualTime ? routesOver(virtualTime) : [];
+  return virtualTime ? routesFor(virtualTime) : [];
 }
 
-function routesOver(time: VirtualTime): Route[] {
-  const passed = (): Answer => answer(200, { now: time.nowMs(), isIdle: time.isIdle });
+function routesFor(time: VirtualTime): Route[] {
+  const response = (): Answer => answer(200, { now: time.nowMs(), isIdle: time.isIdle });
 
   async function advance({ body }: Call): Promise<Answer> {
     const { duration } = await membersOf(body);
     await time.advance(durationMs('duration', duration, time));
-    return passed();
+    return response();
   }
 
   async function runUntilIdle({ body }: Call): Promise<Answer> {
     const { limit = LIMIT_MS } = await membersOf(body);
     await time.runUntilIdle(durationMs('limit', limit, time));
-    return passed();
+    return response();
   }
 
   return [
     {
       ...row('full', 'POST', `${PATH}/advance`, 'advanceTime'),
-      summary:
-        'Advances virtual time, and waits until all work that becomes due is done. Only with --virtual-time.',
+      summary: 'Advances virtual time, and waits until all work that becomes due is done. Only with --virtual-time.',
       takes: { body: AdvanceSchema },
       answers: { 200: PassedSchema },
       handle: advance,

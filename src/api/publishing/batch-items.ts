@@ -37,8 +37,9 @@ export async function handleItems<T>(
   });
   let given: GivenItem[] = [];
   try {
-    const itemLimits = itemLimitsOf(limits);
-    given = bytes.length > JSON_HERE_BYTES_MAX ? await json.items(bytes, itemLimits) : readItems(bytes, itemLimits);
+    const limitsOfItems = itemLimits(limits);
+    given =
+      bytes.length > JSON_HERE_BYTES_MAX ? await json.items(bytes, limitsOfItems) : readItems(bytes, limitsOfItems);
     return await handle(given, new Slices(clock, endOfTurn));
   } catch (error) {
     const isRefused = error instanceof RefusedItems;
@@ -48,7 +49,7 @@ export async function handleItems<T>(
   }
 }
 
-function itemLimitsOf({ batchItemsMax, headerBytesMax }: BatchLimits): ItemLimits {
+function itemLimits({ batchItemsMax, headerBytesMax }: BatchLimits): ItemLimits {
   return {
     itemsMax: batchItemsMax,
     valuesMax: Math.max(BATCH_VALUES.least, batchItemsMax * BATCH_VALUES.perItem),

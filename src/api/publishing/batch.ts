@@ -13,7 +13,7 @@ import { messageLimit } from '../limits.ts';
 import { atItem, type GivenItem } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
 import { type Call, type CheckDestination, type Route, row, type Services } from '../route.ts';
-import { refuseRun, withBodyOfRun } from '../runs/run-publish.ts';
+import { completeRunPublish, refuseRun } from '../runs/run-publish.ts';
 import { BatchItemsSchema, BatchSchema } from '../schemas.ts';
 import { handleItems } from './batch-items.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
@@ -23,8 +23,8 @@ import { KnownHeaders } from './ignored.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 
-const PUBLISHED = new KnownHeaders(PUBLISH_HEADERS);
-const ENQUEUED = new KnownHeaders(ENQUEUE_HEADERS);
+const PUBLISH_KNOWN_HEADERS = new KnownHeaders(PUBLISH_HEADERS);
+const ENQUEUE_KNOWN_HEADERS = new KnownHeaders(ENQUEUE_HEADERS);
 
 /** The data that all items of a request share. */
 interface ItemContext {
@@ -55,9 +55,13 @@ export function batchRoutes(services: Services): Route[] {
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), ...shared };
       const items: Item[] = [];
       const refusals: Promise<unknown>[] = [];
-      for (const [index, each] of given.entries()) {
-        (each.queue === '' ? PUBLISHED : ENQUEUED).look(each.rawHeaders, ignored, index);
-        const item = await readItem(each, context).catch((error) => Promise.reject(atItem(index, error)));
+      for (const [index, givenItem] of given.entries()) {
+        (givenItem.queue === '' ? PUBLISH_KNOWN_HEADERS : ENQUEUE_KNOWN_HEADERS).findIgnored(
+          givenItem.rawHeaders,
+          ignored,
+          index,
+        );
+        const item = await readItem(givenItem, context).catch((error) => Promise.reject(atItem(index, error)));
         items.push(item);
         refusals.push(refusalOf(item, index, check));
         if (slices.isOver) await slices.next();
@@ -66,7 +70,7 @@ export function batchRoutes(services: Services): Route[] {
       if (refusal !== undefined) throw refusal;
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
       const outcomes = await engine.publish(projectId, commands, call);
-      return { status: 200, json: await answerJson(items, outcomes, limits.queuesMax, slices) };
+      return { status: 200, json: await responseJson(items, outcomes, limits.queuesMax, slices) };
     });
   }
 
@@ -113,7 +117,7 @@ export function batchRoutes(services: Services): Route[] {
     const shared: Omit<PublishCommand, 'url'> = { body, options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
     if (destination.kind === 'url') {
-      const command = await withBodyOfRun({ ...shared, url: destination.url }, services, nowMs);
+      const command = await completeRunPublish({ ...shared, url: destination.url }, services, nowMs);
       return { kind: 'message', isSentByRun, commands: [command] };
     }
     if (group) return { kind: 'group', group, commands: groupCommands(group, shared, budget) };
@@ -132,31 +136,31 @@ export function batchRoutes(services: Services): Route[] {
   ];
 }
 
-async function answerJson(
+async function responseJson(
   items: readonly Item[],
   outcomes: readonly PublishOutcome[],
   queuesMax: number,
   slices: Slices,
 ): Promise<string> {
   let next = 0;
-  const parts = await slices.map(items, (item) => {
-    const begin = next;
+  const elements = await slices.map(items, (item) => {
+    const start = next;
     next += item.commands.length;
-    return itemJson(item, outcomes.slice(begin, next), queuesMax);
+    return itemJson(item, outcomes.slice(start, next), queuesMax);
   });
-  return `[${parts.join(',')}]`;
+  return `[${elements.join(',')}]`;
 }
 
 function itemJson(item: Item, outcomes: readonly PublishOutcome[], queuesMax: number): string {
   if (item.kind === 'refused') return JSON.stringify({ error: item.error });
-  const answered = outcomes.filter((outcome) => outcome !== 'tooManyQueues');
+  const published = outcomes.filter((outcome) => outcome !== 'tooManyQueues');
   // All messages of an item go into the same queue: the item is refused as a whole, and other items are not.
   if (outcomes.includes('tooManyQueues')) {
     return JSON.stringify({ error: quotaExceeded('maxQueues', queuesMax).message });
   }
-  const [first] = answered;
-  if (!first || answered.length < item.commands.length) {
+  const [first] = published;
+  if (!first || published.length < item.commands.length) {
     throw new Error('the engine answered fewer messages than it was given');
   }
-  return item.kind === 'group' ? publishedListJson(answered) : publishedJson(first);
+  return item.kind === 'group' ? publishedListJson(published) : publishedJson(first);
 }

@@ -27,12 +27,12 @@ function unlisted(name: string, meaning: string, example: string): ConfigHeader 
 }
 
 /** Clients describe themselves with these headers in every request. */
-export const OF_EVERY_REQUEST: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Framework', 'Runtime'].map((what) =>
+export const CLIENT_HEADERS: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Framework', 'Runtime'].map((what) =>
   unlisted(`Upstash-Telemetry-${what}`, 'What the client runs as.', 'example@1.0.0'),
 );
 
 /** Options of every delivery, including callbacks. */
-const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
+const DELIVERY_HEADERS: readonly ConfigHeader[] = [
   ...Object.values(ATTEMPT_OPTIONS),
   ...Object.values(DELIVERY_OPTIONS),
   unlisted('Upstash-Forward-Name', 'Delivered as the header Name.', 'value'),
@@ -42,7 +42,7 @@ const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
  * Workflow libraries send these headers with each message and its callbacks. The server knows the values already, or does
  * not use them.
  */
-const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
+const WORKFLOW_LIBRARY_HEADERS: readonly ConfigHeader[] = [
   unlisted('Upstash-Workflow-Url', 'Where the run is served: the destination.', 'https://example.com/workflow'),
   unlisted('Upstash-Workflow-Sdk-Version', 'Version of the protocol.', '1'),
 ];
@@ -50,8 +50,8 @@ const OF_THE_LIBRARIES: readonly ConfigHeader[] = [
 /**
  * Workflow libraries mark a callback as a message of the run. The server creates the callback itself and knows its run.
  */
-const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
-  ...OF_THE_LIBRARIES,
+const RUN_CALLBACK_HEADERS: readonly ConfigHeader[] = [
+  ...WORKFLOW_LIBRARY_HEADERS,
   unlisted('Upstash-Workflow-RunId', 'Id of the run.', 'wfr_order-42'),
   unlisted('Upstash-Workflow-CreatedAt', 'When the run began.', '1767225600000'),
   unlisted('Upstash-Workflow-Init', 'Whether it begins a run.', 'false'),
@@ -60,9 +60,9 @@ const OF_CALLBACKS_OF_RUNS: readonly ConfigHeader[] = [
 ];
 
 /** The header with the URL of a callback, and the options of the callback message (contract M 9.4). */
-function ofCallback(url: ConfigHeader): ConfigHeader[] {
+function callbackHeaders(url: ConfigHeader): ConfigHeader[] {
   const kind = url.name.slice('Upstash-'.length);
-  const options = [...OF_EVERY_DELIVERY, ...OF_CALLBACKS_OF_RUNS].map((option) => ({
+  const options = [...DELIVERY_HEADERS, ...RUN_CALLBACK_HEADERS].map((option) => ({
     ...option,
     ...(url.override && { override: url.override }),
     name: option.name.replace('Upstash-', `Upstash-${kind}-`),
@@ -72,50 +72,54 @@ function ofCallback(url: ConfigHeader): ConfigHeader[] {
 }
 
 /** Options of every message, also if it is retried or published by a schedule. */
-const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
-  ...OF_EVERY_DELIVERY,
+const MESSAGE_HEADERS: readonly ConfigHeader[] = [
+  ...DELIVERY_HEADERS,
   OPTIONS.delay,
-  ...ofCallback(OPTIONS.callback),
-  ...ofCallback(OPTIONS['failure-callback']),
+  ...callbackHeaders(OPTIONS.callback),
+  ...callbackHeaders(OPTIONS['failure-callback']),
 ];
 
-const OF_A_SCHEDULE: readonly ConfigHeader[] = Object.values(SCHEDULE_OPTIONS);
-const OF_A_TRIGGER: readonly ConfigHeader[] = [...Object.values(TRIGGER_OPTIONS), ...OF_THE_LIBRARIES];
-const OF_A_RUN: readonly ConfigHeader[] = [...Object.values(RUN_OPTIONS), ...OF_A_TRIGGER];
+const SCHEDULE_ONLY_HEADERS: readonly ConfigHeader[] = Object.values(SCHEDULE_OPTIONS);
+const TRIGGER_ONLY_HEADERS: readonly ConfigHeader[] = [...Object.values(TRIGGER_OPTIONS), ...WORKFLOW_LIBRARY_HEADERS];
+const RUN_HEADERS: readonly ConfigHeader[] = [...Object.values(RUN_OPTIONS), ...TRIGGER_ONLY_HEADERS];
 
 /** Read by a wait, whose result is a message. */
-export const WAIT_HEADERS: readonly ConfigHeader[] = [...OF_A_RUN, ...OF_EVERY_MESSAGE];
+export const WAIT_HEADERS: readonly ConfigHeader[] = [...RUN_HEADERS, ...MESSAGE_HEADERS];
 
 /** Read by the end of a run. */
 export const RUN_END_HEADERS: readonly ConfigHeader[] = [OPTIONS.workflowCreatedAt];
 
 /** Read by the creation of a schedule. */
-export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [...OF_A_SCHEDULE, ...OF_EVERY_MESSAGE, OPTIONS.headerForward];
+export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [
+  ...SCHEDULE_ONLY_HEADERS,
+  ...MESSAGE_HEADERS,
+  OPTIONS.headerForward,
+];
 
 /** Read by a publish. */
 export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
-  ...OF_EVERY_MESSAGE,
+  ...MESSAGE_HEADERS,
   ...Object.values(PUBLISH_OPTIONS),
-  ...OF_A_SCHEDULE,
-  ...OF_A_RUN,
+  ...SCHEDULE_ONLY_HEADERS,
+  ...RUN_HEADERS,
 ];
 
 /** Read by an enqueue. The queue determines when its messages are delivered, so they have no delay (contract M 12.7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
-  (known) => !known.notFor?.includes('enqueue') && ![...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
+  (known) => !known.notFor?.includes('enqueue') && ![...SCHEDULE_ONLY_HEADERS, ...RUN_HEADERS].includes(known),
 );
 
 /** Read by the trigger of a workflow run. The server adds the other headers of the workflow protocol. */
 export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   OPTIONS.workflowRunId,
-  ...OF_EVERY_MESSAGE.filter(({ name }) => !name.startsWith('Upstash-Callback')),
+  ...MESSAGE_HEADERS.filter(({ name }) => !name.startsWith('Upstash-Callback')),
   OPTIONS.notBefore,
   OPTIONS.headerForward,
-  ...OF_A_TRIGGER,
+  ...TRIGGER_ONLY_HEADERS,
 ];
 
 /** Read by a DLQ retry: each replaces the option of the dead message (contract M 17.4). */
-export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, OPTIONS.notBefore];
+export const RETRY_HEADERS: readonly ConfigHeader[] = [...MESSAGE_HEADERS, OPTIONS.notBefore];
 
 /**
  * Read by the resume and the restart of a failed run: each replaces the value that the run was triggered with

@@ -11,7 +11,7 @@ import type { CheckDestination } from '../route.ts';
 /** Throws `ApiError` 400 with the reason: at once, or through a promise if a host name must be resolved. */
 export function checkAddress(url: string, check: CheckDestination): undefined | Promise<void> {
   const reason = check(checkUrl(url));
-  return reason instanceof Promise ? reason.then(refuse) : refuse(reason);
+  return reason instanceof Promise ? reason.then(throwRefusal) : throwRefusal(reason);
 }
 
 /** Checks each endpoint. The error names the refused endpoint. */
@@ -55,7 +55,7 @@ async function checkCallback(callback: CallbackSettings, header: string, check: 
   await checkCallbacksOf(callback, header, check);
 }
 
-function refuse(reason: string | undefined): undefined {
+function throwRefusal(reason: string | undefined): undefined {
   if (reason !== undefined) throw new ApiError('invalid_destination', `invalid destination url: ${reason}`);
 }
 

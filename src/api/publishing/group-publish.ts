@@ -23,8 +23,8 @@ export class GroupBudget {
   take(messages: number, bodyBytes: number): void {
     this.#messages += messages;
     this.#bytes += messages * bodyBytes;
-    if (this.#messages > this.#messagesMax) throw tooMuch(`${this.#messagesMax} messages`);
-    if (this.#bytes > this.#bytesMax) throw tooMuch(`${this.#bytesMax} bytes of bodies (batch_bytes_max)`);
+    if (this.#messages > this.#messagesMax) throw budgetExceeded(`${this.#messagesMax} messages`);
+    if (this.#bytes > this.#bytesMax) throw budgetExceeded(`${this.#bytesMax} bytes of bodies (batch_bytes_max)`);
   }
 }
 
@@ -38,6 +38,6 @@ export function groupCommands(
   return publishesToGroup(group, shared);
 }
 
-function tooMuch(limit: string): ApiError {
+function budgetExceeded(limit: string): ApiError {
   return new ApiError('invalid_request', `the URL groups of one request may make at most ${limit}`);
 }

@@ -8,8 +8,8 @@ import { memo } from '../../protocol/memo.ts';
 import { type ConfigName, hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
 import { queryParameters } from '../../protocol/urls/request-target.ts';
 import type { Answer } from '../answer.ts';
-import type { Takes } from '../messages/filters.ts';
-import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
+import type { AcceptedInput } from '../messages/filters.ts';
+import { CLIENT_HEADERS, type ConfigHeader } from './config-headers.ts';
 
 const IGNORED = 'Waypost-Ignored';
 
@@ -29,7 +29,7 @@ export class Ignored {
   // Created on first use, because nearly all requests have none.
   #options: Set<string> | undefined;
   #named: Set<string> | undefined;
-  #isCut = false;
+  #isTruncated = false;
 
   /** Options that this route does not know. */
   get options(): Iterable<string> {
@@ -38,7 +38,7 @@ export class Ignored {
 
   /** Whether further names would not change the response. */
   get isFull(): boolean {
-    return this.#isCut;
+    return this.#isTruncated;
   }
 
   /** `item`: index of the batch item. */
@@ -55,17 +55,17 @@ export class Ignored {
   }
 
   /** The response with the names in a header, if there are any. */
-  nameIn(given: Answer): Answer {
-    if (this.#named === undefined) return given;
-    const names = this.#isCut ? [...this.#named, '...'] : [...this.#named];
-    return { ...given, headers: { ...given.headers, [IGNORED]: names.join(', ') } };
+  addTo(response: Answer): Answer {
+    if (this.#named === undefined) return response;
+    const names = this.#isTruncated ? [...this.#named, '...'] : [...this.#named];
+    return { ...response, headers: { ...response.headers, [IGNORED]: names.join(', ') } };
   }
 
   #add(token: string, item: number | undefined): void {
     const named = item === undefined ? token : `${token};item=${item}`;
     this.#named ??= new Set();
     if (this.#named.size < NAMES_MAX) this.#named.add(named);
-    else this.#isCut ||= !this.#named.has(named);
+    else this.#isTruncated ||= !this.#named.has(named);
   }
 }
 
@@ -74,36 +74,36 @@ function tokenOf(name: string): string {
 }
 
 /** The effect of a header, as far as its name determines it. */
-type Verdict =
+type HeaderEffect =
   | { kind: 'none' }
   /** `option` is unknown. `dropped` is never forwarded. `forwarded` is, unless its value is empty. */
   | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
   /** `run` makes the message one of a run; `forwardsAll` forwards the other headers of the request when it is true. */
   | { kind: 'run' | 'forwardsAll' };
 
-const NONE: Verdict = { kind: 'none' };
+const NONE: HeaderEffect = { kind: 'none' };
 
 /** The config headers that one kind of request knows. */
 export class KnownHeaders {
   readonly #own = new Set<string>();
   readonly #ofCallbacks = new Set<string>();
-  readonly #judge: (name: string) => Verdict;
+  readonly #cachedEffectOf: (name: string) => HeaderEffect;
 
   constructor(known: readonly ConfigHeader[]) {
-    for (const { name } of [...known, ...OF_EVERY_REQUEST]) {
+    for (const { name } of [...known, ...CLIENT_HEADERS]) {
       const { path, option } = readConfigName(name);
       if (path.length === 0) this.#own.add(option);
       // A callback may have callbacks of its own.
       if (path.length > 0 || option === 'callback' || option === 'failure-callback') this.#ofCallbacks.add(option);
     }
-    this.#judge = memo((name) => this.#verdictOn(name));
+    this.#cachedEffectOf = memo((name) => this.#effectOf(name));
   }
 
   /**
    * Adds the ignored headers of a flat list of names and values to `ignored`. An option with an empty value counts as
    * absent. A forwarded header with an empty value is added, because it is not sent.
    */
-  look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
+  findIgnored(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
     if (ignored.isFull) return;
     const dropped: string[] = [];
     let isOfRun = false;
@@ -114,14 +114,14 @@ export class KnownHeaders {
       const value = rawHeaders[at + 1] ?? '';
       isEncoded ||= isContentEncoding(name) && value !== '';
       if (!mayBeConfig(name)) continue;
-      const verdict = this.#judge(name);
+      const effect = this.#cachedEffectOf(name);
       const isEmpty = value === '' || trimBlanks(value) === '';
-      if (verdict.kind === 'dropped' || (verdict.kind === 'forwarded' && isEmpty)) dropped.push(verdict.name);
+      if (effect.kind === 'dropped' || (effect.kind === 'forwarded' && isEmpty)) dropped.push(effect.name);
       else if (isEmpty) continue;
-      else if (verdict.kind === 'option') ignored.addOption(verdict.name, item);
-      else if (verdict.kind === 'forwarded') isEncodingForwarded ||= isContentEncoding(verdict.name);
-      else if (verdict.kind === 'forwardsAll') isEncodingForwarded ||= value.toLowerCase() === 'true';
-      else isOfRun ||= verdict.kind === 'run';
+      else if (effect.kind === 'option') ignored.addOption(effect.name, item);
+      else if (effect.kind === 'forwarded') isEncodingForwarded ||= isContentEncoding(effect.name);
+      else if (effect.kind === 'forwardsAll') isEncodingForwarded ||= value.toLowerCase() === 'true';
+      else isOfRun ||= effect.kind === 'run';
     }
     if (isEncoded && !isEncodingForwarded) dropped.push('Content-Encoding');
     // A workflow library forwards all headers of the trigger of its run, and knows that some are dropped (contract W 9.4).
@@ -132,7 +132,7 @@ export class KnownHeaders {
     return (path.length === 0 ? this.#own : this.#ofCallbacks).has(option);
   }
 
-  #verdictOn(name: string): Verdict {
+  #effectOf(name: string): HeaderEffect {
     if (!hasConfigPrefix(name)) return NONE;
     const config = readConfigName(name);
     if (!this.#knows(config)) return { kind: 'option', name: config.display };
@@ -166,26 +166,26 @@ export class KnownOptions {
   readonly #headers: KnownHeaders;
   readonly #parameters: ReadonlySet<string>;
   readonly #ids: ReadonlySet<string>;
-  readonly #readsByIds: ReadonlySet<string>;
+  readonly #usedWithIds: ReadonlySet<string>;
   readonly #hasDestination: boolean;
   readonly #isConfiguredByQuery: boolean;
 
-  constructor({ path, takes = {} }: { path: string; takes?: Takes }) {
+  constructor({ path, takes = {} }: { path: string; takes?: AcceptedInput }) {
     const { configHeaders = [], isConfiguredByQuery = false, filters, query = [] } = takes;
     this.#headers = new KnownHeaders(configHeaders);
     const parameters = [...(filters?.rows ?? []), ...query];
     this.#parameters = new Set(parameters.map(({ name }) => name));
     this.#ids = new Set(parameters.flatMap(({ name, emptyIds }) => (emptyIds ? name : [])));
-    this.#readsByIds = filters?.readsByIds ?? new Set();
+    this.#usedWithIds = filters?.usedWithIds ?? new Set();
     this.#hasDestination = path.endsWith('*');
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
   }
 
   /** Adds the ignored options of a request to `ignored`. */
-  look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
+  findIgnored(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
     const config: string[] = [];
     const unknown: string[] = [];
-    const beside: string[] = [];
+    const otherFilters: string[] = [];
     let isById = false;
     for (const [name, values] of rawQuery === '' ? [] : queryParameters(rawQuery)) {
       if (name === '' || name.toLowerCase() === 'qstash_token') continue;
@@ -193,12 +193,12 @@ export class KnownOptions {
       else if (this.#ids.has(name)) isById ||= values.some((value) => value !== '');
       else if (!this.#parameters.has(name)) {
         if (!this.#hasDestination) unknown.push(name);
-      } else if (!this.#readsByIds.has(name)) beside.push(name);
+      } else if (!this.#usedWithIds.has(name)) otherFilters.push(name);
     }
-    this.#headers.look(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
+    this.#headers.findIgnored(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
     for (const name of unknown) ignored.addOption(name);
     // With ids, the other filters are ignored (contract M 21.2).
-    if (isById) for (const name of beside) ignored.addDropped(name);
+    if (isById) for (const name of otherFilters) ignored.addDropped(name);
   }
 }
 
@@ -211,7 +211,7 @@ export class IgnoredLog {
     this.#log = log;
   }
 
-  note({ method, path }: { method: string; path: string }, { options }: Ignored): void {
+  logOnce({ method, path }: { method: string; path: string }, { options }: Ignored): void {
     for (const option of options) {
       const route = `${method} ${path}`;
       const known = `${route} ${option}`;

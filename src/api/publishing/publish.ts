@@ -14,7 +14,7 @@ import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../../protocol/wo
 import type { Answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { refuseRun, withBodyOfRun } from '../runs/run-publish.ts';
+import { completeRunPublish, refuseRun } from '../runs/run-publish.ts';
 import { PublishSchema } from '../schemas.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -47,16 +47,16 @@ export function publishRoutes(services: Services): Route[] {
       if (destination.kind === 'group') return await publishToGroup(call, destination.name, config, queueName);
       const { url } = destination;
       // A message of a running workflow is accepted with a destination that is not allowed, and fails at delivery.
-      const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination(call.projectId));
-      if (lookUp !== undefined) await lookUp;
+      const addressCheck = isOfRun ? undefined : checkAddress(url, checkDestination(call.projectId));
+      if (addressCheck !== undefined) await addressCheck;
       const options = readOptions(call, config, queueName);
       if (options.cron !== undefined) return await createSchedule(call, destination, config);
-      const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination(call.projectId));
-      if (callbackLookUp !== undefined) await callbackLookUp;
+      const callbackCheck = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination(call.projectId));
+      if (callbackCheck !== undefined) await callbackCheck;
       const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
       if (callerIp !== undefined) command.callerIp = callerIp;
-      const complete = withBodyOfRun(command, services, clock.nowMs());
-      const commands = [complete instanceof Promise ? await complete : complete];
+      const completed = completeRunPublish(command, services, clock.nowMs());
+      const commands = [completed instanceof Promise ? await completed : completed];
       const outcomes = await engine.publish(call.projectId, commands, call);
       const [published] = publishedOf(outcomes);
       if (!published) throw new Error('the engine answered a publish with nothing');
@@ -134,9 +134,9 @@ export function publishRoutes(services: Services): Route[] {
 
 /** The object of contract M 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */
 export function publishedJson({ messageId, url, deduplicated, state }: Published): string {
-  const lost = state === undefined ? '' : `,"state":"${state}"`;
-  const end = deduplicated ? `,"deduplicated":true${lost}}` : '}';
-  return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${end}`;
+  const stateJson = state === undefined ? '' : `,"state":"${state}"`;
+  const suffix = deduplicated ? `,"deduplicated":true${stateJson}}` : '}';
+  return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${suffix}`;
 }
 
 /** The response for a URL group: a bare array in the order of its endpoints, even for a single one (contract M 5.3). */

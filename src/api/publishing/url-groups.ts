@@ -25,7 +25,7 @@ import { refuseCron } from './schedule-creation.ts';
 
 const ENDPOINT_NAME_LENGTH_MAX = 255;
 
-const DEFAULTS = new KnownHeaders(PUBLISH_HEADERS);
+const KNOWN_HEADERS = new KnownHeaders(PUBLISH_HEADERS);
 
 export const URL_GROUP = shapeOf<[UrlGroup]>()(
   {
@@ -88,7 +88,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     const rawHeaders = withoutEmpty(
       itemRawHeaders(given, { bytesMax: Number.POSITIVE_INFINITY, linesMax: HEADER_LINES_MAX }),
     );
-    for (let i = 0; i < rawHeaders.length; i += 2) refuseForeign(rawHeaders[i] ?? '');
+    for (let i = 0; i < rawHeaders.length; i += 2) checkDefault(rawHeaders[i] ?? '');
     if (rawHeaders.join('').length > limits.headerBytesMax) {
       throw invalidBody(`headers: at most ${limits.headerBytesMax} bytes (header_bytes_max)`);
     }
@@ -97,7 +97,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     refuseCron(options, 'as a default of a URL group');
     refuseRun(options, 'as a default of a URL group');
     await checkCallbacks(options.settings, checkDestination(projectId));
-    DEFAULTS.look(rawHeaders, ignored);
+    KNOWN_HEADERS.findIgnored(rawHeaders, ignored);
     return headerMapFromRaw(rawHeaders);
   }
 
@@ -212,7 +212,7 @@ function withoutEmpty(rawHeaders: readonly string[]): string[] {
 }
 
 /** Throws for a header that would have no effect on messages. */
-function refuseForeign(name: string): void {
+function checkDefault(name: string): void {
   if (hasConfigPrefix(name) || name.toLowerCase() === 'content-type') return;
   throw invalidHeader(name, 'only Content-Type and headers that begin with Upstash- or Waypost- can be defaults');
 }

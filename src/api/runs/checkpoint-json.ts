@@ -29,7 +29,7 @@ export function parseCheckpoint(json: Uint8Array, othersMax: number): ParsedChec
     element['step'] = step;
     steps.push(step);
   }
-  if (valuesIn(value) > othersMax) {
+  if (countValues(value) > othersMax) {
     throw new ApiError(
       'invalid_body',
       `invalid request body: at most ${othersMax} JSON values besides steps are accepted`,
@@ -39,9 +39,9 @@ export function parseCheckpoint(json: Uint8Array, othersMax: number): ParsedChec
 }
 
 /** The number of members and elements at all levels, plus one for the value itself. A step counts as one. */
-function valuesIn(value: unknown): number {
+function countValues(value: unknown): number {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return 1;
   let values = 1;
-  for (const member of Object.values(value)) values += valuesIn(member);
+  for (const member of Object.values(value)) values += countValues(member);
   return values;
 }

@@ -14,7 +14,7 @@ import { HEADER_LINES_MAX, messageLimit } from '../limits.ts';
 import { shapeOf } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
 import type { Services } from '../route.ts';
-import { withBodyOfRun } from './run-publish.ts';
+import { completeRunPublish } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
 /** The longest idle time of a call. After a longer one, proxies close the connection, and the call occupies a slot without work. */
@@ -22,7 +22,7 @@ const LINGER_MS_MAX = 10_000;
 
 type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock' | 'endOfTurn'>;
 
-export interface GivenCheckpoint {
+export interface CheckpointRequest {
   done: string[];
   failed: { token: string; outcome: Failed['outcome'] }[];
   append: Appended[];
@@ -30,44 +30,48 @@ export interface GivenCheckpoint {
 }
 
 /** `parse` returns the `value` of `parseCheckpoint`. Rejects with `ApiError` 412, 413 or 422. */
-export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
+export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<CheckpointRequest> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
     // A parallel group starts with one checkpoint, as large as the batch that other libraries publish for it.
     const { batchItemsMax: elementsMax } = services.limits;
-    const failed = failedIn(members['failed'], elementsMax).map((element, at) => failedOf(element, at, services));
-    const done = doneIn(members['done'], elementsMax, failed.length > 0);
+    const failed = failedElements(members['failed'], elementsMax).map((element, at) =>
+      readFailed(element, at, services),
+    );
+    const done = readDone(members['done'], elementsMax, failed.length > 0);
     const append: Appended[] = [];
     const slices = new Slices(services.clock, services.endOfTurn);
-    for (const [at, element] of appendIn(members['append'], elementsMax).entries()) {
-      append.push(await readElement(element, services).catch((error: unknown) => Promise.reject(atElement(at, error))));
+    for (const [at, element] of appendElements(members['append'], elementsMax).entries()) {
+      append.push(
+        await readElement(element, services).catch((error: unknown) => Promise.reject(withElement(at, error))),
+      );
       if (slices.isOver) await slices.next();
     }
     if (done.length === 0 && append.length > 0) throw invalid('with append, done must have at least one token');
-    const named = [...done, ...failed.map(({ token }) => token)];
-    if (new Set(named).size < named.length) throw invalid('done and failed must have each token once');
-    const lingerMs = lingerOf(members['lingerMs']);
+    const tokens = [...done, ...failed.map(({ token }) => token)];
+    if (new Set(tokens).size < tokens.length) throw invalid('done and failed must have each token once');
+    const lingerMs = readLingerMs(members['lingerMs']);
     return { done, failed, append, ...(lingerMs !== undefined && { lingerMs }) };
   } catch (error) {
     throw refusedInRun(error);
   }
 }
 
-function doneIn(value: unknown, elementsMax: number, mayBeEmpty: boolean): string[] {
+function readDone(value: unknown, elementsMax: number, mayBeEmpty: boolean): string[] {
   if (mayBeEmpty && (value === undefined || value === null)) return [];
   const isList = Array.isArray(value) && value.length <= elementsMax && (mayBeEmpty || value.length > 0);
   if (isList && value.every((token) => typeof token === 'string')) return value;
   throw invalid(`done must have 1 to ${elementsMax} tokens`);
 }
 
-function failedOf(element: unknown, at: number, { limits }: ReadServices): GivenCheckpoint['failed'][number] {
-  const wrong = (reason: string) => invalid(`${reason} (failed[${at}])`);
+function readFailed(element: unknown, at: number, { limits }: ReadServices): CheckpointRequest['failed'][number] {
+  const invalidElement = (reason: string) => invalid(`${reason} (failed[${at}])`);
   const { token, status, headers, body = '' } = objectOf(element, `an object is needed (failed[${at}])`);
-  if (typeof token !== 'string') throw wrong('token must be a string');
+  if (typeof token !== 'string') throw invalidElement('token must be a string');
   if (!Number.isInteger(status) || Number(status) < 300 || Number(status) > 599) {
-    throw wrong('status must be a whole number from 300 to 599');
+    throw invalidElement('status must be a whole number from 300 to 599');
   }
-  if (typeof body !== 'string') throw wrong('body must be a string');
+  if (typeof body !== 'string') throw invalidElement('body must be a string');
   const bytes = Buffer.from(body);
   const limit = messageLimit(limits.messageBytesMax);
   if (bytes.length > limit.bytesMax) throw bodyTooLarge(limit);
@@ -75,19 +79,19 @@ function failedOf(element: unknown, at: number, { limits }: ReadServices): Given
   return { token, outcome: { kind: 'answered', status: Number(status), header, body: bytes } };
 }
 
-function lingerOf(value: unknown): number | undefined {
+function readLingerMs(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= LINGER_MS_MAX) return Number(value);
   throw invalid(`lingerMs must be a whole number from 0 to ${LINGER_MS_MAX}`);
 }
 
-function failedIn(value: unknown, elementsMax: number): unknown[] {
+function failedElements(value: unknown, elementsMax: number): unknown[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.length <= elementsMax) return value;
   throw invalid(`failed must be an array of at most ${elementsMax} elements`);
 }
 
-function appendIn(value: unknown, elementsMax: number): unknown[] {
+function appendElements(value: unknown, elementsMax: number): unknown[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw invalid('append must be an array');
   if (value.length > elementsMax) throw quotaExceeded('maxAppend', elementsMax);
@@ -100,17 +104,17 @@ async function readElement(element: unknown, services: ReadServices): Promise<Ap
   if (kinds.length !== 1) throw invalid('one of step, call, invoke and wait is needed');
   switch (kinds[0]) {
     case 'step':
-      return stepOf(members, services);
+      return readStepElement(members, services);
     case 'wait':
-      return waitOf(members['wait'], services);
+      return readWaitElement(members['wait'], services);
     case 'call':
-      return callOf(members['call'], services);
+      return readCallElement(members['call'], services);
     default:
-      return await invocationOf(members['invoke'], services);
+      return await readInvokeElement(members['invoke'], services);
   }
 }
 
-function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
+function readStepElement(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
   const body = members['step'];
   if (!(body instanceof Uint8Array)) throw invalid('step must be an object');
   const limit = messageLimit(limits.messageBytesMax);
@@ -137,7 +141,7 @@ function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: Rea
   return appended;
 }
 
-function waitOf(value: unknown, { quotas, clock }: ReadServices): Appended {
+function readWaitElement(value: unknown, { quotas, clock }: ReadServices): Appended {
   const members = objectOf(value, 'wait must be an object');
   const { eventId } = members;
   if (typeof eventId !== 'string') throw invalid('wait.eventId must be a string');
@@ -147,7 +151,7 @@ function waitOf(value: unknown, { quotas, clock }: ReadServices): Appended {
   return { kind: 'wait', eventId, timeout, timeoutMs, ...stepMember(members['step']) };
 }
 
-function callOf(value: unknown, services: ReadServices): Appended {
+function readCallElement(value: unknown, services: ReadServices): Appended {
   const command = readMessage(value, services);
   const { run } = command.options;
   if (run?.kind !== 'append' || run.callType !== 'toCallback') {
@@ -156,8 +160,8 @@ function callOf(value: unknown, services: ReadServices): Appended {
   return { kind: 'call', command };
 }
 
-async function invocationOf(value: unknown, services: ReadServices): Promise<Appended> {
-  const command = await withBodyOfRun(readMessage(value, services), services, services.clock.nowMs());
+async function readInvokeElement(value: unknown, services: ReadServices): Promise<Appended> {
+  const command = await completeRunPublish(readMessage(value, services), services, services.clock.nowMs());
   if (!command.invocation) {
     throw invalid('an invocation needs Upstash-Workflow-Init: true and Upstash-Workflow-Invoke: true');
   }
@@ -166,9 +170,9 @@ async function invocationOf(value: unknown, services: ReadServices): Promise<App
 
 /** Reads a message like an item of a batch. Addresses are checked only at delivery, as for all messages of a run. */
 function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: ReadServices): PublishCommand {
-  const given = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
-  const { destination, rawHeaders, body } = given;
-  if (destination.kind !== 'url' || given.queue !== '') throw invalid('the destination must be a URL, without a queue');
+  const item = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
+  const { destination, rawHeaders, body } = item;
+  if (destination.kind !== 'url' || item.queue !== '') throw invalid('the destination must be a URL, without a queue');
   const limit = messageLimit(limits.messageBytesMax);
   if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
   const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders };
@@ -177,7 +181,7 @@ function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: Re
   return { url: destination.url, body, options };
 }
 
-function atElement(index: number, error: unknown): unknown {
+function withElement(index: number, error: unknown): unknown {
   return error instanceof ApiError ? new ApiError(error.code, `${error.message} (append[${index}])`) : error;
 }
 

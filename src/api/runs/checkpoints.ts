@@ -16,9 +16,9 @@ import { readCheckpoint } from './checkpoint-request.ts';
 const PATH = '/v2/waypost/checkpoints';
 
 /** Limits the JSON values outside the steps of a checkpoint: `perItem` for each element allowed, but at least `least`. */
-const OTHER_VALUES = { perItem: 100, least: 2_500 };
+const VALUES_OUTSIDE_STEPS = { perItem: 100, least: 2_500 };
 
-const REFUSALS = {
+const ERRORS = {
   lost: 'the call is given up, or its message is done already: stop, and answer the call with a failure',
   ended: 'the workflow run is over',
 } as const;
@@ -26,11 +26,11 @@ const REFUSALS = {
 export function checkpointRoutes(services: Services): Route[] {
   const { engine, accounts, limits, json, log, others } = services;
 
-  const othersMax = Math.max(OTHER_VALUES.least, limits.batchItemsMax * OTHER_VALUES.perItem);
+  const othersMax = Math.max(VALUES_OUTSIDE_STEPS.least, limits.batchItemsMax * VALUES_OUTSIDE_STEPS.perItem);
 
   async function checkpoint({ rawHeaders, body, callerIp, leaving }: Call): Promise<Answer> {
     const authorization = headerOf(rawHeaders, 'authorization');
-    const caller = claimOfCaller(accounts, authorization);
+    const caller = callerClaimOf(accounts, authorization);
     if (!caller) throw unauthenticated();
     body.countFor(caller.projectId);
     const bytes = await body.read({
@@ -41,42 +41,46 @@ export function checkpointRoutes(services: Services): Route[] {
     const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
     // Only the worker that makes the call can continue it. If that worker is unavailable, the checkpoint is saved here.
     const isElsewhere = others && caller.worker !== others.own;
-    const answered = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
-    return answered || carryOut(sent, { leaving, saved: () => body.release() });
+    const response = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
+    return response || carryOut(sent, { leaving, releaseBody: () => body.release() });
   }
 
   /** Saves a checkpoint that another worker received for a call of this worker. `undefined`: this worker has no such call. */
   async function carryOutForOther(sent: SentCheckpoint, leaving: AbortSignal): Promise<Answer | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
-    return carryOut(sent, { leaving: () => leaving, saved: () => {} }).catch((error: unknown) =>
+    return carryOut(sent, { leaving: () => leaving, releaseBody: () => {} }).catch((error: unknown) =>
       answerToError(error, log, PATH),
     );
   }
 
   async function carryOut(
-    { caller, token: own, body, callerIp }: SentCheckpoint,
-    { leaving, saved }: { leaving: () => AbortSignal; saved: () => void },
+    { caller, token: callerToken, body, callerIp }: SentCheckpoint,
+    { leaving, releaseBody }: { leaving: () => AbortSignal; releaseBody: () => void },
   ): Promise<Answer> {
     const bodyHash = hash('sha256', body, 'base64url');
-    const given = await readCheckpoint(() => parse(body), services);
+    const request = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
     // Usually the caller's token is the only one.
-    const claimOf = (token: string, place: string) => (token === own ? caller : claimIn(token, place, caller));
-    const done = given.done.map((token, at) => claimOf(token, `done[${at}]`));
-    const { append, lingerMs } = given;
+    const claimOf = (token: string, element: string) =>
+      token === callerToken ? caller : readClaim(token, element, caller);
+    const done = request.done.map((token, at) => claimOf(token, `done[${at}]`));
+    const { append, lingerMs } = request;
     const command: CheckpointCommand = { runKey, done, append, hash: bodyHash };
     if (callerIp !== undefined) command.callerIp = callerIp;
-    if (given.failed.length > 0) {
-      command.failed = given.failed.map(({ token, outcome }, at) => ({ ...claimOf(token, `failed[${at}]`), outcome }));
+    if (request.failed.length > 0) {
+      command.failed = request.failed.map(({ token, outcome }, at) => ({
+        ...claimOf(token, `failed[${at}]`),
+        outcome,
+      }));
     }
     if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: leaving() });
-    const answered = await engine.checkpoint(projectId, command);
-    if (answered.kind === 'saved') {
+    const outcome = await engine.checkpoint(projectId, command);
+    if (outcome.kind === 'saved') {
       // An idle call must not keep the memory of its request.
-      if (answered.next) saved();
-      return { status: 200, json: savedJson(answered, await answered.next, caller) };
+      if (outcome.next) releaseBody();
+      return { status: 200, json: savedJson(outcome, await outcome.next, caller) };
     }
-    return { status: 409, json: JSON.stringify({ error: REFUSALS[answered.kind], reason: answered.kind }) };
+    return { status: 409, json: JSON.stringify({ error: ERRORS[outcome.kind], reason: outcome.kind }) };
   }
 
   function parse(bytes: Uint8Array<ArrayBuffer>): unknown {
@@ -85,11 +89,11 @@ export function checkpointRoutes(services: Services): Route[] {
       : parseCheckpoint(bytes, othersMax).value;
   }
 
-  /** The claim of a token in the body, which must be for the caller's run. `where` names its element. */
-  function claimIn(token: string, place: string, caller: CheckpointClaim): CheckpointClaim {
+  /** The claim of a token in the body, which must be for the caller's run. `element` names its element. */
+  function readClaim(token: string, element: string, caller: CheckpointClaim): CheckpointClaim {
     const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
-    throw new ApiError('unprocessable', `invalid checkpoint: ${place} is not a token of this run`);
+    throw new ApiError('unprocessable', `invalid checkpoint: ${element} is not a token of this run`);
   }
 
   function savedJson(
@@ -99,15 +103,19 @@ export function checkpointRoutes(services: Services): Route[] {
   ): string {
     const worker = others?.own ?? 0;
     const [signingKey = ''] = accounts.signingKeysKnown(projectId);
-    const held = ({ messageId, key, claimToken }: Pick<Handover, 'messageId' | 'key' | 'claimToken'>): string => {
+    const claimMembers = ({
+      messageId,
+      key,
+      claimToken,
+    }: Pick<Handover, 'messageId' | 'key' | 'claimToken'>): string => {
       const token = mintCheckpointToken({ projectId, runKey, key, claimToken, worker }, signingKey);
       return `"messageId":"${messageId}","token":"${token}"`;
     };
-    const parts = entries.map(({ messageId, held: claim }) =>
-      claim ? `{${held({ messageId, ...claim })}}` : `{"messageId":"${messageId}"}`,
+    const elements = entries.map(({ messageId, held: claim }) =>
+      claim ? `{${claimMembers({ messageId, ...claim })}}` : `{"messageId":"${messageId}"}`,
     );
-    const tail = next ? `,"next":{${held(next)},"retried":${next.retried}${broughtJson(next)}}` : '';
-    return `{"entries":[${parts.join(',')}]${tail}}`;
+    const nextJson = next ? `,"next":{${claimMembers(next)},"retried":${next.retried}${contentJson(next)}}` : '';
+    return `{"entries":[${elements.join(',')}]${nextJson}}`;
   }
 
   others?.serve(carryOutForOther);
@@ -126,7 +134,7 @@ export function checkpointRoutes(services: Services): Route[] {
 }
 
 /** The members of `next` with the content that a delivery of the message would have. */
-function broughtJson({ brings }: Handover): string {
+function contentJson({ brings }: Handover): string {
   if (brings.kind === 'journal') return `,"entries":${Buffer.from(brings.entries).toString('latin1')}`;
   const headers = brings.header ? `,"headers":${JSON.stringify(brings.header)}` : '';
   // The result of a call is sent as JSON text.
@@ -138,7 +146,7 @@ function textOf(bytes: Uint8Array): string {
 }
 
 /** The claim that the caller received with a delivery; `undefined` if the token was not issued by this server. */
-export function claimOfCaller(
+export function callerClaimOf(
   accounts: Pick<Accounts, 'signingKeysKnown'>,
   authorization: string | undefined,
 ): CheckpointClaim | undefined {

@@ -12,7 +12,7 @@ import type { ActiveRunFilter } from '../../engine/runs/dead/dead-run-store.ts';
 import type { RunEventFilter, RunFilter } from '../../engine/runs/logs/log-store.ts';
 import type { RunState } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
-import { type Amount, counted, NOTHING, pageOf, readFilters } from '../messages/filters.ts';
+import { type CountLimits, countParameter, NO_NAMES, pageRequestOf, readFilters } from '../messages/filters.ts';
 import {
   CURSOR,
   flag,
@@ -36,14 +36,14 @@ import {
 } from '../requests/parameters.ts';
 
 /** Filters by attributes that the trigger of a run sets. */
-const OF_EVERY_RUN = [
+const TRIGGER_FILTERS = [
   texts('label', 'One of the labels of the run.'),
   texts('callerIp', 'Address that triggered the run.'),
   into('callerIp', texts('callerIP', 'The same as callerIp.')),
   texts('flowControlKey', 'Flow-control key of the run.'),
 ];
 
-const CANCELLED_DEFAULT = 100;
+const CANCEL_COUNT_DEFAULT = 100;
 
 /** The parameters of a bulk cancel. */
 export const CANCEL_PARAMETERS = [
@@ -54,11 +54,11 @@ export const CANCEL_PARAMETERS = [
   into('isExact', flag('workflowUrlExactMatch', 'Whether workflowUrl must match the whole URL.')),
   texts('host', 'Host of the workflow.'),
   withCommas(texts('path', 'Path of the workflow.')),
-  ...OF_EVERY_RUN,
+  ...TRIGGER_FILTERS,
   into('fromMs', time('fromDate', 'Runs created not before this Unix time in milliseconds.')),
   into('toMs', time('toDate', 'Runs created not after this Unix time in milliseconds.')),
   {
-    ...counted({ countDefault: CANCELLED_DEFAULT, countMax: Number.MAX_SAFE_INTEGER }),
+    ...countParameter({ countDefault: CANCEL_COUNT_DEFAULT, countMax: Number.MAX_SAFE_INTEGER }),
     meaning: 'Maximum number; with filters as JSON, all that match by default.',
   },
 ];
@@ -71,23 +71,23 @@ const FAILURE_STATES: ReadonlyMap<string, readonly FailureCallbackState[]> = new
 ] as const);
 
 /** The filters of lists and bulk actions on the DLQ of runs. */
-export function deadRunFilters(amount: Amount, isBulk: boolean) {
+export function deadRunFilters(limits: CountLimits, isBulk: boolean) {
   const rows = [
     ids('dlqIds', 'The entries with these ids; all other filters are ignored then.', 'nothingUnlessInBulkQuery'),
     into('url', withCommas(texts('workflowUrl', 'URL of the workflow.'))),
     withCommas(texts('url', 'The same as workflowUrl.')),
     into('runId', withCommas(text('workflowRunId', 'The runs with this id.'))),
     into('runCreatedAtMs', time('workflowCreatedAt', 'The run created at this Unix time in milliseconds.')),
-    ...OF_EVERY_RUN,
+    ...TRIGGER_FILTERS,
     into('failureCallback', words('failureFunctionState', 'State of the failure callback.', FAILURE_STATES)),
     into('failureCallback', words('failureCallbackState', 'The same as failureFunctionState.', FAILURE_STATES)),
     statuses('responseStatus', 'Status of the last response.'),
     into('fromMs', time('fromDate', 'Runs that failed not before this Unix time in milliseconds.')),
     into('toMs', time('toDate', 'Runs that failed not after this Unix time in milliseconds.')),
-    counted(amount),
+    countParameter(limits),
     CURSOR,
   ];
-  return { rows, isBulk, readsByIds: NOTHING };
+  return { rows, isBulk, usedWithIds: NO_NAMES };
 }
 
 /** The runs that a bulk cancel selects. */
@@ -98,18 +98,18 @@ export type CancelRequest = { ids: string[] } | { filter: ActiveRunFilter; count
  * `ApiError` 400.
  */
 export function readCancelRequest(rawQuery: string, body: unknown): CancelRequest {
-  const read = readFilters({ rows: CANCEL_PARAMETERS, isBulk: true, readsByIds: NOTHING }, rawQuery, body);
+  const read = readFilters({ rows: CANCEL_PARAMETERS, isBulk: true, usedWithIds: NO_NAMES }, rawQuery, body);
   if (read.ids) return { ids: read.ids };
-  const countDefault = body === undefined ? CANCELLED_DEFAULT : undefined;
+  const countDefault = body === undefined ? CANCEL_COUNT_DEFAULT : undefined;
   const { ids: _, workflowUrl, isExact, count = countDefault, ...others } = read;
   const filter = { ...others, ...(workflowUrl && { [isExact ? 'url' : 'urlPrefix']: workflowUrl }) };
   return count === undefined ? { filter } : { filter, count };
 }
 
 /** Runs on one page of the grouped view. */
-const RUNS_MAX = 10;
+const RUNS_PAGE_MAX = 10;
 /** Events on one page of the flat view. */
-const EVENTS_MAX = 1000;
+const EVENTS_PAGE_MAX = 1000;
 /** No body is longer, and PostgreSQL accepts no length above 2^31. */
 const BODY_BYTES_MAX = 2 ** 30;
 
@@ -138,11 +138,11 @@ const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string,
 ]);
 
 /** The names that the `state` filter of runs accepts: states of runs and of their steps. */
-const STATES_OF_A_RUN = new Map<string, readonly (RunState | StepState)[]>(
+const RUN_AND_STEP_STATES = new Map<string, readonly (RunState | StepState)[]>(
   [...RUN_STATES, ...STEP_STATES].map((state) => [state, [state]]),
 );
 
-const ATTRIBUTES = [
+const LOG_FILTERS = [
   into('runId', withEscapedCommas(texts('workflowRunId', 'All runs with this id, also earlier ones.'))),
   into('runCreatedAtMs', time('workflowCreatedAt', 'The run created at this Unix time in milliseconds.')),
   into('runUrl', withCommas(texts('workflowUrl', 'URL of the workflow (exact).'))),
@@ -154,27 +154,24 @@ const ATTRIBUTES = [
   withCommas(texts('path', 'Path of the URL of the run.')),
 ];
 
-const NAMES_OF_RUNS = texts(
-  'workflowRuns',
-  'These runs, each as id@createdAt; all other filters are then ignored.',
-);
+const RUN_NAMES = texts('workflowRuns', 'These runs, each as id@createdAt; all other filters are then ignored.');
 
 /** Separates two names; a comma within an id does not. It may be escaped, because QStash documents the list as one string. */
-const AFTER_RUN_NAME = /(?<=@\d{1,16}),+/;
+const RUN_NAME_SEPARATOR = /(?<=@\d{1,16}),+/;
 
 const NAMED_RUNS = into(
   'runs',
   withCommas({
-    ...NAMES_OF_RUNS,
+    ...RUN_NAMES,
     read: (given) => {
-      const names = given.values.flatMap((value) => value.split(AFTER_RUN_NAME)).filter((name) => name !== '');
-      return NAMES_OF_RUNS.read({ ...given, values: names })?.map(readRunName);
+      const names = given.values.flatMap((value) => value.split(RUN_NAME_SEPARATOR)).filter((name) => name !== '');
+      return RUN_NAMES.read({ ...given, values: names })?.map(readRunName);
     },
   }),
 );
 
 const RUN_FILTERS = [
-  words('state', 'State of the run, or of one of its steps.', STATES_OF_A_RUN),
+  words('state', 'State of the run, or of one of its steps.', RUN_AND_STEP_STATES),
   into('fromMs', time('fromDate', 'Runs created not before this Unix time in milliseconds.')),
   into('toMs', time('toDate', 'Runs created not after this Unix time in milliseconds.')),
 ];
@@ -189,20 +186,20 @@ const TRIM_BODY = parameter(
   },
 );
 
-const PAGE_OF_RUNS = [into('bodyBytesMax', TRIM_BODY), pageCount(RUNS_MAX), CURSOR];
+const RUNS_PAGE = [into('bodyBytesMax', TRIM_BODY), pageCount(RUNS_PAGE_MAX), CURSOR];
 
-export const RUNS_QUERY = [...ATTRIBUTES, NAMED_RUNS, ...RUN_FILTERS, ...PAGE_OF_RUNS];
+export const RUNS_QUERY = [...LOG_FILTERS, NAMED_RUNS, ...RUN_FILTERS, ...RUNS_PAGE];
 
 export const EVENTS_QUERY = [
-  ...ATTRIBUTES,
+  ...LOG_FILTERS,
   words('state', 'State in the event; IN_PROGRESS is ACTIVE, RETRY, ERROR and STEP_PARKED.', EVENT_STATES),
   into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.')),
   into('toMs', time('toDate', 'Not after this Unix time in milliseconds.')),
-  pageCount(EVENTS_MAX),
+  pageCount(EVENTS_PAGE_MAX),
   CURSOR,
 ];
 
-export interface RunsWanted {
+export interface RunsRequest {
   filter: RunFilter & { stepState?: StepState[] };
   page: PageRequest;
   /** Absent: whole bodies. */
@@ -210,26 +207,26 @@ export interface RunsWanted {
 }
 
 /** Reads the query of the grouped view. Throws `ApiError` 400 that names the parameter. */
-export function readRunsQuery(rawQuery: string): RunsWanted {
+export function readRunsQuery(rawQuery: string): RunsRequest {
   const given = givenFor(RUNS_QUERY, rawQuery);
-  const { bodyBytesMax, ...page } = valuesOf(PAGE_OF_RUNS, given);
-  const wanted = { page: pageOf(page, RUNS_MAX), ...(bodyBytesMax !== undefined && { bodyBytesMax }) };
+  const { bodyBytesMax, ...page } = valuesOf(RUNS_PAGE, given);
+  const request = { page: pageRequestOf(page, RUNS_PAGE_MAX), ...(bodyBytesMax !== undefined && { bodyBytesMax }) };
   const { runs } = valuesOf([NAMED_RUNS], given);
-  if (runs) return { ...wanted, filter: { runs } };
-  const { state: states, ...filter } = valuesOf([...ATTRIBUTES, ...RUN_FILTERS], given);
+  if (runs) return { ...request, filter: { runs } };
+  const { state: states, ...filter } = valuesOf([...LOG_FILTERS, ...RUN_FILTERS], given);
   for (const url of filter.runUrl ?? []) {
     if (!/^https?:\/\//i.test(url)) throw invalidParameter('workflowUrl', 'a URL with http:// or https:// is needed');
   }
   const state = RUN_STATES.filter((name) => states?.includes(name));
   const stepState = STEP_STATES.filter((name) => states?.includes(name));
-  const ofState = { ...(state.length > 0 && { state }), ...(stepState.length > 0 && { stepState }) };
-  return { ...wanted, filter: { ...filter, ...ofState } };
+  const stateFilter = { ...(state.length > 0 && { state }), ...(stepState.length > 0 && { stepState }) };
+  return { ...request, filter: { ...filter, ...stateFilter } };
 }
 
 /** Reads the query of the flat view. Throws `ApiError` 400 that names the parameter. */
 export function readEventsQuery(rawQuery: string): { filter: RunEventFilter; page: PageRequest } {
   const { count, cursor, ...filter } = readQuery(rawQuery, EVENTS_QUERY);
-  return { filter, page: pageOf({ count, cursor }, EVENTS_MAX) };
+  return { filter, page: pageRequestOf({ count, cursor }, EVENTS_PAGE_MAX) };
 }
 
 /** Reads `id@createdAt`. The last `@` separates them, since an id may contain one. */

@@ -35,24 +35,24 @@ import {
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
 
 /** Limits on what a view shows: the redaction, and the bytes of each body. */
-interface Shown {
+interface ViewLimits {
   redact: Redaction | undefined;
   /** Absent: whole bodies. */
   bodyBytesMax: number | undefined;
 }
 
 /** Adds the redaction of a message, which may hide more than that of its run. */
-function withRedaction(shown: Shown, own: Redaction | undefined): Shown {
+function withRedaction(shown: ViewLimits, own: Redaction | undefined): ViewLimits {
   return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
 }
 
 const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
 const optional = Type.Optional;
 /** Headers of a response, which may be empty. */
-const AnswerHeaders = Type.Record(Type.String(), Type.Array(Type.String()));
+const ResponseHeaders = Type.Record(Type.String(), Type.Array(Type.String()));
 
 /** The members of contract W 20. Zero and empty values are omitted, except the number of retries. */
-const STEP_INFO = shapeOf<[info: StepInfo, shown: Shown]>()(
+const STEP_INFO = shapeOf<[info: StepInfo, shown: ViewLimits]>()(
   {
     stepId: [optional(AtLeastOne), ({ stepId }) => stepId || undefined],
     stepName: [optional(Type.String()), ({ stepName }) => stepName],
@@ -78,7 +78,7 @@ const STEP_INFO = shapeOf<[info: StepInfo, shown: Shown]>()(
     callResponseStatus: [optional(Count), ({ call }) => call?.response?.status],
     callResponseBody: [optional(Text), ({ call }, shown) => bodyView(call?.response?.body, shown)],
     callResponseHeaders: [
-      optional(AnswerHeaders),
+      optional(ResponseHeaders),
       ({ call }, shown) => call?.response && headerView(call.response.header, shown),
     ],
     waitEventId: [optional(Text), ({ wait }) => wait?.eventId],
@@ -104,7 +104,7 @@ const STEP_INFO = shapeOf<[info: StepInfo, shown: Shown]>()(
   'StepInfo',
 );
 
-function stepInfoView(info: StepInfo, runShown: Shown): View {
+function stepInfoView(info: StepInfo, runShown: ViewLimits): View {
   return STEP_INFO.view(info, withRedaction(runShown, info.redact));
 }
 
@@ -113,11 +113,11 @@ function retryDelayOf({ maxRetries, retryDelayExpression }: AttemptSettings): st
 }
 
 /** Members are present even when they are empty, since clients read them without a check. */
-const STEP_ERROR = shapeOf<[failure: Failure, shown: Shown]>()(
+const STEP_ERROR = shapeOf<[failure: Failure, shown: ViewLimits]>()(
   {
     error: [Type.String(), ({ error, response }) => errorText(error, response)],
     body: [Type.String(), ({ response }, shown) => bodyView(response?.body, shown) ?? ''],
-    headers: [AnswerHeaders, ({ response }, { redact }) => shownHeaderMap(response?.header ?? {}, redact)],
+    headers: [ResponseHeaders, ({ response }, { redact }) => shownHeaderMap(response?.header ?? {}, redact)],
     status: [optional(Count), ({ response }) => response?.status],
     time: [Ms, ({ atMs }) => atMs],
   },
@@ -126,7 +126,7 @@ const STEP_ERROR = shapeOf<[failure: Failure, shown: Shown]>()(
 
 const ErrorsSchema = optional(Type.Array(STEP_ERROR.schema, { minItems: 1 }));
 
-function errorsView(failures: readonly Failure[], shown: Shown): View[] | undefined {
+function errorsView(failures: readonly Failure[], shown: ViewLimits): View[] | undefined {
   return failures.length === 0 ? undefined : failures.map((failure) => STEP_ERROR.view(failure, shown));
 }
 
@@ -145,7 +145,7 @@ function errorText(error: string | undefined, response: Pick<Answered, 'status'>
 const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
 
 /** The members of a step in addition to its `STEP_INFO`. */
-const STEP_STATE = shapeOf<[record: StepRecord, shown: Shown]>()({
+const STEP_STATE = shapeOf<[record: StepRecord, shown: ViewLimits]>()({
   state: [StepState, ({ state }) => state],
   errors: [ErrorsSchema, ({ failures }, shown) => errorsView(failures, shown)],
   nextDeliveryTime: [optional(Ms), ({ nextDeliveryAtMs }) => nextDeliveryAtMs],
@@ -153,12 +153,12 @@ const STEP_STATE = shapeOf<[record: StepRecord, shown: Shown]>()({
 
 const StepSchema = exactly({ ...STEP_INFO.schema.properties, ...STEP_STATE.schema.properties }, 'Step');
 
-function stepView(record: StepRecord, runShown: Shown): View {
+function stepView(record: StepRecord, runShown: ViewLimits): View {
   const shown = withRedaction(runShown, record.info.redact);
   return { ...STEP_INFO.view(record.info, shown), ...STEP_STATE.view(record, shown) };
 }
 
-const NEXT_STEP = shapeOf<[step: NextStep, runShown: Shown]>()(
+const NEXT_STEP = shapeOf<[step: NextStep, runShown: ViewLimits]>()(
   {
     messageId: [MessageIdSchema, ({ message }) => message.id],
     stepName: [optional(Type.String()), ({ stepName }) => stepName],
@@ -177,7 +177,7 @@ const NEXT_STEP = shapeOf<[step: NextStep, runShown: Shown]>()(
 /** The failed step shows its whole response. Here, a longer one is truncated, so that it is not sent twice in full. */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
-const FAILURE_FUNCTION = shapeOf<[ran: FailureFunction, log: RunLog, shown: Shown]>()(
+const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog, shown: ViewLimits]>()(
   {
     messageId: [MessageIdSchema, ({ message }) => message.id],
     url: [Text, ({ message }) => shownUrl(message.url)],
@@ -188,20 +188,23 @@ const FAILURE_FUNCTION = shapeOf<[ran: FailureFunction, log: RunLog, shown: Show
     failStatus: [Count, (_, { failure }) => failure?.response?.status ?? 0],
     failResponse: [
       Type.String(),
-      (_, { failure }, shown) => bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
+      (_, { failure }, shown) => bodyView(failure?.response?.body, withBytesMax(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
     ],
     failHeaders: [
-      AnswerHeaders,
+      ResponseHeaders,
       (_, { failure }, { redact }) => shownHeaderMap(failure?.response?.header ?? {}, redact),
     ],
     dlqId: [optional(Text), (_, { run }) => run.dlqId],
     maxRetries: [Count, ({ message }) => message.settings.maxRetries],
-    responseStatus: [optional(Count), (ran) => lastResponseOf(ran)?.status],
-    responseBody: [optional(Text), (ran, _, shown) => bodyView(lastResponseOf(ran)?.body, shown)],
+    responseStatus: [optional(Count), (failureFunction) => lastResponseOf(failureFunction)?.status],
+    responseBody: [
+      optional(Text),
+      (failureFunction, _, shown) => bodyView(lastResponseOf(failureFunction)?.body, shown),
+    ],
     responseHeaders: [
-      optional(AnswerHeaders),
-      (ran, _, shown) => {
-        const last = lastResponseOf(ran);
+      optional(ResponseHeaders),
+      (failureFunction, _, shown) => {
+        const last = lastResponseOf(failureFunction);
         return last && headerView(last.header, shown);
       },
     ],
@@ -219,7 +222,7 @@ function lastResponseOf({ answer, failures }: FailureFunction): Answered | undef
 }
 
 /** Links a failed run with the run that resumes or restarts it. Our own addition. */
-const LINK = shapeOf<[RunLink]>()({
+const RUN_LINK = shapeOf<[RunLink]>()({
   workflowRunId: [Text, ({ id }) => id],
   workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
 });
@@ -235,7 +238,7 @@ const StepGroupSchema = Type.Union([
   exactly({ type: Type.Literal('next'), steps: Type.Array(NEXT_STEP.schema, { minItems: 1 }) }),
 ]);
 
-function stepGroupsView({ groups, next }: RunLog, shown: Shown): View[] {
+function stepGroupsView({ groups, next }: RunLog, shown: ViewLimits): View[] {
   const steps = groups.map(({ type, records }) => ({ steps: records.map((record) => stepView(record, shown)), type }));
   return next.length === 0
     ? steps
@@ -243,7 +246,7 @@ function stepGroupsView({ groups, next }: RunLog, shown: Shown): View[] {
 }
 
 /** The object of contract W 18.1. */
-const RUN = shapeOf<[log: RunLog, shown: Shown]>()(
+const RUN = shapeOf<[log: RunLog, shown: ViewLimits]>()(
   {
     workflowRunId: [Text, ({ run }) => run.id],
     workflowUrl: [Text, ({ run }) => shownUrl(run.url)],
@@ -262,8 +265,11 @@ const RUN = shapeOf<[log: RunLog, shown: Shown]>()(
     label: [optional(Text), ({ run }) => run.config.labels?.[0]],
     labels: [LabelsSchema, ({ run }) => (run.config.labels?.length ? run.config.labels : undefined)],
     flowControlKey: [optional(Text), ({ run }) => run.config.flowControl?.key],
-    predecessor: [optional(LINK.schema), ({ run }) => run.config.predecessor && LINK.view(run.config.predecessor)],
-    successor: [optional(LINK.schema), ({ run }) => run.config.successor && LINK.view(run.config.successor)],
+    predecessor: [
+      optional(RUN_LINK.schema),
+      ({ run }) => run.config.predecessor && RUN_LINK.view(run.config.predecessor),
+    ],
+    successor: [optional(RUN_LINK.schema), ({ run }) => run.config.successor && RUN_LINK.view(run.config.successor)],
   },
   'WorkflowRun',
 );
@@ -287,7 +293,7 @@ const RunEventSchema = exactly(
     error: optional(Text),
     responseStatus: optional(Count),
     responseBody: optional(Text),
-    responseHeaders: optional(AnswerHeaders),
+    responseHeaders: optional(ResponseHeaders),
     invokerWorkflowRunId: optional(Text),
     invokerWorkflowUrl: optional(Text),
     invokerWorkflowCreatedAt: optional(Ms),
@@ -374,7 +380,7 @@ export function runExplanationView({ runId, createdAtMs, sentence, ...rest }: Ru
   };
 }
 
-function detailView(detail: LogDetail | undefined, shown: Shown): View {
+function detailView(detail: LogDetail | undefined, shown: ViewLimits): View {
   if (!detail) return {};
   const { error, response } = detail;
   return {
@@ -391,16 +397,16 @@ function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefi
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
 }
 
-function cutTo(bytesMax: number, { redact, bodyBytesMax = bytesMax }: Shown): Shown {
+function withBytesMax(bytesMax: number, { redact, bodyBytesMax = bytesMax }: ViewLimits): ViewLimits {
   return { redact, bodyBytesMax: Math.min(bytesMax, bodyBytesMax) };
 }
 
 /** As text, or as base64 if it is not valid UTF-8; `undefined` if nothing is to be shown. */
-function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown): string | undefined {
+function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: ViewLimits): string | undefined {
   if (!bytes || bytes.length === 0 || bodyBytesMax === 0) return undefined;
   return redact?.body ? redactedText(bytes) : bodyText(bytes, bodyBytesMax);
 }
 
-function headerView(header: HeaderMap, { redact }: Shown): HeaderMap | undefined {
+function headerView(header: HeaderMap, { redact }: ViewLimits): HeaderMap | undefined {
   return nonEmpty(shownHeaderMap(header, redact));
 }

@@ -15,25 +15,26 @@ import type { Services } from '../route.ts';
  * Completes the command from its body: an invocation with the payload of the invoked run, a sleep with its exact end.
  * Throws `ApiError`.
  */
-export function withBodyOfRun(
+export function completeRunPublish(
   command: PublishCommand,
   { quotas, json }: Pick<Services, 'quotas' | 'json'>,
   nowMs: Millis,
 ): PublishCommand | Promise<PublishCommand> {
   const { run, settings } = command.options;
-  if (run?.kind === 'append' && run.callType === 'step') return withEndOfSleep(command, quotas, nowMs);
+  if (run?.kind === 'append' && run.callType === 'step') return withSleepEnd(command, quotas, nowMs);
   if (run?.kind !== 'start' || !run.isInvoke) return command;
-  const invoking = (body: unknown): PublishCommand => {
+  const withInvocation = (body: unknown): PublishCommand => {
     const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
-    // The invoking library also receives the result, so its features are known from this request.
+    // The withInvocation library also receives the result, so its features are known from this request.
     return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
   };
-  if (command.body.length > JSON_HERE_BYTES_MAX) return json.value(command.body, VALUES_PER_ITEM_MAX).then(invoking);
-  return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
+  if (command.body.length > JSON_HERE_BYTES_MAX)
+    return json.value(command.body, VALUES_PER_ITEM_MAX).then(withInvocation);
+  return withInvocation(parseJson(command.body, VALUES_PER_ITEM_MAX));
 }
 
 /** Libraries round `Upstash-Not-Before` to whole seconds, sometimes down; a sleep must not end early (contract W 14.3). */
-function withEndOfSleep(command: PublishCommand, quotas: Services['quotas'], nowMs: Millis): PublishCommand {
+function withSleepEnd(command: PublishCommand, quotas: Services['quotas'], nowMs: Millis): PublishCommand {
   const { options, body } = command;
   const { notBeforeMs } = options;
   const sleepUntilMs = notBeforeMs === undefined ? undefined : readStep(body)?.sleepUntilMs;

@@ -21,7 +21,7 @@ const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
 
 export function runRoutes({ engine, limits, clock }: Services): Route[] {
-  const turns = new ResponseQueue(JOURNALS_BYTES_MAX, clock);
+  const responses = new ResponseQueue(JOURNALS_BYTES_MAX, clock);
 
   /**
    * Returns the whole journal to an endpoint whose delivery would have been too large (contract W 8.3). All calls of a
@@ -33,7 +33,7 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
     if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
       authorizeFully(scope);
     const bytes = (await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0;
-    const { cutOff, end: sent } = await turns.take(projectId, bytes, hangUp());
+    const { cutOff, end: sent } = await responses.take(projectId, bytes, hangUp());
     try {
       const entries = await engine.readJournal(projectId, id, runKey);
       if (!entries) throw notActive(id);

@@ -21,10 +21,10 @@ import { bodyTooLarge } from '../requests/request-body.ts';
 import { type Call, type CheckDestination, type Route, row, type Services } from '../route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from '../schemas.ts';
 
-const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
+const KNOWN_HEADERS = new KnownHeaders(TRIGGER_HEADERS);
 
 /** A run in the response. */
-interface Triggered {
+interface TriggeredRun {
   workflowRunId: string;
   workflowCreatedAt: Millis;
   /** Whether a run with this id was already active. The response then has that run. */
@@ -57,7 +57,7 @@ export function triggerRoutes(services: Services): Route[] {
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands = await slices.map(given, (item, index) => {
-        TRIGGERED.look(item.rawHeaders, ignored, index);
+        KNOWN_HEADERS.findIgnored(item.rawHeaders, ignored, index);
         return at(index, () => readItem(item, plain, callerIp, nowMs));
       });
       const check = checkDestination(call.projectId);
@@ -94,7 +94,7 @@ export function triggerRoutes(services: Services): Route[] {
     }
   }
 
-  async function publishAll(call: Call, commands: PublishCommand[]): Promise<Triggered[]> {
+  async function publishAll(call: Call, commands: PublishCommand[]): Promise<TriggeredRun[]> {
     const outcomes = await engine.publish(call.projectId, commands, call);
     return outcomes.map((outcome) => triggeredOf(outcome, limits.queuesMax));
   }
@@ -123,7 +123,7 @@ function workflowUrlOf(destination: Destination): string {
   throw new ApiError('invalid_destination', 'invalid destination url: a workflow is started at a URL, not a URL group');
 }
 
-function triggeredOf(outcome: PublishOutcome, queuesMax: number): Triggered {
+function triggeredOf(outcome: PublishOutcome, queuesMax: number): TriggeredRun {
   if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', queuesMax);
   const { run = missing(), deduplicated } = outcome;
   return { workflowRunId: run.id, workflowCreatedAt: run.createdAtMs, deduplicated };

@@ -38,7 +38,7 @@ export function readWait(eventId: string, input: OptionsInput, body: unknown, co
   const options = readPublishOptions(input, 'publish', quotas, nowMs);
   const { header, settings } = options;
   const { dialect } = settings;
-  const run = appendOf(options);
+  const run = runAppendOf(options);
   const members = objectOf(body, 'a JSON object is needed');
   const { step, stepId } = stepMember(members['step']);
   const url = urlMember(members, 'url');
@@ -64,7 +64,7 @@ export function readWait(eventId: string, input: OptionsInput, body: unknown, co
   return command;
 }
 
-function appendOf({ run }: PublishOptions): RunAppend {
+function runAppendOf({ run }: PublishOptions): RunAppend {
   if (run?.kind !== 'append' || run.callType !== 'step') {
     throw new ApiError('invalid_header', 'a wait needs Upstash-Workflow-Init: false, and the call type step');
   }
@@ -75,11 +75,11 @@ function appendOf({ run }: PublishOptions): RunAppend {
  * The config headers among `rawHeaders` as `GET /v2/waiters` shows them: in the message's dialect, with the run's id and
  * URL.
  */
-function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: string; url: string }): HeaderMap {
-  const prefix = prefixOf(of.dialect);
+function shownHeaders(rawHeaders: readonly string[], run: { dialect: Dialect; runId: string; url: string }): HeaderMap {
+  const prefix = prefixOf(run.dialect);
   const map = newHeaderMap();
-  for (let at = 0; at + 1 < lines.length; at += 2) {
-    const [name = '', value = ''] = [lines[at], lines[at + 1]];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = [rawHeaders[at], rawHeaders[at + 1]];
     if (hasConfigPrefix(name)) {
       if (readConfigName(name).option.startsWith('telemetry-')) continue;
       addOnce(map, `${prefix}${name.slice(name.indexOf('-'))}`, value);
@@ -87,8 +87,8 @@ function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: s
       addOnce(map, name, value);
     }
   }
-  map[`${prefix}-Workflow-Runid`] = [of.runId];
-  map[`${prefix}-Workflow-Url`] ??= [of.url];
+  map[`${prefix}-Workflow-Runid`] = [run.runId];
+  map[`${prefix}-Workflow-Url`] ??= [run.url];
   return map;
 }
 

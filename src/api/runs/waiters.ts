@@ -10,7 +10,7 @@ import { shownUrl } from '../../protocol/urls/shown-url.ts';
 import { refusedInRun } from '../../protocol/workflow/refusals.ts';
 import { type Answer, answer } from '../answer.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
-import { cutTo } from '../messages/filters.ts';
+import { cutToPage } from '../messages/filters.ts';
 import { WAIT_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
 import { CURSOR, invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
@@ -79,7 +79,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
 
   async function wait(call: Call): Promise<Answer> {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
-    const command = await inRun(async () => {
+    const command = await withRunErrors(async () => {
       checkNewName('event id', call.id);
       const queryConfig = splitQuery(call.rawQuery).config;
       const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
@@ -92,8 +92,8 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
 
   async function notify(call: Call): Promise<Answer> {
     checkName('event id', call.id);
-    const list = new NotifiedList();
-    await engine.notify(call.projectId, call.id, await call.body.read(bodyLimit), (piece) => list.add(piece));
+    const list = new NotifiedJson();
+    await engine.notify(call.projectId, call.id, await call.body.read(bodyLimit), (batch) => list.add(batch));
     return { status: 201, json: list.json };
   }
 
@@ -150,7 +150,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
 /**
  * Changes the status of an error that a client library would otherwise take for the end of its run (contract W 4.7).
  */
-async function inRun<T>(read: () => Promise<T>): Promise<T> {
+async function withRunErrors<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
@@ -162,22 +162,22 @@ async function inRun<T>(read: () => Promise<T>): Promise<T> {
  * The first `whole` bytes of a response have complete waiters; those up to `end` have waiters without headers. After
  * that, runs are omitted.
  */
-const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
+const RESPONSE_BYTES = { complete: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
 
 /**
  * The response to a notification, as a JSON array of limited size (P10). The notification itself wakes any number of
  * runs.
  */
-class NotifiedList {
+class NotifiedJson {
   readonly #elements: string[] = [];
   #bytes = 0;
 
-  add(piece: readonly Notified[]): void {
-    for (const notified of piece) {
-      if (this.#bytes > SHOWN_BYTES.end) return;
+  add(batch: readonly Notified[]): void {
+    for (const notified of batch) {
+      if (this.#bytes > RESPONSE_BYTES.end) return;
       const view = NOTIFIED.view(notified);
       const { waiter } = view as { waiter: View };
-      const isWhole = this.#bytes <= SHOWN_BYTES.whole;
+      const isWhole = this.#bytes <= RESPONSE_BYTES.complete;
       const element = JSON.stringify(
         isWhole ? view : { ...view, waiter: { ...waiter, headers: {}, timeoutHeaders: {} } },
       );
@@ -221,7 +221,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
     const after = cursor === undefined ? undefined : positionOf(cursor);
     const page = { prefix, ...(after && { after }), count: count + 1 };
     const found = await storeOf(projectId).waiters.listAllWaiters(page);
-    const { items, cursor: next } = cutTo(found, count, ({ key, eventId }) => `${key}-${eventId}`);
+    const { items, cursor: next } = cutToPage(found, count, ({ key, eventId }) => `${key}-${eventId}`);
     return answer(200, { waiters: items.map(LISTED_WAITER.view), cursor: next });
   }
 
