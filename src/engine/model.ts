@@ -88,7 +88,7 @@ export interface Claimed {
   /** Its position in the journal of its run; absent: it is in no journal. */
   journal?: JournalPlace;
   /** A call continues with it: it is not sent. */
-  isHeld?: true;
+  isInCall?: true;
   /** The body that is sent instead of the message's own: the journal of its run. */
   deliveredBody?: Uint8Array;
   /** It is in no lane and in no run, so settling it touches no shared rows. Absent: not known. */

@@ -106,7 +106,10 @@ export class EndpointCall {
     if (answer.kind === 'lost') throw new Lost();
     // P6: somebody else was called with what is done, before this was sent.
     if (isLate) world.violate('P6', 'a checkpoint of a call that was given up was saved', named[0]?.messageId);
-    const entries = answer.entries.map(({ messageId, held }) => ({ messageId, held: held && { messageId, ...held } }));
+    const entries = answer.entries.map(({ messageId, claim }) => ({
+      messageId,
+      held: claim && { messageId, ...claim },
+    }));
     for (const [index, { messageId, held }] of entries.entries()) {
       const appended = append[index];
       const text = held && appended?.kind === 'step' ? appended.text : undefined;
@@ -121,18 +124,18 @@ export class EndpointCall {
   }
 
   /** As if the message had been delivered. */
-  #deliveryOf({ messageId, retried, brings }: Handover): Delivery {
+  #deliveryOf({ messageId, retried, content }: Handover): Delivery {
     const headers = new Map(this.#delivery.headers);
     for (const name of headers.keys())
       if (/^upstash-workflow-(callback|step|concurrent)/.test(name)) headers.delete(name);
     headers.set('upstash-message-id', messageId);
     headers.set('upstash-retried', String(retried));
-    const header = brings.kind === 'journal' ? undefined : brings.header;
+    const header = content.kind === 'journal' ? undefined : content.header;
     for (const [name, [value = '']] of Object.entries(header ?? {})) headers.set(name.toLowerCase(), value);
     const delivery: Delivery = { ...this.#delivery, headers, messageId, body: new Uint8Array(0) };
-    if (brings.kind === 'callResult') return { ...delivery, body: brings.body };
-    if (brings.kind === 'nothing') return delivery;
-    this.#entries = [...this.#entries, ...readEntries(brings.entries)];
+    if (content.kind === 'callResult') return { ...delivery, body: content.body };
+    if (content.kind === 'nothing') return delivery;
+    this.#entries = [...this.#entries, ...readEntries(content.entries)];
     const at = this.#entries.findIndex((entry) => entry.messageId === messageId);
     const entries = this.#entries.slice(0, at + 1);
     this.#deps.notes.handed.push({ delivery, entries });

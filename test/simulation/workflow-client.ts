@@ -3,7 +3,7 @@
  * repeats requests, and brings them late. Whoever hears no answer asks again.
  */
 import { readWait } from '../../src/api/runs/wait-request.ts';
-import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../src/engine/calls/commands.ts';
+import type { CheckpointCommand, CheckpointResult, Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
@@ -108,7 +108,7 @@ export class WorkflowClient {
     runKey: RunKey,
     { done = [], append = [], failed = [], lingerMs }: Sent,
     handed: (next: Handover) => void,
-  ): Promise<{ answer: CheckpointAnswer; next: Handover | undefined }> {
+  ): Promise<{ answer: CheckpointResult; next: Handover | undefined }> {
     const request = append.find((each) => each.kind === 'wait')?.request ?? this.request();
     const claims = done.map(({ key, claimToken }) => ({ key, claimToken }));
     const failures = failed.map(({ key, claimToken, outcome }) => ({ key, claimToken, outcome }));

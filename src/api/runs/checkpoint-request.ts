@@ -1,5 +1,5 @@
 /** Validates a checkpoint (contract K 3.2, 3.3). An error names the element of `append` or `failed`, counted from 0. */
-import type { Appended, Failed } from '../../engine/calls/commands.ts';
+import type { AppendedEntry, FailedMessage } from '../../engine/calls/commands.ts';
 import { Slices } from '../../engine/loops/slices.ts';
 import type { PublishCommand } from '../../engine/messages/publish-command.ts';
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
@@ -24,8 +24,8 @@ type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json'
 
 export interface CheckpointRequest {
   done: string[];
-  failed: { token: string; outcome: Failed['outcome'] }[];
-  append: Appended[];
+  failed: { token: string; outcome: FailedMessage['outcome'] }[];
+  append: AppendedEntry[];
   lingerMs?: number;
 }
 
@@ -39,7 +39,7 @@ export async function readCheckpoint(parse: () => unknown, services: ReadService
       readFailed(element, at, services),
     );
     const done = readDone(members['done'], elementsMax, failed.length > 0);
-    const append: Appended[] = [];
+    const append: AppendedEntry[] = [];
     const slices = new Slices(services.clock, services.endOfTurn);
     for (const [at, element] of appendElements(members['append'], elementsMax).entries()) {
       append.push(
@@ -98,7 +98,7 @@ function appendElements(value: unknown, elementsMax: number): unknown[] {
   return value;
 }
 
-async function readElement(element: unknown, services: ReadServices): Promise<Appended> {
+async function readElement(element: unknown, services: ReadServices): Promise<AppendedEntry> {
   const members = objectOf(element, 'an object is needed');
   const kinds = ['step', 'call', 'invoke', 'wait'].filter((kind) => Object.hasOwn(members, kind));
   if (kinds.length !== 1) throw invalid('one of step, call, invoke and wait is needed');
@@ -114,7 +114,7 @@ async function readElement(element: unknown, services: ReadServices): Promise<Ap
   }
 }
 
-function readStepElement(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
+function readStepElement(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): AppendedEntry {
   const body = members['step'];
   if (!(body instanceof Uint8Array)) throw invalid('step must be an object');
   const limit = messageLimit(limits.messageBytesMax);
@@ -124,7 +124,7 @@ function readStepElement(members: Record<string, unknown>, { quotas, clock, limi
   if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;
   const nowMs = clock.nowMs();
-  const appended: Appended = { kind: 'step', body, place };
+  const appended: AppendedEntry = { kind: 'step', body, place };
   let aheadMs = 0;
   if (notBefore !== undefined && notBefore !== null) {
     if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');
@@ -141,7 +141,7 @@ function readStepElement(members: Record<string, unknown>, { quotas, clock, limi
   return appended;
 }
 
-function readWaitElement(value: unknown, { quotas, clock }: ReadServices): Appended {
+function readWaitElement(value: unknown, { quotas, clock }: ReadServices): AppendedEntry {
   const members = objectOf(value, 'wait must be an object');
   const { eventId } = members;
   if (typeof eventId !== 'string') throw invalid('wait.eventId must be a string');
@@ -151,7 +151,7 @@ function readWaitElement(value: unknown, { quotas, clock }: ReadServices): Appen
   return { kind: 'wait', eventId, timeout, timeoutMs, ...stepMember(members['step']) };
 }
 
-function readCallElement(value: unknown, services: ReadServices): Appended {
+function readCallElement(value: unknown, services: ReadServices): AppendedEntry {
   const command = readMessage(value, services);
   const { run } = command.options;
   if (run?.kind !== 'append' || run.callType !== 'toCallback') {
@@ -160,7 +160,7 @@ function readCallElement(value: unknown, services: ReadServices): Appended {
   return { kind: 'call', command };
 }
 
-async function readInvokeElement(value: unknown, services: ReadServices): Promise<Appended> {
+async function readInvokeElement(value: unknown, services: ReadServices): Promise<AppendedEntry> {
   const command = await completeRunPublish(readMessage(value, services), services, services.clock.nowMs());
   if (!command.invocation) {
     throw invalid('an invocation needs Upstash-Workflow-Init: true and Upstash-Workflow-Invoke: true');

@@ -1,6 +1,6 @@
 /** Saves the results of steps in the middle of a call, which then continues (contract K 3, 4). */
 import { hash } from 'node:crypto';
-import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../engine/calls/commands.ts';
+import type { CheckpointCommand, CheckpointResult, Handover } from '../../engine/calls/commands.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '../../protocol/workflow/checkpoints.ts';
 import type { Accounts } from '../accounts.ts';
@@ -97,7 +97,7 @@ export function checkpointRoutes(services: Services): Route[] {
   }
 
   function savedJson(
-    { entries }: Extract<CheckpointAnswer, { kind: 'saved' }>,
+    { entries }: Extract<CheckpointResult, { kind: 'saved' }>,
     next: Handover | undefined,
     { projectId, runKey }: CheckpointClaim,
   ): string {
@@ -111,7 +111,7 @@ export function checkpointRoutes(services: Services): Route[] {
       const token = mintCheckpointToken({ projectId, runKey, key, claimToken, worker }, signingKey);
       return `"messageId":"${messageId}","token":"${token}"`;
     };
-    const elements = entries.map(({ messageId, held: claim }) =>
+    const elements = entries.map(({ messageId, claim }) =>
       claim ? `{${claimMembers({ messageId, ...claim })}}` : `{"messageId":"${messageId}"}`,
     );
     const nextJson = next ? `,"next":{${claimMembers(next)},"retried":${next.retried}${contentJson(next)}}` : '';
@@ -134,11 +134,11 @@ export function checkpointRoutes(services: Services): Route[] {
 }
 
 /** The members of `next` with the content that a delivery of the message would have. */
-function contentJson({ brings }: Handover): string {
-  if (brings.kind === 'journal') return `,"entries":${Buffer.from(brings.entries).toString('latin1')}`;
-  const headers = brings.header ? `,"headers":${JSON.stringify(brings.header)}` : '';
+function contentJson({ content }: Handover): string {
+  if (content.kind === 'journal') return `,"entries":${Buffer.from(content.entries).toString('latin1')}`;
+  const headers = content.header ? `,"headers":${JSON.stringify(content.header)}` : '';
   // The result of a call is sent as JSON text.
-  return brings.kind === 'callResult' ? `${headers},"body":${JSON.stringify(textOf(brings.body))}` : headers;
+  return content.kind === 'callResult' ? `${headers},"body":${JSON.stringify(textOf(content.body))}` : headers;
 }
 
 function textOf(bytes: Uint8Array): string {

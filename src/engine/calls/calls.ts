@@ -8,55 +8,55 @@ import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { Claimed, ClaimToken, Millis, Outcome } from '../model.ts';
 import type { AttemptInFlight } from '../ports.ts';
-import type { CheckpointAnswer } from './commands.ts';
-import type { StepParts } from './drafts.ts';
-import { type CallEnd, endsOf } from './ends.ts';
+import type { CheckpointResult } from './commands.ts';
+import type { StepTemplate } from './drafts.ts';
 import type { IdleCall } from './idle-calls.ts';
+import { type MessageOutcome, messageOutcomes } from './message-outcomes.ts';
 
 /** A message whose claim belongs to a call. */
-export interface Held {
+export interface CallMessage {
   claimed: Claimed;
-  /** When the call got it, in elapsed time. */
+  /** When the message was added to the call, in elapsed time. */
   sinceMs: Millis;
-  /** The checkpoint that appended it; absent for the message that the call delivers. */
-  from?: Kept | undefined;
+  /** The checkpoint that appended the message; absent for the message that the call delivers. */
+  appendedBy?: SavedCheckpoint | undefined;
 }
 
 /** The messages of a call that a checkpoint names. */
-export interface Given {
-  done: readonly Held[];
-  failed: readonly Held[];
+export interface NamedMessages {
+  done: readonly CallMessage[];
+  failed: readonly CallMessage[];
   /** Adds a message to the call, which continues with it. */
-  hold: (held: Held) => void;
+  add: (message: CallMessage) => void;
 }
 
 /** A checkpoint's call, with the messages that the checkpoint names. */
-export interface Around extends Given {
+export interface CheckpointInCall extends NamedMessages {
   call: Call;
   /** Appended messages that were saved as claimed, with slots, for an idle call: it continues with only one of them. */
-  arrivals: Claimed[];
+  claimedForIdleCall: Claimed[];
 }
 
-type Save = (given: Given) => Promise<CheckpointAnswer>;
+type SaveCheckpoint = (named: NamedMessages) => Promise<CheckpointResult>;
 
 /** A checkpoint that is being saved, or may be repeated because its response was lost. */
-interface Kept {
+interface SavedCheckpoint {
   hash: string;
-  /** The messages that it names. */
+  /** The messages that the checkpoint names. */
   named: readonly ClaimToken[];
-  answer: Promise<CheckpointAnswer>;
-  /** The messages that it appended and the call still has. */
+  result: Promise<CheckpointResult>;
+  /** The appended messages that the call still has. */
   appended: Set<ClaimToken>;
 }
 
-const LOST: CheckpointAnswer = { kind: 'lost' };
+const LOST: CheckpointResult = { kind: 'lost' };
 
 export class Calls {
-  /** By the messages that calls have, and by those of checkpoints that may be repeated. */
+  /** Calls by their messages, and by the messages that a checkpoint named that may be repeated. */
   readonly #byToken = new Map<ClaimToken, Call>();
 
   /** A new call for the attempt of `claimed`; `undefined` when its endpoint cannot send checkpoints. */
-  begin(claimed: Claimed, sinceMs: Millis): Call | undefined {
+  start(claimed: Claimed, sinceMs: Millis): Call | undefined {
     const { run } = claimed.message.settings;
     return run && takesCheckpoints(run) ? new Call(claimed, sinceMs, this.#byToken) : undefined;
   }
@@ -69,158 +69,166 @@ export class Calls {
 export class Call {
   /** The message that the call delivers. */
   readonly first: Claimed;
-  /** Its run, as last read. */
+  /** The run of the call, as last read. */
   run: Run | undefined;
   /** Header and settings that all steps of the call share. */
-  stepParts: StepParts | undefined;
-  /** The message whose slot the call keeps while it has no messages. */
-  rest: Claimed | undefined;
+  stepTemplate: StepTemplate | undefined;
+  /** The settled or failed message whose slot the call keeps while it has no messages. */
+  idleSlotClaim: Claimed | undefined;
   /** Set while the call is idle, waiting for more messages of its run. */
   #idle: IdleCall | undefined;
   /** The endpoint has the journal entries up to this position. */
-  #hasUpTo: number;
+  #journalSentUpTo: number;
   #attempt: AttemptInFlight | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
-  readonly #held = new Map<ClaimToken, Held>();
-  /** By each message that the checkpoint names. */
-  readonly #kept = new Map<ClaimToken, Kept>();
-  /** Checkpoints without a complete answer yet, including the next message of an idle call. */
-  readonly #saving = new Set<Kept>();
+  readonly #messages = new Map<ClaimToken, CallMessage>();
+  /** Checkpoints by each message that they name. */
+  readonly #checkpointByToken = new Map<ClaimToken, SavedCheckpoint>();
+  /** Checkpoints whose response is not complete: it may still wait for the next message of an idle call. */
+  readonly #unfinished = new Set<SavedCheckpoint>();
   #isEnding = false;
 
   constructor(first: Claimed, sinceMs: Millis, callByToken: Map<ClaimToken, Call>) {
     this.first = first;
     this.#callByToken = callByToken;
-    this.#hasUpTo = first.message.settings.run?.callType === 'step' ? (first.journal?.position ?? -1) : -1;
-    this.#hold({ claimed: first, sinceMs });
+    this.#journalSentUpTo = first.message.settings.run?.callType === 'step' ? (first.journal?.position ?? -1) : -1;
+    this.#add({ claimed: first, sinceMs });
   }
 
-  /** Whether the call has no messages, and no checkpoint but the caller's can add one. */
+  /** Whether the call has no messages, and only the checkpoint of the caller can add one. */
   get isEmpty(): boolean {
-    return this.#held.size === 0 && this.#saving.size <= 1;
+    return this.#messages.size === 0 && this.#unfinished.size <= 1;
   }
 
-  /** Whether its request has ended. */
+  /** Whether the request of the call has ended. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
 
   /** Notes the attempt whose request is being sent. */
-  begun(attempt: AttemptInFlight): void {
+  setAttempt(attempt: AttemptInFlight): void {
     this.#attempt = attempt;
   }
 
   /**
-   * Carries out a checkpoint that names the messages `done` and `failed`. `save` gets them and returns the answer. A repeated
-   * checkpoint gets the same answer as the first time. If `save` throws, the error is rethrown and the call keeps its messages.
+   * Carries out a checkpoint that names the messages `done` and `failed`. `save` gets them and returns the result. A repeated
+   * checkpoint gets the same result as the first time. If `save` throws, the error is rethrown and the call keeps its messages.
    */
   checkpoint(
     { done, failed }: { done: readonly ClaimToken[]; failed: readonly ClaimToken[] },
     hash: string,
-    save: Save,
-  ): CheckpointAnswer | Promise<CheckpointAnswer> {
+    save: SaveCheckpoint,
+  ): CheckpointResult | Promise<CheckpointResult> {
     const named = [...done, ...failed];
     const [first = -1] = named;
-    const earlier = this.#kept.get(first);
-    if (earlier) return earlier.hash === hash ? earlier.answer : LOST;
-    const held = named.flatMap((token) => this.#held.get(token) ?? []);
-    if (this.#isEnding || held.length < named.length) return LOST;
+    const earlier = this.#checkpointByToken.get(first);
+    if (earlier) return earlier.hash === hash ? earlier.result : LOST;
+    const found = named.flatMap((token) => this.#messages.get(token) ?? []);
+    if (this.#isEnding || found.length < named.length) return LOST;
     this.#attempt?.extend();
-    const kept: Kept = { hash, named, answer: Promise.resolve(LOST), appended: new Set() };
+    const checkpoint: SavedCheckpoint = { hash, named, result: Promise.resolve(LOST), appended: new Set() };
     for (const token of named) {
-      this.#held.delete(token);
-      this.#kept.set(token, kept);
+      this.#messages.delete(token);
+      this.#checkpointByToken.set(token, checkpoint);
     }
-    this.#saving.add(kept);
-    kept.answer = this.#save(kept, { done: held.slice(0, done.length), failed: held.slice(done.length) }, save);
-    return kept.answer;
+    this.#unfinished.add(checkpoint);
+    checkpoint.result = this.#save(
+      checkpoint,
+      { done: found.slice(0, done.length), failed: found.slice(done.length) },
+      save,
+    );
+    return checkpoint.result;
   }
 
-  /** Keeps the request open, with its time limit paused, until `linger` is over. Returns the next message, if there is one. */
-  async stay(linger: IdleCall): Promise<Claimed | undefined> {
-    this.#idle = linger;
+  /** Keeps the request open, with its time limit paused, until `idleCall` ends. Returns the next message, if there is one. */
+  async waitIdle(idleCall: IdleCall): Promise<Claimed | undefined> {
+    this.#idle = idleCall;
     this.#attempt?.pause();
-    const next = await linger.over;
+    const next = await idleCall.next;
     this.#idle = undefined;
     this.#attempt?.extend();
     return next;
   }
 
   /** Ends an idle call without a message. */
-  endLinger(): void {
+  endIdleCall(): void {
     this.#idle?.end();
   }
 
   /** Notes that the endpoint gets the journal up to `position`. Returns the position up to which it already had it. */
-  tell(position: number): number {
-    const had = this.#hasUpTo;
-    this.#hasUpTo = Math.max(had, position);
+  noteJournalSent(position: number): number {
+    const had = this.#journalSentUpTo;
+    this.#journalSentUpTo = Math.max(had, position);
     return had;
   }
 
   /** Ends the call with the outcome of its request. Returns the outcome of each message that it still has. */
-  async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
+  async end(outcome: Outcome, endedAtMs: Millis): Promise<MessageOutcome[]> {
     this.#isEnding = true;
-    this.endLinger();
-    for (const { answer } of this.#saving) await answer.then(nextOf).catch(() => {});
-    for (const token of [...this.#held.keys(), ...this.#kept.keys()]) this.#callByToken.delete(token);
-    this.#kept.clear();
-    const held = [...this.#held.values()];
-    for (const each of held) each.claimed.durationMs = endedAtMs - each.sinceMs;
-    return endsOf(
-      held.map(({ claimed }) => claimed),
+    this.endIdleCall();
+    for (const { result } of this.#unfinished) await result.then(nextOf).catch(() => {});
+    for (const token of [...this.#messages.keys(), ...this.#checkpointByToken.keys()]) this.#callByToken.delete(token);
+    this.#checkpointByToken.clear();
+    const messages = [...this.#messages.values()];
+    for (const each of messages) each.claimed.durationMs = endedAtMs - each.sinceMs;
+    return messageOutcomes(
+      messages.map(({ claimed }) => claimed),
       this.first,
       outcome,
     );
   }
 
-  async #save(kept: Kept, { done, failed }: Omit<Given, 'hold'>, save: Save): Promise<CheckpointAnswer> {
+  async #save(
+    checkpoint: SavedCheckpoint,
+    { done, failed }: Omit<NamedMessages, 'add'>,
+    save: SaveCheckpoint,
+  ): Promise<CheckpointResult> {
     const named = [...done, ...failed];
-    const hold = (held: Held): void => {
-      kept.appended.add(held.claimed.claimToken);
-      this.#hold({ ...held, from: kept });
+    const add = (message: CallMessage): void => {
+      checkpoint.appended.add(message.claimed.claimToken);
+      this.#add({ ...message, appendedBy: checkpoint });
     };
     try {
-      const answer = await save({ done, failed, hold });
-      if (answer.kind === 'ended') this.#restore(kept, named);
-      else for (const { claimed, from } of named) this.#forget(from, claimed.claimToken);
+      const result = await save({ done, failed, add });
+      if (result.kind === 'ended') this.#restore(checkpoint, named);
+      else for (const { claimed, appendedBy } of named) this.#forget(appendedBy, claimed.claimToken);
       // The messages in `done` may have been attempted by another worker by now, so the call does not get them back.
-      if (answer.kind === 'lost') for (const each of failed) this.#hold(each);
-      const next = nextOf(answer);
-      if (next !== undefined) void next.finally(() => this.#saving.delete(kept));
-      else this.#saving.delete(kept);
-      return answer;
+      if (result.kind === 'lost') for (const each of failed) this.#add(each);
+      const next = nextOf(result);
+      if (next !== undefined) void next.finally(() => this.#unfinished.delete(checkpoint));
+      else this.#unfinished.delete(checkpoint);
+      return result;
     } catch (error) {
-      this.#restore(kept, named);
-      this.#saving.delete(kept);
+      this.#restore(checkpoint, named);
+      this.#unfinished.delete(checkpoint);
       throw error;
     }
   }
 
-  #hold(held: Held): void {
-    const { claimToken } = held.claimed;
-    this.#held.set(claimToken, held);
+  #add(message: CallMessage): void {
+    const { claimToken } = message.claimed;
+    this.#messages.set(claimToken, message);
     this.#callByToken.set(claimToken, this);
   }
 
   /** Undoes a checkpoint that saved nothing. */
-  #restore({ named }: Kept, held: readonly Held[]): void {
-    for (const token of named) this.#kept.delete(token);
-    for (const each of held) this.#hold(each);
+  #restore({ named }: SavedCheckpoint, messages: readonly CallMessage[]): void {
+    for (const token of named) this.#checkpointByToken.delete(token);
+    for (const each of messages) this.#add(each);
   }
 
-  /** Notes that a message is settled. A checkpoint is not repeated any more once all messages that it appended are settled. */
-  #forget(from: Kept | undefined, claimToken: ClaimToken): void {
-    if (!from) return;
-    from.appended.delete(claimToken);
-    if (from.appended.size > 0) return;
-    for (const token of from.named) {
-      this.#kept.delete(token);
+  /** Notes that a message is settled. Once all messages that a checkpoint appended are settled, it is not repeated any more. */
+  #forget(checkpoint: SavedCheckpoint | undefined, claimToken: ClaimToken): void {
+    if (!checkpoint) return;
+    checkpoint.appended.delete(claimToken);
+    if (checkpoint.appended.size > 0) return;
+    for (const token of checkpoint.named) {
+      this.#checkpointByToken.delete(token);
       this.#callByToken.delete(token);
     }
   }
 }
 
-function nextOf(answer: CheckpointAnswer): Promise<unknown> | undefined {
-  return answer.kind === 'saved' ? answer.next : undefined;
+function nextOf(result: CheckpointResult): Promise<unknown> | undefined {
+  return result.kind === 'saved' ? result.next : undefined;
 }

@@ -18,11 +18,11 @@ import type { ClaimToken, MessageKey, NewMessage, ProjectId, Settlement } from '
 import { publishAll } from '../runs/publish.ts';
 import { wait } from '../runs/waits/waits.ts';
 import type { Checkpointed } from '../stores.ts';
-import type { Around, Call, Given } from './calls.ts';
-import type { Appended, CheckpointAnswer, CheckpointCommand } from './commands.ts';
-import { nextAfter } from './continuation.ts';
-import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
-import { CheckpointSlots, heldOf } from './places.ts';
+import type { Call, CheckpointInCall, NamedMessages } from './calls.ts';
+import { asCallMessage, CheckpointSlots } from './checkpoint-slots.ts';
+import type { AppendedEntry, CheckpointCommand, CheckpointResult } from './commands.ts';
+import { continueCall } from './continuation.ts';
+import { draftOfCall, draftOfStep, type Sender, type StepTemplate, stepTemplateOf, waitCommandOf } from './drafts.ts';
 
 /** Whether the claim belongs, or belonged until recently, to a call of this worker. */
 export function hasCall({ dispatcher }: EngineContext, claimToken: ClaimToken): boolean {
@@ -37,51 +37,51 @@ export async function checkpoint(
   context: EngineContext,
   projectId: ProjectId,
   command: CheckpointCommand,
-): Promise<CheckpointAnswer> {
+): Promise<CheckpointResult> {
   const { dispatcher } = context;
   const { done, failed = [] } = command;
   const [first] = [...done, ...failed];
   const call = first && dispatcher.attempts.calls.find(first.claimToken);
-  // The call is on another worker, or has ended. The checkpoint adds no messages to it, and the call reports its own end.
+  // The call is on another worker, or has ended: the checkpoint adds no messages to it, and does not report failures.
   if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
   const { message } = call.first;
   dispatcher.noteActivity(backlogKey(message.projectId, message.origin));
   const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
-  return call.checkpoint(named, command.hash, (given) =>
-    carryOut(context, projectId, command, { call, arrivals: [], ...given }),
+  return call.checkpoint(named, command.hash, (messages) =>
+    saveAndContinue(context, projectId, command, { call, claimedForIdleCall: [], ...messages }),
   );
 }
 
-async function carryOut(
+async function saveAndContinue(
   context: EngineContext,
   projectId: ProjectId,
   command: CheckpointCommand,
-  around: Around,
-): Promise<CheckpointAnswer> {
-  const saves = command.done.length + command.append.length > 0;
-  const answer = saves ? await save(context, projectId, command, around) : NOTHING_SAVED;
-  if (answer.kind !== 'saved') return answer;
-  const next = await nextAfter(context, command, around);
-  return { ...answer, ...(next && { next: next.comes }) };
+  inCall: CheckpointInCall,
+): Promise<CheckpointResult> {
+  const isSaveNeeded = command.done.length + command.append.length > 0;
+  const result = isSaveNeeded ? await save(context, projectId, command, inCall) : NOTHING_SAVED;
+  if (result.kind !== 'saved') return result;
+  const continued = await continueCall(context, command, inCall);
+  return { ...result, ...continued };
 }
 
 function save(
   context: EngineContext,
   projectId: ProjectId,
   command: CheckpointCommand,
-  around?: Around,
-): Promise<CheckpointAnswer> {
+  inCall?: CheckpointInCall,
+): Promise<CheckpointResult> {
   const { active } = context;
   return untilCurrent('the workflow run', async () => {
-    const run = await runOf(context, projectId, command.runKey, around?.call);
+    const run = await runOf(context, projectId, command.runKey, inCall?.call);
     if (!run) return { kind: 'ended' };
-    if (around) around.call.run = run;
-    const answer = await saveFor(context, run, command, around);
-    if (answer === STALE) {
+    if (inCall) inCall.call.run = run;
+    const result = await saveFor(context, run, command, inCall);
+    if (result === STALE) {
       active.forget(projectId, run.id);
-      if (around) around.call.run = undefined;
+      if (inCall) inCall.call.run = undefined;
     }
-    return answer;
+    return result;
   });
 }
 
@@ -90,20 +90,20 @@ async function saveFor(
   context: EngineContext,
   run: Run,
   command: CheckpointCommand,
-  around: Around | undefined,
-): Promise<CheckpointAnswer | typeof STALE> {
+  inCall: CheckpointInCall | undefined,
+): Promise<CheckpointResult | typeof STALE> {
   const { store, clock, numbers } = context;
   const { append, callerIp } = command;
-  const previous = around?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
+  const previous = inCall?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
   const sender: Sender = { callerIp, previous };
   // A record is unique for its step: it may be saved before the rest of the checkpoint, and saved again.
   const records = append.some(isRecord) ? await saveRecords(context, run, append, sender) : NO_RECORDS;
   if (records === 'runOver') return { kind: 'ended' };
   const firstKey = await numbers.take(append.length);
-  const drafts = draftsOf(context, run, append, { firstKey, sender, call: around?.call });
+  const drafts = draftsOf(context, run, append, { firstKey, sender, call: inCall?.call });
   const done = settlementsOf(run, command, clock.nowMs());
-  const stays = command.lingerMs !== undefined;
-  const { saved, follows } = await saveMessages(context, drafts, done, around, stays);
+  const becomesIdle = command.lingerMs !== undefined;
+  const { saved, follows } = await saveMessages(context, drafts, done, inCall, becomesIdle);
   switch (saved.kind) {
     case 'stale':
       return { kind: 'lost' };
@@ -116,11 +116,11 @@ async function saveFor(
     case 'overDayLimit':
       throw dailyLimitReached(saved.limit, saved.remaining, clock.nowMs());
     case 'saved': {
-      if (around) report(context, around.done, done);
+      if (inCall) report(context, inCall.done, done);
       const messages = follows.map((follow, index) =>
-        entryOf(follow, saved.follows[index], around !== undefined && !stays),
+        entryOf(follow, saved.follows[index], inCall !== undefined && !becomesIdle),
       );
-      return { kind: 'saved', entries: append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
+      return { kind: 'saved', entries: append.map((_, at) => records.get(at) ?? messages.shift() ?? NO_ENTRY) };
     }
   }
 }
@@ -129,18 +129,18 @@ async function saveMessages(
   { store, clock, dispatcher }: EngineContext,
   drafts: Draft[],
   done: Settlement[],
-  around: Around | undefined,
-  stays: boolean,
+  inCall: CheckpointInCall | undefined,
+  becomesIdle: boolean,
 ): Promise<{ saved: Checkpointed; follows: NewMessage[] }> {
   const sinceMs = clock.elapsedMs;
   const slots =
-    around &&
+    inCall &&
     new CheckpointSlots(
       dispatcher,
-      around.done.map(({ claimed }) => claimed),
+      inCall.done.map(({ claimed }) => claimed),
       (claimed) => {
-        if (stays) around.arrivals.push(claimed);
-        else around.hold({ claimed: heldOf(claimed, dispatcher), sinceMs });
+        if (becomesIdle) inCall.claimedForIdleCall.push(claimed);
+        else inCall.add({ claimed: asCallMessage(claimed, dispatcher), sinceMs });
       },
     );
   let follows: NewMessage[] = [];
@@ -148,10 +148,10 @@ async function saveMessages(
     follows = newMessages;
     return store.messages.checkpoint({ done, follows, nowMs: clock.nowMs() });
   };
-  const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
+  const savedOf = (result: Checkpointed) => (result.kind === 'saved' ? result.follows : []);
   const saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
-  if (around && slots && (saved.kind === 'saved' || saved.kind === 'stale')) {
-    around.call.rest = slots.end(around.call.isEmpty);
+  if (inCall && slots && (saved.kind === 'saved' || saved.kind === 'stale')) {
+    inCall.call.idleSlotClaim = slots.end(inCall.call.isEmpty);
   }
   return { saved, follows };
 }
@@ -185,14 +185,14 @@ async function readPrevious(store: Store, run: Run, { done: [first] }: Checkpoin
 async function saveRecords(
   context: EngineContext,
   run: Run,
-  append: readonly Appended[],
+  append: readonly AppendedEntry[],
   sender: Sender,
-): Promise<ReadonlyMap<number, Entry> | 'runOver'> {
-  const entries = new Map<number, Entry>();
+): Promise<ReadonlyMap<number, SavedEntry> | 'runOver'> {
+  const entries = new Map<number, SavedEntry>();
   try {
     for (const [at, each] of append.entries()) {
       if (each.kind === 'wait') {
-        const { messageId } = await wait(context, run.projectId, waitOf(each, run, sender));
+        const { messageId } = await wait(context, run.projectId, waitCommandOf(each, run, sender));
         entries.set(at, { messageId });
       } else if (each.kind === 'invoke') {
         const { drafts, accepted } = await publishAll(context, run.projectId, [invocationBy(run, each.command)]);
@@ -211,48 +211,49 @@ async function saveRecords(
 function draftsOf(
   engine: EngineContext,
   run: Run,
-  append: readonly Appended[],
+  append: readonly AppendedEntry[],
   { firstKey, sender, call }: { firstKey: MessageKey; sender: Sender; call: Call | undefined },
 ): Draft[] {
   const context = acceptContextOf(engine, run.projectId);
   return append.flatMap((each, index) => {
     const key = firstKey + index;
-    if (each.kind === 'step') return [draftOfStep(each, stepPartsIn(call, run, sender), key, sender.callerIp, context)];
+    if (each.kind === 'step')
+      return [draftOfStep(each, stepTemplateFor(call, run, sender), key, sender.callerIp, context)];
     return each.kind === 'call' ? [draftOfCall(each, run, key, context)] : [];
   });
 }
 
-function report({ reports, clock }: EngineContext, held: Given['done'], done: readonly Settlement[]): void {
-  for (const [index, { claimed, sinceMs }] of held.entries()) {
+function report({ reports, clock }: EngineContext, messages: NamedMessages['done'], done: readonly Settlement[]): void {
+  for (const [index, { claimed, sinceMs }] of messages.entries()) {
     claimed.durationMs = clock.elapsedMs - sinceMs;
     const change = done[index]?.change;
     if (change) reports.settled(claimed, change, clock.nowMs());
   }
 }
 
-/** Whether it is saved as a record instead of a message. */
-function isRecord({ kind }: Appended): boolean {
+/** Whether the entry is saved as a record instead of a message. */
+function isRecord({ kind }: AppendedEntry): boolean {
   return kind === 'wait' || kind === 'invoke';
 }
 
-const NO_RECORDS: ReadonlyMap<number, Entry> = new Map();
+const NO_RECORDS: ReadonlyMap<number, SavedEntry> = new Map();
 
-/** When the run keeps its trigger's configuration, all steps of a call share their parts. */
-function stepPartsIn(call: Call | undefined, run: Run, { previous }: Sender): StepParts {
-  if (call?.stepParts?.run === run) return call.stepParts;
-  const parts = stepPartsOf(run, previous);
-  if (call && run.config.isKept) call.stepParts = parts;
-  return parts;
+/** When the run keeps its trigger's configuration, all steps of a call share one template. */
+function stepTemplateFor(call: Call | undefined, run: Run, { previous }: Sender): StepTemplate {
+  if (call?.stepTemplate?.run === run) return call.stepTemplate;
+  const template = stepTemplateOf(run, previous);
+  if (call && run.config.isKept) call.stepTemplate = template;
+  return template;
 }
 
 function tokenOf({ claimToken }: { claimToken: ClaimToken }): ClaimToken {
   return claimToken;
 }
 
-type Entry = Extract<CheckpointAnswer, { kind: 'saved' }>['entries'][number];
+type SavedEntry = Extract<CheckpointResult, { kind: 'saved' }>['entries'][number];
 
-const NOTHING_SAVED: CheckpointAnswer = { kind: 'saved', entries: [] };
-const NONE: Entry = { messageId: '' };
+const NOTHING_SAVED: CheckpointResult = { kind: 'saved', entries: [] };
+const NO_ENTRY: SavedEntry = { messageId: '' };
 
 /** Settles the finished messages as delivered, as after a response with status 200. */
 function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: number): Settlement[] {
@@ -264,13 +265,13 @@ function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: nu
   }));
 }
 
-/** `goesOn`: the call continues with messages that were saved as claimed, except calls to other services. */
-function entryOf({ message, state }: NewMessage, saved: Saved | undefined, goesOn: boolean): Entry {
+/** `continues`: the call continues with messages that were saved as claimed, except calls to other services. */
+function entryOf({ message, state }: NewMessage, saved: Saved | undefined, continues: boolean): SavedEntry {
   if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
   const { key, id: messageId } = message;
-  const isHeld = goesOn && saved?.state === 'claimed' && message.settings.run?.callType === 'step';
-  return isHeld && state.kind === 'claimed'
-    ? { messageId, held: { key, claimToken: state.claimToken } }
+  const isInCall = continues && saved?.state === 'claimed' && message.settings.run?.callType === 'step';
+  return isInCall && state.kind === 'claimed'
+    ? { messageId, claim: { key, claimToken: state.claimToken } }
     : { messageId };
 }
 

@@ -1,4 +1,4 @@
-/** Commands and answers between `api` and the engine for the calls of endpoints, validated (contract K 3). */
+/** The validated checkpoint requests that `api` passes to the engine, and the results that it gets (contract K 3). */
 
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
@@ -11,26 +11,26 @@ export interface CheckpointCommand {
   /** Messages of the run that the checkpoint settles as delivered: at least one, if anything is appended. */
   done: readonly { key: MessageKey; claimToken: ClaimToken }[];
   /** Messages of the run whose attempt has failed. */
-  failed?: readonly Failed[];
+  failed?: readonly FailedMessage[];
   /** New journal entries, in this order. */
-  append: readonly Appended[];
-  /** Of the whole request: a repeated checkpoint has the same hash. */
+  append: readonly AppendedEntry[];
+  /** The hash of the whole request: a repeated checkpoint has the same. */
   hash: string;
   callerIp?: string;
-  /** How long the idle call waits for more work; absent: it continues with the appended messages. */
+  /** How long the idle call waits for more work; absent: the call continues with the appended messages. */
   lingerMs?: Millis;
   /** Aborts when the client has disconnected. */
   hangUp?: AbortSignal;
 }
 
-export interface Failed {
+export interface FailedMessage {
   key: MessageKey;
   claimToken: ClaimToken;
-  /** Applied as if the call had ended with it. */
+  /** Has the same effect as if the call had ended with it. */
   outcome: Extract<Outcome, { kind: 'answered' }>;
 }
 
-export type Appended =
+export type AppendedEntry =
   /** The result or the plan of a step, with the same times as in a publish. */
   | { kind: 'step'; body: Uint8Array; place: EntryPlace; delayMs?: Millis; notBeforeMs?: Millis }
   /** A call to another service, as it would be published. It belongs to this run, whichever run it names. */
@@ -39,17 +39,17 @@ export type Appended =
   | { kind: 'invoke'; command: PublishCommand }
   | { kind: 'wait'; eventId: string; timeout: string; timeoutMs: Millis; step: Uint8Array; stepId: number };
 
-export type CheckpointAnswer =
+export type CheckpointResult =
   /** `entries`: for each of `append`, its message, and its claim if the call continues with it. */
   | {
       kind: 'saved';
-      entries: { messageId: MessageId; held?: { key: MessageKey; claimToken: ClaimToken } }[];
-      /** The message with which the idle call continues; `undefined`: none came. Never rejects. */
+      entries: { messageId: MessageId; claim?: { key: MessageKey; claimToken: ClaimToken } }[];
+      /** The message with which the idle call continues; `undefined`: no message came. Never rejects. */
       next?: Promise<Handover | undefined>;
     }
   /** The call has lost its claims, or a message is already settled. */
   | { kind: 'lost' }
-  /** The run is over. */
+  /** The run has ended. */
   | { kind: 'ended' };
 
 /** A message with which an idle call continues, with everything that its delivery would contain. */
@@ -59,10 +59,10 @@ export interface Handover {
   claimToken: ClaimToken;
   /** Retries already made. */
   retried: number;
-  brings: /** The entries of the journal, up to the message's own, that the endpoint does not have yet, as a JSON array. */
+  content: /** The entries of the journal, up to the message's own, that the endpoint does not have yet, as a JSON array. */
     | { kind: 'journal'; entries: Uint8Array }
     /** The result of a call to another service. */
     | { kind: 'callResult'; header: HeaderMap; body: Uint8Array }
-    /** Too long to be sent: the endpoint fetches it. `header`: of the result of a call. */
+    /** The content is too long to be sent: the endpoint fetches it. `header`: of the result of a call. */
     | { kind: 'nothing'; header?: HeaderMap };
 }

@@ -6,46 +6,47 @@ import type { EngineContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import type { Claimed, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { Around, Call } from './calls.ts';
-import type { CheckpointCommand, Failed, Handover } from './commands.ts';
-import { heldOf } from './places.ts';
+import type { Call, CheckpointInCall } from './calls.ts';
+import { asCallMessage } from './checkpoint-slots.ts';
+import type { CheckpointCommand, FailedMessage, Handover } from './commands.ts';
 
-/** The next message of the call, after the checkpoint is saved. `undefined`: the call does not wait for one. */
-export async function nextAfter(
+/** Continues the call after the checkpoint is saved. `next`: its next message. `undefined`: the call does not wait for one. */
+export async function continueCall(
   context: EngineContext,
   command: CheckpointCommand,
-  around: Around,
-): Promise<{ comes: Promise<Handover | undefined> } | undefined> {
+  inCall: CheckpointInCall,
+): Promise<{ next: Promise<Handover | undefined> } | undefined> {
   const { dispatcher, clock } = context;
   const { lingerMs, hangUp, failed = [] } = command;
-  const { call, arrivals } = around;
-  const dueAtMs = await saveFailed(context, failed, around);
+  const { call, claimedForIdleCall } = inCall;
+  const dueAtMs = await saveFailed(context, failed, inCall);
   if (lingerMs === undefined) return undefined;
-  const [first, ...others] = arrivals;
+  const [first, ...others] = claimedForIdleCall;
   for (const each of others) dispatcher.start(each);
-  if (first) return { comes: handOver(context, first, around) };
-  const isInVain = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
-  if (isInVain || (await isOver(context, call)) || !call.isEmpty || !hasSlot(context, call)) return undefined;
-  const staying = dispatcher.linger(call, lingerMs, hangUp);
-  return { comes: staying.then((next) => next && handOver(context, next, around)) };
+  if (first) return { next: handOver(context, first, inCall) };
+  const isRetryTooLate = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
+  if (isRetryTooLate || (await hasRunEnded(context, call)) || !call.isEmpty || !keepsSlot(context, call))
+    return undefined;
+  const nextClaim = dispatcher.linger(call, lingerMs, hangUp);
+  return { next: nextClaim.then((next) => next && handOver(context, next, inCall)) };
 }
 
 /** Saves failed attempts. Returns the time of the earliest retry, or `Infinity` when there is none. */
 async function saveFailed(
   { dispatcher, clock }: EngineContext,
-  failed: readonly Failed[],
-  { call, failed: held }: Around,
+  failed: readonly FailedMessage[],
+  { call, failed: messages }: CheckpointInCall,
 ): Promise<Millis> {
   let firstAtMs = Number.POSITIVE_INFINITY;
-  for (const [index, { claimed, sinceMs }] of held.entries()) {
+  for (const [index, { claimed, sinceMs }] of messages.entries()) {
     const outcome = failed[index]?.outcome;
     if (!outcome) continue;
     claimed.durationMs = clock.elapsedMs - sinceMs;
     const dueAtMs = await dispatcher.attempts.fail(claimed, outcome);
     if (dueAtMs !== undefined) firstAtMs = Math.min(firstAtMs, dueAtMs);
-    if (call.isEmpty && !call.rest) {
+    if (call.isEmpty && !call.idleSlotClaim) {
       dispatcher.activeClaims.rest(claimed.claimToken);
-      call.rest = claimed;
+      call.idleSlotClaim = claimed;
     } else {
       dispatcher.giveBack(claimed.claimToken);
     }
@@ -54,10 +55,10 @@ async function saveFailed(
 }
 
 /**
- * Whether the run ended on this worker while the checkpoint was saved: then nothing would end the idle call. Also true when the
- * store cannot be read: the checkpoint itself is already saved.
+ * Whether the run ended on this worker while the checkpoint was saved: then nothing would end an idle call. Also true when the
+ * store cannot be read: an error would hide that the checkpoint is saved.
  */
-async function isOver({ active }: EngineContext, { run }: Call): Promise<boolean> {
+async function hasRunEnded({ active }: EngineContext, { run }: Call): Promise<boolean> {
   if (run === undefined) return false;
   try {
     return (await active.find(run.projectId, run.id)).run?.key !== run.key;
@@ -67,36 +68,36 @@ async function isOver({ active }: EngineContext, { run }: Call): Promise<boolean
   }
 }
 
-function hasSlot({ dispatcher }: EngineContext, call: Call): boolean {
-  if (!call.rest && dispatcher.tryRest(call.first)) call.rest = call.first;
-  return call.rest !== undefined;
+function keepsSlot({ dispatcher }: EngineContext, call: Call): boolean {
+  if (!call.idleSlotClaim && dispatcher.tryKeepIdle(call.first)) call.idleSlotClaim = call.first;
+  return call.idleSlotClaim !== undefined;
 }
 
 async function handOver(
   { dispatcher, clock }: EngineContext,
   claimed: Claimed,
-  { call, hold }: Around,
+  { call, add }: CheckpointInCall,
 ): Promise<Handover | undefined> {
-  hold({ claimed: heldOf(claimed, dispatcher), sinceMs: clock.elapsedMs });
-  if (call.rest) dispatcher.giveBack(call.rest.claimToken);
-  call.rest = undefined;
-  const brings = await broughtBy(dispatcher, claimed, call);
-  if (!brings) return undefined;
+  add({ claimed: asCallMessage(claimed, dispatcher), sinceMs: clock.elapsedMs });
+  if (call.idleSlotClaim) dispatcher.giveBack(call.idleSlotClaim.claimToken);
+  call.idleSlotClaim = undefined;
+  const content = await contentFor(dispatcher, claimed, call);
+  if (!content) return undefined;
   const { message, retried, claimToken } = claimed;
-  return { messageId: message.id, key: message.key, claimToken, retried, brings };
+  return { messageId: message.id, key: message.key, claimToken, retried, content };
 }
 
-async function broughtBy(
+async function contentFor(
   dispatcher: Dispatcher,
   claimed: Claimed,
   call: Call,
-): Promise<Handover['brings'] | undefined> {
+): Promise<Handover['content'] | undefined> {
   const { message, journal } = claimed;
   if (message.settings.run?.callType === 'fromCallback') {
     const { header, body } = message;
     return journal?.bytes === 0 ? { kind: 'nothing', header } : { kind: 'callResult', header, body };
   }
-  const after = call.tell(journal?.position ?? -1);
+  const after = call.noteJournalSent(journal?.position ?? -1);
   const entries = await dispatcher.attempts.entriesFor(claimed, after);
   if (entries === 'stopped') return undefined;
   return entries ? { kind: 'journal', entries } : { kind: 'nothing' };

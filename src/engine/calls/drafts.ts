@@ -13,11 +13,11 @@ import type { Message, MessageKey } from '../model.ts';
 import { draftOfAppend, partOf } from '../runs/drafts.ts';
 import { entryOf } from '../runs/entries.ts';
 import type { WaitCommand } from '../runs/stores.ts';
-import type { Appended } from './commands.ts';
+import type { AppendedEntry } from './commands.ts';
 
-type Step = Extract<Appended, { kind: 'step' }>;
-type Wait = Extract<Appended, { kind: 'wait' }>;
-type Call = Extract<Appended, { kind: 'call' }>;
+type Step = Extract<AppendedEntry, { kind: 'step' }>;
+type Wait = Extract<AppendedEntry, { kind: 'wait' }>;
+type Call = Extract<AppendedEntry, { kind: 'call' }>;
 
 /** The sender of a checkpoint. */
 export interface Sender {
@@ -26,17 +26,17 @@ export interface Sender {
   callerIp?: string | undefined;
 }
 
-/** Header and settings that all steps of a run share. */
-export type StepParts = Configurable & { run: Run };
+/** The header and the settings that all steps of a run share. */
+export type StepTemplate = Configurable & { run: Run };
 
-export function stepPartsOf(run: Run, previous: Sender['previous']): StepParts {
-  const { header, settings } = configured(likePrevious(run, previous), run.config);
+export function stepTemplateOf(run: Run, previous: Sender['previous']): StepTemplate {
+  const { header, settings } = configured(libraryOptions(run, previous), run.config);
   return { run, header, settings: { ...settings, run: partOf(run, 'step', run.config.features) } };
 }
 
 export function draftOfStep(
   { body, place, delayMs, notBeforeMs }: Step,
-  { run, header, settings }: StepParts,
+  { run, header, settings }: StepTemplate,
   key: MessageKey,
   callerIp: string | undefined,
   context: AcceptContext,
@@ -68,9 +68,9 @@ export function draftOfCall({ command }: Call, run: Run, key: MessageKey, contex
   );
 }
 
-export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
+export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
   const { eventId, timeout, timeoutMs, step, stepId } = wait;
-  const { header, settings } = likePrevious(run, sender.previous);
+  const { header, settings } = libraryOptions(run, sender.previous);
   const part = { url: run.url, header, settings };
   const prefix = prefixOf(run.config.dialect);
   const headers = newHeaderMap();
@@ -98,7 +98,7 @@ export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
  * Header and settings that a library would send with a step. If the run does not keep its trigger's configuration, each message
  * repeats it (contract W 7), so it is copied from the previous message. The invocation depth is copied in every run.
  */
-function likePrevious({ config: { dialect, isKept } }: Run, previous: Sender['previous']): Configurable {
+function libraryOptions({ config: { dialect, isKept } }: Run, previous: Sender['previous']): Configurable {
   const prefix = prefixOf(dialect);
   const own = newHeaderMap();
   own[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];

@@ -1,6 +1,6 @@
 /**
- * Idle calls: they have no messages and wait for the next message of their run, which then continues in the call instead of in
- * a new request (contract K 3.9).
+ * The idle calls of this worker. An idle call has no messages and waits for the next message of its run, which then continues in
+ * the call instead of in a new request (contract K 3.9).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
@@ -20,20 +20,20 @@ export class IdleCalls {
   }
 
   /** Keeps the call that delivered `message` open until its next message, for at most `ms` or until `hangUp` aborts. */
-  begin(message: Message, ms: Millis, hangUp: AbortSignal | undefined): IdleCall {
+  start(message: Message, ms: Millis, hangUp: AbortSignal | undefined): IdleCall {
     const runKey = message.settings.run?.key ?? 0;
-    const ofRun = this.#byRun.get(runKey) ?? new Set();
-    this.#byRun.set(runKey, ofRun);
+    const idleCalls = this.#byRun.get(runKey) ?? new Set();
+    this.#byRun.set(runKey, idleCalls);
     const end = () => idle.end();
     const timer = this.#clock.startTimer(ms, end);
     const idle = new IdleCall(backlogKey(message.projectId, message.origin), () => {
-      if (!ofRun.delete(idle)) return;
-      if (ofRun.size === 0) this.#byRun.delete(runKey);
+      if (!idleCalls.delete(idle)) return;
+      if (idleCalls.size === 0) this.#byRun.delete(runKey);
       timer.cancel();
       hangUp?.removeEventListener('abort', end);
     });
     hangUp?.addEventListener('abort', end);
-    ofRun.add(idle);
+    idleCalls.add(idle);
     return idle;
   }
 
@@ -51,57 +51,58 @@ export class IdleCalls {
 
   /** Ends the idle calls of a run that has ended. */
   endOf(runKey: RunKey): void {
-    for (const linger of [...(this.#byRun.get(runKey) ?? [])]) linger.end();
+    for (const idleCall of [...(this.#byRun.get(runKey) ?? [])]) idleCall.end();
   }
 
   /**
-   * Ends idle calls whose slots other messages need (P9): messages in the backlogs of `waiting`, or, when this worker has no
+   * Ends idle calls whose slots other messages need (P9): messages in the `waitingBacklogs`, or, when this worker has no
    * free slot, any due message (`isDue`).
    */
-  makeRoom(waiting: () => readonly BacklogKey[], isDue: () => boolean): void {
+  freeSlots(waitingBacklogs: () => readonly BacklogKey[], isDue: () => boolean): void {
     if (this.#byRun.size === 0) return;
-    const backlogs = waiting();
+    const backlogs = waitingBacklogs();
     if (this.#inFlight.isFull) {
       if (backlogs.length > 0 || isDue()) this.endAll();
       return;
     }
     for (const backlog of backlogs) {
-      const held = this.#inFlight.limitReasonOf(backlog);
+      const limitReason = this.#inFlight.limitReasonOf(backlog);
       const { projectId, origin } = parseBacklogKey(backlog);
-      if (held === 'origin') this.#end((each) => parseBacklogKey(each).origin === origin);
-      else if (held) this.#end((each) => parseBacklogKey(each).projectId === projectId);
+      if (limitReason === 'origin') this.#end((each) => parseBacklogKey(each).origin === origin);
+      else if (limitReason) this.#end((each) => parseBacklogKey(each).projectId === projectId);
     }
   }
 
   #end(matches: (backlog: BacklogKey) => boolean): void {
-    const all = [...this.#byRun.values()].flatMap((ofRun) => [...ofRun]);
-    for (const linger of all) if (matches(linger.backlog)) linger.end();
+    const all = [...this.#byRun.values()].flatMap((idleCalls) => [...idleCalls]);
+    for (const idleCall of all) if (matches(idleCall.backlog)) idleCall.end();
   }
 }
 
 export class IdleCall {
   readonly backlog: BacklogKey;
   /** The next message, which has a slot; `undefined`: the idle call ended without one. */
-  readonly over: Promise<Claimed | undefined>;
+  readonly next: Promise<Claimed | undefined>;
   readonly #resolve: (claimed: Claimed | undefined) => void;
-  readonly #leave: () => void;
+  readonly #remove: () => void;
 
-  constructor(backlog: BacklogKey, leave: () => void) {
+  constructor(backlog: BacklogKey, remove: () => void) {
     this.backlog = backlog;
-    this.#leave = leave;
+    this.#remove = remove;
     const { promise, resolve } = Promise.withResolvers<Claimed | undefined>();
-    this.over = promise;
+    this.next = promise;
     this.#resolve = resolve;
   }
 
-  hand(claimed: Claimed): void {
-    this.#leave();
+  /** Ends the idle call with its next message. */
+  handOver(claimed: Claimed): void {
+    this.#remove();
     this.#resolve(claimed);
   }
 
-  /** Ends the idle call without a message. Does nothing once it is over. */
+  /** Ends the idle call without a message. Does nothing once it has ended. */
   end(): void {
-    this.#leave();
+    this.#remove();
     this.#resolve(undefined);
   }
 }

@@ -1,8 +1,8 @@
 /** Makes attempts: from a claimed message with a slot, through the request, to the saved outcome. */
 import { type Call, Calls } from '../calls/calls.ts';
-import type { Failed } from '../calls/commands.ts';
-import type { CallEnd } from '../calls/ends.ts';
+import type { FailedMessage } from '../calls/commands.ts';
 import type { IdleCalls } from '../calls/idle-calls.ts';
+import type { MessageOutcome } from '../calls/message-outcomes.ts';
 import { backlogKeyOf } from '../lanes/backlog-key.ts';
 import type { InFlight } from '../lanes/in-flight.ts';
 import { Slices } from '../loops/slices.ts';
@@ -72,10 +72,10 @@ export class Attempts {
   }
 
   /**
-   * Saves the failure of a message that a call keeps (`isHeld`); it keeps its slot. Returns when the next attempt is due, if
+   * Saves the failure of a message that a call keeps (`isInCall`); it keeps its slot. Returns when the next attempt is due, if
    * there is one.
    */
-  async fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined> {
+  async fail(claimed: Claimed, outcome: FailedMessage['outcome']): Promise<Millis | undefined> {
     const { clock } = this.#context;
     const decision = decide(claimed, outcome, clock.nowMs(), clock.leadMs);
     if (decision.kind === 'release') return undefined;
@@ -106,22 +106,22 @@ export class Attempts {
     const idle = idleCalls.find(claimed);
     if (idle) {
       ends.leave(group);
-      return idle.hand(claimed);
+      return idle.handOver(claimed);
     }
-    const call = this.calls.begin(claimed, clock.elapsedMs);
+    const call = this.calls.start(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call, group.abort.signal);
     ends.leave(group);
     if (call) {
       const callEnds = await call.end(outcome, clock.elapsedMs);
       await Promise.all(callEnds.map((end) => this.#conclude(end, call)));
-      if (call.rest) activeClaims.giveBack(call.rest.claimToken);
+      if (call.idleSlotClaim) activeClaims.giveBack(call.idleSlotClaim.claimToken);
     } else {
       await this.#conclude({ claimed, outcome });
     }
     if (outcome.kind === 'answered') outcome.release?.();
   }
 
-  #conclude({ claimed, outcome, returned }: CallEnd, call?: Call): Promise<void> {
+  #conclude({ claimed, outcome, returned }: MessageOutcome, call?: Call): Promise<void> {
     const { clock } = this.#context;
     const nowMs = clock.nowMs();
     const decision =
@@ -160,9 +160,9 @@ export class Attempts {
     }
     const outcome = await delivery.attempt(claimed, end, (attempt) => {
       if (active) active.attempt = attempt;
-      call?.begun(attempt);
+      call?.setAttempt(attempt);
     });
-    call?.endLinger();
+    call?.endIdleCall();
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
@@ -217,9 +217,9 @@ export class Attempts {
   }
 }
 
-/** The failure callback of a run may show the delivered body, or the body that a call kept from being delivered (`isHeld`). */
-function mayShowBody({ isHeld }: Claimed, { failsRun }: SettleDecision): boolean {
-  return failsRun !== undefined && isHeld === true;
+/** The failure callback of a run may show the delivered body, or the body that a call kept from being delivered (`isInCall`). */
+function mayShowBody({ isInCall }: Claimed, { failsRun }: SettleDecision): boolean {
+  return failsRun !== undefined && isInCall === true;
 }
 
 function isInLane({ settings }: Message): boolean {
@@ -227,8 +227,8 @@ function isInLane({ settings }: Message): boolean {
 }
 
 /** Approximate memory that a message takes during its attempt, in bytes. */
-export function bytesOf({ message, journal, isHeld }: Claimed): number {
-  return isHeld || !journal ? message.body.length : journal.bytes;
+export function bytesOf({ message, journal, isInCall }: Claimed): number {
+  return isInCall || !journal ? message.body.length : journal.bytes;
 }
 
 /** Attempts of one project that are interrupted together. */

@@ -179,7 +179,7 @@ export class ClaimLoop {
 
   /** Ends idle calls whose slots would let other messages start. */
   endIdleCalls(): void {
-    this.#idleCalls.makeRoom(
+    this.#idleCalls.freeSlots(
       () => this.backlogs.some(BACKLOGS_MAX),
       () => this.#nextDueAtMs <= this.#context.clock.nowMs(),
     );

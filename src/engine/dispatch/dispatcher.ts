@@ -5,8 +5,8 @@
 import type { RunKey } from '../../workflow/model.ts';
 import type { LaggingProjects } from '../admission/lagging-projects.ts';
 import type { Call } from '../calls/calls.ts';
+import type { CallSlots } from '../calls/checkpoint-slots.ts';
 import { IdleCalls } from '../calls/idle-calls.ts';
-import type { CallSlots } from '../calls/places.ts';
 import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import { InFlight } from '../lanes/in-flight.ts';
 import { Intake } from '../messages/intake.ts';
@@ -80,7 +80,7 @@ export class Dispatcher implements CallSlots {
     return this.#claims.isOpen && this.activeClaims.tryPassSlot(done.claimToken, claimToken, bytes);
   }
 
-  tryRest({ message, claimToken }: Claimed): boolean {
+  tryKeepIdle({ message, claimToken }: Claimed): boolean {
     return this.#claims.isOpen && this.activeClaims.tryTakeSlot(claimToken, backlogKeyOf(message), 0);
   }
 
@@ -91,9 +91,9 @@ export class Dispatcher implements CallSlots {
    */
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
-    const idle = this.#idleCalls.begin(call.first.message, ms, hangUp);
+    const idle = this.#idleCalls.start(call.first.message, ms, hangUp);
     this.#claims.endIdleCalls();
-    return call.stay(idle);
+    return call.waitIdle(idle);
   }
 
   noteActivity(backlog: BacklogKey): void {

@@ -9,7 +9,7 @@ import { delayMsOf, parseDelayExpression } from '../../protocol/times/delay-expr
 import { defaultBackOffMs, retryAfterMs } from '../../protocol/times/retry-after.ts';
 import { detectionError, hasNoFailureFunction, stepMissingError } from '../../workflow/detection.ts';
 import type { Run } from '../../workflow/model.ts';
-import type { Returned } from '../calls/ends.ts';
+import type { RunResponse } from '../calls/message-outcomes.ts';
 import type {
   Change,
   Claimed,
@@ -52,7 +52,7 @@ export interface FailedRun {
 /**
  * The response to the message has the result of its run. `runs/endings/returns.ts` decides about the run once it has been read.
  */
-export interface ReturnedRun extends Returned {
+export interface ReturnedRun extends RunResponse {
   atMs: Millis;
   /** The run as the call has read it; it may have changed since. */
   run?: Run;
@@ -85,7 +85,7 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
 export function decideEnd(
   claimed: Claimed,
   answer: Answered,
-  returned: Returned,
+  returned: RunResponse,
   nowMs: Millis,
   run: Run | undefined,
 ): SettleDecision {

@@ -81,7 +81,7 @@ export const ends: Section = {
       await save(server, [token], [{ step: runStep(1) }]);
       answer(end(token, '"early"'));
       await run.reached('RUN_FAILED');
-      expect((await run.buried()).responseBody).toContain('does not hold');
+      expect((await run.buried()).responseBody).toContain('is not of this call');
     }),
 
     statement('K25', 'A response to the first message identifies the library, or is an end.', async (server) => {

@@ -1,8 +1,8 @@
 /** Ends a run whose result came in the response to a call (contract K 5.1, 5.7). */
 import type { Store } from '../../../store/store.ts';
 import type { Run } from '../../../workflow/model.ts';
-import { stepPartsOf } from '../../calls/drafts.ts';
-import type { LastStep } from '../../calls/ends.ts';
+import { stepTemplateOf } from '../../calls/drafts.ts';
+import type { LastStep } from '../../calls/message-outcomes.ts';
 import type { ReturnedRun, SettleDecision } from '../../messages/decide.ts';
 import { followUpOf } from '../../messages/follow-up.ts';
 import type { Intake } from '../../messages/intake.ts';
@@ -43,7 +43,7 @@ async function newLastStep(
   intake: Pick<Intake, 'draftsOf'>,
   atMs: Millis,
 ): Promise<NewMessage> {
-  const { header, settings } = stepPartsOf(run, previous);
+  const { header, settings } = stepTemplateOf(run, previous);
   const entry = { ...place, runKey: run.key };
   const step = followUpOf(previous, { url: run.url, method: 'POST', header, body, settings, entry }, atMs);
   const [draft] = await intake.draftsOf([step]);

@@ -1,12 +1,12 @@
-/** What becomes of the messages that a call holds, by the answer of its endpoint (contract K 5)? */
+/** The outcome of each message of a call, by the response of its endpoint (contract K 5). */
 import { describe, expect, it } from 'vitest';
-import { endsOf } from '../../src/engine/calls/ends.ts';
+import { messageOutcomes } from '../../src/engine/calls/message-outcomes.ts';
 import type { Claimed, Outcome } from '../../src/engine/model.ts';
 import { END_STEP_BYTES_MAX, mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import { entryKeyOfResult } from '../../src/workflow/entry-keys.ts';
 
-/** What an answer has in its body. */
-interface Bringing {
+/** The body of a response. */
+interface ResponseBody {
   step?: string;
   result?: string;
 }
@@ -15,7 +15,7 @@ function claimed(key: number): Claimed {
   return { message: { key }, claimToken: 100 + key } as Claimed;
 }
 
-function answered(status: number, end?: Claimed, { step, result = '' }: Bringing = {}): Outcome {
+function answered(status: number, end?: Claimed, { step, result = '' }: ResponseBody = {}): Outcome {
   const claim = { projectId: 1, runKey: 1, key: end?.message.key ?? 0, claimToken: end?.claimToken ?? 0, worker: 0 };
   const header = {
     ...(end && { 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'key')] }),
@@ -26,22 +26,22 @@ function answered(status: number, end?: Claimed, { step, result = '' }: Bringing
 
 const [first, second, third] = [claimed(1), claimed(2), claimed(3)];
 
-describe('the messages of a call that was answered', () => {
-  it('200 with a held token are delivered, and the run ends with that one', () => {
+describe('the messages of a call', () => {
+  it('are delivered by a 200 with the token of one of them, with which the run ends', () => {
     const outcome = answered(200, second);
-    expect(endsOf([second, third], first, outcome)).toEqual([
+    expect(messageOutcomes([second, third], first, outcome)).toEqual([
       { claimed: second, outcome, returned: { response: Buffer.from('') } },
       { claimed: third, outcome },
     ]);
   });
 
-  it('200 may bring the last step in front of the result', () => {
+  it('are delivered by a 200 whose body has the last step in front of the result', () => {
     const outcome = answered(200, second, { step: '{ "stepId": 3, "out": "\\"ä\\"" }', result: '[1]' });
     const lastStep = {
       body: Buffer.from('{"stepId":3,"out":"\\"ä\\""}'),
       place: { kind: 'step', entryKey: entryKeyOfResult(3) },
     };
-    expect(endsOf([second], first, outcome)).toEqual([
+    expect(messageOutcomes([second], first, outcome)).toEqual([
       { claimed: second, outcome, returned: { response: Buffer.from('[1]'), lastStep } },
     ]);
   });
@@ -52,33 +52,39 @@ describe('the messages of a call that was answered', () => {
     ['nothing', 'null'],
     ['cut text', '{"stepId":1'],
     ['a step that is too large', `{"stepId":1,"out":"${'a'.repeat(END_STEP_BYTES_MAX)}"}`],
-  ])('200 with %s as last step have failed', (_, step) => {
-    expect(endsOf([second], first, answered(200, second, { step, result: '[1]' }))).toEqual([
+  ])('fail when a 200 has %s as its last step', (_, step) => {
+    expect(messageOutcomes([second], first, answered(200, second, { step, result: '[1]' }))).toEqual([
       { claimed: second, outcome: expect.objectContaining({ kind: 'unreachable', reason: 'malformed' }) },
     ]);
   });
 
-  it.each(['', 'all', '-1', '30'])('200 whose last step has %j bytes, of twenty, have failed', (bytes) => {
-    const outcome = answered(200, second, { result: '{"stepId":1} [1,2,3]' }) as Extract<Outcome, { kind: 'answered' }>;
-    outcome.header['Upstash-Workflow-End-Step'] = [bytes];
-    expect(endsOf([second], first, outcome)).toEqual([
-      { claimed: second, outcome: expect.objectContaining({ kind: 'unreachable', reason: 'malformed' }) },
-    ]);
-  });
+  it.each(['', 'all', '-1', '30'])(
+    'fail when a 200 with twenty bytes says that its last step has %j bytes',
+    (bytes) => {
+      const outcome = answered(200, second, { result: '{"stepId":1} [1,2,3]' }) as Extract<
+        Outcome,
+        { kind: 'answered' }
+      >;
+      outcome.header['Upstash-Workflow-End-Step'] = [bytes];
+      expect(messageOutcomes([second], first, outcome)).toEqual([
+        { claimed: second, outcome: expect.objectContaining({ kind: 'unreachable', reason: 'malformed' }) },
+      ]);
+    },
+  );
 
-  it('200 without one are given back, except the one that it delivered', () => {
+  it('are released by a 200 without a token, except the message that the call delivered', () => {
     const outcome = answered(200);
-    expect(endsOf([first, second], first, outcome)).toEqual([
+    expect(messageOutcomes([first, second], first, outcome)).toEqual([
       { claimed: first, outcome },
       { claimed: second, outcome: { kind: 'interrupted' } },
     ]);
-    expect(endsOf([], first, outcome)).toEqual([]);
+    expect(messageOutcomes([], first, outcome)).toEqual([]);
   });
 
-  it('200 with a token that is not held, or a result that is cut, have failed', () => {
+  it('fail when a 200 has the token of another message, or a result that is cut', () => {
     const cut = { ...answered(200, second), isCut: true } as Outcome;
     for (const outcome of [answered(200, first), cut]) {
-      expect(endsOf([second], first, outcome)).toEqual([
+      expect(messageOutcomes([second], first, outcome)).toEqual([
         { claimed: second, outcome: expect.objectContaining({ kind: 'unreachable', reason: 'malformed' }) },
       ]);
     }
@@ -86,11 +92,11 @@ describe('the messages of a call that was answered', () => {
 
   it.each([
     ['a failure', answered(500)],
-    ['a failure that names a held token', answered(500, second)],
-    ['nothing', { kind: 'unreachable', reason: 'reset', error: 'closed' } as const],
+    ['a failure with the token of one of them', answered(500, second)],
+    ['no response', { kind: 'unreachable', reason: 'reset', error: 'closed' } as const],
     ['our own shutdown', { kind: 'interrupted' } as const],
-  ])('%s have that outcome', (_, outcome) => {
-    expect(endsOf([second, third], first, outcome)).toEqual([
+  ])('have the outcome of the request: %s', (_, outcome) => {
+    expect(messageOutcomes([second, third], first, outcome)).toEqual([
       { claimed: second, outcome },
       { claimed: third, outcome },
     ]);

@@ -1,8 +1,8 @@
-/** With what does a call go on whose checkpoint is saved? The whole of it: test/conformance/checkpoints/lingering.ts. */
+/** How a call continues after its checkpoint is saved. Most statements about this are in test/conformance/checkpoints/lingering.ts. */
 import { expect, test } from 'vitest';
 import { Calls } from '../../src/engine/calls/calls.ts';
 import type { CheckpointCommand } from '../../src/engine/calls/commands.ts';
-import { nextAfter } from '../../src/engine/calls/continuation.ts';
+import { continueCall } from '../../src/engine/calls/continuation.ts';
 import type { EngineContext } from '../../src/engine/context.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -12,7 +12,7 @@ import { claimed, message, NOW_MS } from './fixtures.ts';
 
 const RUN = { projectId: 1, id: 'wfr_a', key: 1 } as Run;
 
-test('with nothing where the store cannot say whether its run goes on: the checkpoint stays saved', async () => {
+test('does not wait for a message when the store cannot say whether the run has ended; the checkpoint stays saved', async () => {
   const settings = {
     dialect: 'upstash' as const,
     maxRetries: 0,
@@ -25,13 +25,13 @@ test('with nothing where the store cannot say whether its run goes on: the check
       features: [],
     },
   };
-  const call = new Calls().begin(claimed({ message: message({ settings }) }), 0);
+  const call = new Calls().start(claimed({ message: message({ settings }) }), 0);
   if (!call) throw new Error('the endpoint may send checkpoints');
   call.run = RUN;
-  const findActiveRun = () => Promise.reject(new StoreUnavailable('the database is away'));
+  const findActiveRun = () => Promise.reject(new StoreUnavailable('the database is unavailable'));
   const active = new ActiveRuns({ runs: { findActiveRun } });
   const context = { active, clock: new SimulatedClock() } as unknown as EngineContext;
   const command = { lingerMs: 1_000 } as CheckpointCommand;
-  const around = { call, arrivals: [], done: [], failed: [], hold: () => {} };
-  await expect(nextAfter(context, command, around)).resolves.toBeUndefined();
+  const inCall = { call, claimedForIdleCall: [], done: [], failed: [], add: () => {} };
+  await expect(continueCall(context, command, inCall)).resolves.toBeUndefined();
 });

@@ -18,8 +18,8 @@ export interface CallSlots extends DeliverySlots {
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
   /** Reserves a slot with no bytes for the call of `first`, until `giveBack`; false when none is free. */
-  tryRest(first: Claimed): boolean;
-  /** The endpoint shows activity. */
+  tryKeepIdle(first: Claimed): boolean;
+  /** Notes that the endpoint of the backlog shows activity. */
   noteActivity(backlog: BacklogKey): void;
 }
 
@@ -29,39 +29,39 @@ export class CheckpointSlots implements DeliverySlots {
   readonly #slots: CallSlots;
   /** Settled messages whose slots have not been passed on. */
   #unpassed: readonly Claimed[];
-  readonly #take: (claimed: Claimed) => void;
+  readonly #onClaimed: (claimed: Claimed) => void;
   /** The message whose slot was passed, by the claim that has it. */
   readonly #passed = new Map<ClaimToken, Claimed>();
 
-  /** Calls `take` for each message, with its slot, with which the call can continue. */
-  constructor(slots: CallSlots, done: readonly Claimed[], take: (claimed: Claimed) => void) {
+  /** Calls `onClaimed` for each message, with its slot, with which the call can continue. */
+  constructor(slots: CallSlots, done: readonly Claimed[], onClaimed: (claimed: Claimed) => void) {
     this.worker = slots.worker;
     this.#slots = slots;
     this.#unpassed = done;
-    this.#take = take;
+    this.#onClaimed = onClaimed;
   }
 
   tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
-    const passing = this.#unpassed.find(({ message }) => backlogKeyOf(message) === backlog);
-    if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
-      this.#passed.set(claimToken, passing);
-      this.#unpassed = this.#unpassed.filter((each) => each !== passing);
+    const source = this.#unpassed.find(({ message }) => backlogKeyOf(message) === backlog);
+    if (source && this.#slots.tryPass(source, bytes, claimToken)) {
+      this.#passed.set(claimToken, source);
+      this.#unpassed = this.#unpassed.filter((each) => each !== source);
       return 'reserved';
     }
     return this.#slots.tryReserve(backlog, bytes, claimToken);
   }
 
   giveBack(claimToken: ClaimToken): void {
-    const passing = this.#passed.get(claimToken);
-    if (!passing) return this.#slots.giveBack(claimToken);
+    const source = this.#passed.get(claimToken);
+    if (!source) return this.#slots.giveBack(claimToken);
     this.#passed.delete(claimToken);
-    this.#unpassed = [...this.#unpassed, passing];
-    this.#slots.activeClaims.returnSlot(passing.claimToken, claimToken);
+    this.#unpassed = [...this.#unpassed, source];
+    this.#slots.activeClaims.returnSlot(source.claimToken, claimToken);
   }
 
   /** A call to another endpoint is sent; the call continues with everything else. */
   start(claimed: Claimed): void {
-    if (claimed.message.settings.run?.callType === 'step') this.#take(claimed);
+    if (claimed.message.settings.run?.callType === 'step') this.#onClaimed(claimed);
     else this.#slots.start(claimed);
   }
 
@@ -87,9 +87,9 @@ export class CheckpointSlots implements DeliverySlots {
   }
 }
 
-/** A message that belongs to a call: its journal is not sent and does not count for the bytes of its slot. */
-export function heldOf(claimed: Claimed, { activeClaims }: Pick<CallSlots, 'activeClaims'>): Claimed {
-  const held: Claimed = { ...claimed, isHeld: true };
-  activeClaims.resize(held.claimToken, bytesOf(held));
-  return held;
+/** The claimed message as part of a call: its journal is not sent and does not count for the bytes of its slot. */
+export function asCallMessage(claimed: Claimed, { activeClaims }: Pick<CallSlots, 'activeClaims'>): Claimed {
+  const message: Claimed = { ...claimed, isInCall: true };
+  activeClaims.resize(message.claimToken, bytesOf(message));
+  return message;
 }
