@@ -64,7 +64,7 @@ async function addBacklogs(
 ): Promise<void> {
   for await (const backlogs of readBacklogs(store.messages)) {
     dispatcher.addBacklogs(backlogs);
-    if (heartbeat && backlogs.length === BACKLOGS_READ) return heartbeat.noteLinesLeft();
+    if (heartbeat && backlogs.length === BACKLOGS_READ) return heartbeat.noteUnreadBacklogs();
   }
 }
 
@@ -79,7 +79,7 @@ async function recover(deps: EngineDeps): Promise<Recovered> {
       const heartbeat = new Heartbeat(deps, recovery);
       store.events.onCommitUnknown = () => heartbeat.noteCommitUnknown();
       store.events.onAccountsChanged = () => heartbeat.noteAccounts();
-      await heartbeat.begin();
+      await heartbeat.initialize();
       return { heartbeat };
     }
   }

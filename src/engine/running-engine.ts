@@ -70,8 +70,8 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
       dispatcher,
       noteSchedule: (atMs) => schedules.noteNext(atMs),
       noteDeadline: (atMs) => waiters.noteNext(atMs),
-      noteEnding: () => left.noteNext(0),
-      noteDeath: () => {
+      noteEndedRun: () => left.noteNext(0),
+      noteExpiredWorker: () => {
         retention.hasten();
         operatorEvents?.noteSaved(); // also the events that the dead worker had saved
       },

@@ -12,7 +12,7 @@ import {
   type DestinationVerdict,
 } from '../delivery/addresses/destination-check.ts';
 import type { Engine } from '../engine/commands.ts';
-import { byTheWall } from '../engine/workers/steady-clock.ts';
+import { withWallTime } from '../engine/workers/steady-clock.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { endOfTurn } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
@@ -28,7 +28,7 @@ export function makeApi(context: WorkerContext, engine: Engine, isReady: () => b
       engine,
       accounts,
       tokens: credentials === 'own' ? tokens : undefined,
-      clock: byTheWall(clock),
+      clock: withWallTime(clock),
       others,
       virtualTime: around?.virtualTime,
       log,

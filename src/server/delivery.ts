@@ -3,7 +3,7 @@
 import { selfTest } from '../delivery/addresses/self-test.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
 import type { Delivery } from '../engine/ports.ts';
-import { byTheWall } from '../engine/workers/steady-clock.ts';
+import { withWallTime } from '../engine/workers/steady-clock.ts';
 import type { WorkerContext } from './context.ts';
 
 /** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
@@ -12,7 +12,7 @@ export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   // The answer of a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
-    clock: around ? { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() } : clock,
+    clock: around ? { ...withWallTime(clock), wallMs: () => around.signatureClock.wallMs() } : clock,
     randomness,
     signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
     addresses,

@@ -651,7 +651,7 @@ describe('while what a claim has brought takes long to go out', () => {
 
 describe('while it may have been declared dead', () => {
   const fenced = (options: Parameters<typeof bench>[0] = {}) => {
-    const fence = { isClosed: false, mayBegin: () => !fence.isClosed };
+    const fence = { isClosed: false, mayStart: () => !fence.isClosed };
     return { fence, ...bench({ ...options, fence }) };
   };
 
@@ -720,7 +720,7 @@ describe('while a project may have moved away', () => {
     const asked: number[][] = [];
     const fence = {
       isClosed: false,
-      mayBegin: (...args: number[]) => {
+      mayStart: (...args: number[]) => {
         asked.push(args);
         return false;
       },

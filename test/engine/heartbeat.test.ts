@@ -6,16 +6,16 @@ import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
-import { Heartbeat, type Listeners } from '../../src/engine/workers/heartbeat.ts';
+import { Heartbeat, type HeartbeatListeners } from '../../src/engine/workers/heartbeat.ts';
 import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
-import type { HeartbeatAnswer, WorkerState } from '../../src/engine/workers/store.ts';
+import type { HeartbeatResponse, WorkerState } from '../../src/engine/workers/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const TIMEOUT_MS = 15_000;
 const FENCE_MS = 12_000;
-const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
+const QUIET: Omit<HeartbeatResponse, 'wallMs'> = {
   leadMs: 0,
   wasKnown: true,
   here: [],
@@ -26,7 +26,7 @@ const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   nextWaiterAtMs: undefined,
   hasBacklogs: false,
   hasClaims: false,
-  hasEnding: false,
+  hasEndedRun: false,
   accountsVersion: 1,
 };
 
@@ -35,7 +35,7 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
   readonly workers = this;
   readonly messages = this;
   /** What the next heartbeats answer. */
-  nextAnswer: Partial<HeartbeatAnswer> = {};
+  nextAnswer: Partial<HeartbeatResponse> = {};
   refuses = false;
   /** Whether claims are of a project that is on the move. */
   refusesReleases = false;
@@ -63,7 +63,7 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
     this.#clock = clock;
   }
 
-  async heartbeat({ isLeaving, accountsVersion, projects = [] }: WorkerState): Promise<HeartbeatAnswer> {
+  async heartbeat({ isLeaving, accountsVersion, projects = [] }: WorkerState): Promise<HeartbeatResponse> {
     this.heartbeats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion, projects });
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
@@ -168,7 +168,7 @@ async function bench(
     { store, randomness: new SeededRandom(1), log, worker: 'me' },
     { clock: new DatabaseClock(clock), timeoutMs: TIMEOUT_MS, accounts, projects },
   );
-  const dispatcher: Listeners['dispatcher'] = {
+  const dispatcher: HeartbeatListeners['dispatcher'] = {
     holds: (token) => held.has(token),
     countOf: () => 1,
     interrupt: (projectId) => note(projectId === undefined ? 'interrupt' : `interrupt of ${projectId}`),
@@ -176,13 +176,13 @@ async function bench(
     noteWaitingBacklog: (origin) => note(`waiting ${origin}`),
     wake: () => note('wake'),
   };
-  await heartbeat.begin();
+  await heartbeat.initialize();
   heartbeat.start({
     dispatcher,
     noteSchedule: (atMs) => note(`schedule ${atMs}`),
     noteDeadline: (atMs) => note(`deadline ${atMs}`),
-    noteEnding: () => note('ending'),
-    noteDeath: () => note('death'),
+    noteEndedRun: () => note('ending'),
+    noteExpiredWorker: () => note('death'),
   });
   return { accounts, clock, store, heartbeat, heard, held, refreshes: () => accounts.refreshes };
 }
@@ -220,7 +220,7 @@ describe('its heartbeats', () => {
 
   test('tell of what is due next, and wake whoever waited for the fence to open', async () => {
     const { clock, store, heard } = await bench();
-    store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33, hasEnding: true };
+    store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33, hasEndedRun: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard).toEqual(['due 11', 'schedule 22', 'deadline 33', 'ending']);
     store.nextAnswer = {};
@@ -313,7 +313,7 @@ describe('its fence', () => {
 
 test('the attempts of a project that its heartbeats do not find any more end, while its fence is open', async () => {
   const { clock, store, heartbeat, heard } = await bench();
-  expect(heartbeat.fence.mayBegin(7, clock.elapsedMs)).toBe(true);
+  expect(heartbeat.fence.mayStart(7, clock.elapsedMs)).toBe(true);
   await clock.advanceBy(FENCE_MS + 1);
   expect(store.heartbeats.at(-1)?.projects).toEqual([7]);
   expect(heard).toContain('interrupt of 7');
@@ -330,7 +330,7 @@ test('a claim counts from the heartbeat before it', async () => {
   const latestAtMs = store.heartbeats.at(-1)?.atMs ?? 0;
   store.refuses = true;
   await clock.advanceTo(latestAtMs + FENCE_MS - 1);
-  expect(heartbeat.fence.mayBegin(7, clock.elapsedMs)).toBe(true);
+  expect(heartbeat.fence.mayStart(7, clock.elapsedMs)).toBe(true);
   await clock.advanceBy(2);
   expect(heard).toContain('interrupt of 7');
 });
@@ -402,7 +402,7 @@ describe('what others have left', () => {
 
   test('keeps no worker from its end by the backlogs that are left to read', async () => {
     const { clock, store, heartbeat } = await bench();
-    heartbeat.noteLinesLeft();
+    heartbeat.noteUnreadBacklogs();
     store.backlogs = backlogs(8_500);
     store.backlogAnswerMs = 100;
     await clock.runUntil(() => store.backlogsAskedFor.length > 0, TIMEOUT_MS);
@@ -451,7 +451,7 @@ describe('backlogs that others fill', () => {
 
   test('are all read after the next heartbeat when not all were at the start', async () => {
     const { clock, store, heartbeat, heard } = await bench();
-    heartbeat.noteLinesLeft();
+    heartbeat.noteUnreadBacklogs();
     store.backlogs = backlogs(2_500);
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(backlogsOf(heard)).toEqual(store.backlogs);

@@ -262,10 +262,10 @@ describe('what tells of an event', () => {
 
   test('planted: without its mark it makes events without end', async () => {
     const bench = await Bench.open({}, (store) => {
-      const { tellTally } = store.operatorEvents;
-      store.operatorEvents.tellTally = (args) => {
+      const { reportTally } = store.operatorEvents;
+      store.operatorEvents.reportTally = (args) => {
         delete args.message.message.settings.isOperatorEvent;
-        return tellTally(args);
+        return reportTally(args);
       };
       return store;
     });

@@ -29,7 +29,7 @@ beforeEach(() => {
   leave = fence.join({
     countOf: (projectId) => underWay.get(projectId) ?? 0,
     interrupt: (projectId) => interrupted.push(projectId),
-    askSoon: () => {
+    sendHeartbeatSoon: () => {
       asksSoon += 1;
     },
   });
@@ -38,12 +38,12 @@ beforeEach(() => {
 /** An attempt in the former cell whose claim was asked for now. */
 function begin(projectId: ProjectId = PROJECT): boolean {
   underWay.set(projectId, 1);
-  return fence.mayBegin(projectId, clock.elapsedMs, FORMER);
+  return fence.mayStart(projectId, clock.elapsedMs, FORMER);
 }
 
 /** A heartbeat that is answered at once. */
-function beat(cell: object, here: ProjectId[], { wasKnown = true, begunAtMs = clock.elapsedMs } = {}): void {
-  fence.hear({ asked: fence.toAskFor(cell), here, begunAtMs, wasKnown }, cell);
+function beat(cell: object, here: ProjectId[], { wasKnown = true, startedAtMs = clock.elapsedMs } = {}): void {
+  fence.noteHeartbeat({ requested: fence.projectsToRequest(cell), here, startedAtMs: startedAtMs, wasKnown }, cell);
 }
 
 test('they go on while heartbeats find the project', async () => {
@@ -73,20 +73,20 @@ test('they end when no heartbeat has found it for the time of a fence, and those
 
 test('they go on while heartbeats in another cell find it, which ask for it once it has left', async () => {
   begin();
-  expect(fence.toAskFor(NEW)).toEqual([]);
+  expect(fence.projectsToRequest(NEW)).toEqual([]);
   beat(FORMER, []);
   for (let beats = 0; beats < 4; beats += 1) {
     await clock.advanceBy(LIMIT_MS / 2);
     beat(NEW, [PROJECT]);
     beat(FORMER, []);
   }
-  expect(fence.toAskFor(FORMER)).toEqual([]);
+  expect(fence.projectsToRequest(FORMER)).toEqual([]);
   expect(interrupted).toEqual([]);
   await clock.advanceBy(LIMIT_MS + 1);
   expect(interrupted).toEqual([PROJECT]);
 });
 
-test('all cells are asked at once when it has left the one in which it was', () => {
+test('all cells are requested at once when it has left the one in which it was', () => {
   begin();
   beat(FORMER, [PROJECT]);
   fence.noteLeft([2]);
@@ -96,7 +96,7 @@ test('all cells are asked at once when it has left the one in which it was', () 
   beat(NEW, [PROJECT]);
   fence.noteLeft([PROJECT]);
   expect(asksSoon).toBe(2);
-  expect(fence.toAskFor(FORMER)).toEqual([PROJECT]);
+  expect(fence.projectsToRequest(FORMER)).toEqual([PROJECT]);
 });
 
 test('the log names the project, and how many of its attempts are cut off', async () => {
@@ -115,26 +115,26 @@ test('they end at once when the new cell has declared this worker dead', () => {
 
 test('a slow answer that is older than what is known changes nothing', async () => {
   begin();
-  const asked = fence.toAskFor(FORMER);
-  const begunAtMs = clock.elapsedMs;
+  const requested = fence.projectsToRequest(FORMER);
+  const startedAtMs = clock.elapsedMs;
   await clock.advanceBy(3_000);
   beat(FORMER, []);
   beat(NEW, [PROJECT]);
-  fence.hear({ asked, here: [PROJECT], begunAtMs, wasKnown: true }, FORMER);
-  expect(fence.toAskFor(FORMER)).toEqual([]);
-  expect(fence.toAskFor(NEW)).toEqual([PROJECT]);
+  fence.noteHeartbeat({ requested: requested, here: [PROJECT], startedAtMs: startedAtMs, wasKnown: true }, FORMER);
+  expect(fence.projectsToRequest(FORMER)).toEqual([]);
+  expect(fence.projectsToRequest(NEW)).toEqual([PROJECT]);
 });
 
-test('none begins for a claim that was asked for too long ago', async () => {
+test('none begins for a claim that was requested for too long ago', async () => {
   await clock.advanceBy(LIMIT_MS + 1);
-  expect(fence.mayBegin(PROJECT, 0, FORMER)).toBe(false);
+  expect(fence.mayStart(PROJECT, 0, FORMER)).toBe(false);
 });
 
 test('one begins for a claim that came late, and ends earlier than others', async () => {
   await clock.advanceBy(8_000);
   begin(2);
   underWay.set(PROJECT, 1);
-  expect(fence.mayBegin(PROJECT, 1_000, FORMER)).toBe(true);
+  expect(fence.mayStart(PROJECT, 1_000, FORMER)).toBe(true);
   await clock.advanceTo(LIMIT_MS + 1_001);
   expect(interrupted).toEqual([PROJECT]);
 });
@@ -143,7 +143,7 @@ test('a project without attempts is forgotten, and no timer is left without engi
   begin();
   underWay.delete(PROJECT);
   await clock.advanceBy(LIMIT_MS + 1);
-  expect(fence.toAskFor(FORMER)).toEqual([]);
+  expect(fence.projectsToRequest(FORMER)).toEqual([]);
   expect(interrupted).toEqual([]);
   begin();
   leave();

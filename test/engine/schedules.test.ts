@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import {
   firstTimeOf,
-  neverAgain,
-  publishesOf,
+  messagesOfTrigger,
+  noFurtherTrigger,
   type Schedule,
   type SchedulePlan,
   SET_BACK_MS_MAX,
@@ -124,7 +124,7 @@ describe('a schedule without any further time', () => {
   });
 
   it('is what remains of one whose expression cannot be read any more', () => {
-    const { times, nextAtMs, passedUntilMs } = neverAgain(NOON_MS);
+    const { times, nextAtMs, passedUntilMs } = noFurtherTrigger(NOON_MS);
     expect([times, isFarAhead(nextAtMs), passedUntilMs]).toEqual([0, true, NOON_MS]);
   });
 });
@@ -142,7 +142,7 @@ describe('the messages of a trigger', () => {
   it('are one with what the schedule was created with', () => {
     const body = new Uint8Array([1]);
     const plan = { header: { X: ['y'] }, body, delayMs: 5_000, callerIp: '10.0.0.1', method: 'GET' as const };
-    expect(publishesOf(schedule(plan), undefined, NOON_MS)).toMatchObject([
+    expect(messagesOfTrigger(schedule(plan), undefined, NOON_MS)).toMatchObject([
       {
         url: 'https://a.example/x',
         body,
@@ -153,7 +153,9 @@ describe('the messages of a trigger', () => {
   });
 
   it('are one for each endpoint of the group as it is now', () => {
-    expect(publishesOf(toGroup(), group, NOON_MS).map(({ url, options }) => [url, options.settings])).toMatchObject([
+    expect(
+      messagesOfTrigger(toGroup(), group, NOON_MS).map(({ url, options }) => [url, options.settings]),
+    ).toMatchObject([
       ['https://a.example/1', { scheduleId: 's', topicName: 'g', endpointName: 'one' }],
       ['https://a.example/2', { scheduleId: 's', topicName: 'g' }],
     ]);
@@ -169,7 +171,7 @@ describe('the messages of a trigger', () => {
     };
     const kept = { rawHeaders: ['Upstash-Retries', '1', 'X-Event', 'push'], queryConfig: [] };
     const settings = { dialect: 'waypost' as const, maxRetries: 1, scheduleId: 's', queueName: 'q' };
-    const [first] = publishesOf(toGroup({ kept, settings }), { ...group, headers }, NOON_MS);
+    const [first] = messagesOfTrigger(toGroup({ kept, settings }), { ...group, headers }, NOON_MS);
     expect(first?.options).toMatchObject({
       header: { 'X-Event': ['push'], X: ['theirs'] },
       delayMs: 7_000,
@@ -183,8 +185,8 @@ describe('the messages of a trigger', () => {
     const kept = { rawHeaders: ['Upstash-Forward-X', 'kept'], queryConfig: [] };
     const header = { X: ['own'] };
     for (const made of [
-      publishesOf(toGroup({ header }), { ...group, headers }, NOON_MS),
-      publishesOf(toGroup({ header, kept }), group, NOON_MS),
+      messagesOfTrigger(toGroup({ header }), { ...group, headers }, NOON_MS),
+      messagesOfTrigger(toGroup({ header, kept }), group, NOON_MS),
     ])
       expect(made.map(({ options }) => options.header)).toEqual([header, header]);
   });
@@ -192,8 +194,8 @@ describe('the messages of a trigger', () => {
   it('name no delay, caller or queue that their schedule does not have', () => {
     const kept = { rawHeaders: [], queryConfig: [] };
     for (const made of [
-      publishesOf(schedule(), undefined, NOON_MS),
-      publishesOf(toGroup({ kept }), { ...group, headers: {} }, NOON_MS),
+      messagesOfTrigger(schedule(), undefined, NOON_MS),
+      messagesOfTrigger(toGroup({ kept }), { ...group, headers: {} }, NOON_MS),
     ]) {
       expect(made[0]).not.toHaveProperty('callerIp');
       expect(made[0]?.options).not.toHaveProperty('delayMs');
@@ -202,6 +204,6 @@ describe('the messages of a trigger', () => {
   });
 
   it('are none when the group is missing', () => {
-    expect(() => publishesOf(toGroup(), undefined, NOON_MS)).toThrow('topic g not found');
+    expect(() => messagesOfTrigger(toGroup(), undefined, NOON_MS)).toThrow('topic g not found');
   });
 });

@@ -1,6 +1,6 @@
 /** What time does the engine count with, when somebody sets the clock of its machine? */
 import { expect, test } from 'vitest';
-import { byTheWall, LEAD_MS_MAX, Lead, SteadyClock } from '../../src/engine/workers/steady-clock.ts';
+import { ClockLead, LEAD_MS_MAX, SteadyClock, withWallTime } from '../../src/engine/workers/steady-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const HOUR_MS = 3_600_000;
@@ -92,9 +92,9 @@ test('calls two seconds a jump', () => {
 });
 
 test('joins those who are at least two seconds further ahead of the same wall clock, but not by more than a day', () => {
-  const lead = new Lead();
+  const lead = new ClockLead();
   const leadsMs = [1_999, 2_000, 1_000, LEAD_MS_MAX, LEAD_MS_MAX + 2_000].map((leadMs) => {
-    lead.join(leadMs);
+    lead.noteOthers(leadMs);
     return lead.ms;
   });
   expect(leadsMs).toEqual([0, 2_000, 2_000, LEAD_MS_MAX, 0]);
@@ -102,7 +102,7 @@ test('joins those who are at least two seconds further ahead of the same wall cl
 
 test('has a view by the wall clock, which tells of its jumps and goes by the same timers', async () => {
   const { machine, clock, startMs } = opened();
-  const wall = byTheWall(clock);
+  const wall = withWallTime(clock);
   const told: string[] = [];
   wall.onJump((byMs) => told.push(`jump by ${byMs}`));
   wall.startTimer(1_000, () => told.push('timer'));

@@ -20,7 +20,7 @@ beforeEach(async () => {
   await migrate(driver);
   store = createStore(driver);
   await store.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: 0 });
-  await store.moves.beginMove({ projectId: PROJECT, fromCell: 1, toCell: 2, mover: 'a', begunAtMs: clock.wallMs() });
+  await store.moves.beginMove({ projectId: PROJECT, fromCell: 1, toCell: 2, mover: 'a', startedAtMs: clock.wallMs() });
 });
 afterEach(() => store.close());
 
@@ -47,13 +47,13 @@ it('a second command takes over from one that has ended, which is stuck until th
   await first.stop();
   const second = take('b');
   await clock.advanceBy(5_000);
-  expect(isStuck((await found()) ?? { seenAtMs: 0 }, clock.wallMs())).toBe(false);
+  expect(isStuck((await found()) ?? { renewedAtMs: 0 }, clock.wallMs())).toBe(false);
   await clock.advanceBy(400);
   const held = await second;
-  expect(await found()).toMatchObject({ mover: 'b', seenAtMs: clock.wallMs() - 200 });
+  expect(await found()).toMatchObject({ mover: 'b', renewedAtMs: clock.wallMs() - 200 });
   await held.stop();
   await clock.advanceBy(60_000);
-  expect(isStuck((await found()) ?? { seenAtMs: Infinity }, clock.wallMs())).toBe(true);
+  expect(isStuck((await found()) ?? { renewedAtMs: Infinity }, clock.wallMs())).toBe(true);
 });
 
 it('a command that was stopped for so long that another one took over writes nothing any more', async () => {

@@ -39,7 +39,7 @@ beforeEach(async () => {
       close: async () => {},
     };
   });
-  const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', begunAtMs: clock.wallMs() };
+  const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', startedAtMs: clock.wallMs() };
   await cells.first.store.moves.beginMove(move);
   await cells.first.store.moves.setMovePhase({ projectId: PROJECT, mover: 'command', phase: 'paused' });
   await drivers[0]?.transaction((tx) => setPlacement(tx, PROJECT, 'leaving'));
@@ -74,7 +74,7 @@ it('has the project served again when the command has said nothing for five seco
   expect(await whereabouts(cells)).toEqual([FIRST, 'leaving', undefined]);
   await seconds(1);
   expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
-  expect(await found()).toMatchObject({ phase: 'copying', seenAtMs: 0 });
+  expect(await found()).toMatchObject({ phase: 'copying', renewedAtMs: 0 });
   expect(logged).toEqual(['move_stopped']);
   await seconds(20);
   expect(logged).toEqual(['move_stopped']);

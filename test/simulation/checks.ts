@@ -170,7 +170,7 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     const isRepeated = before !== undefined && attempt.retried === before.retried;
     // A call may give back what it was handed.
     const isWithout = before?.isHandover || isParked(before?.reply);
-    if (before && isRepeated && !isWithout && !hasEnding(world, before, attempt)) {
+    if (before && isRepeated && !isWithout && !hasEndedRun(world, before, attempt)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
     } else if (!isRepeated && attempt.retried !== expected && !(before === undefined && attempt.retried === 0)) {
       world.violate('P2', `retried ${attempt.retried} was sent instead of ${expected}`, message.id);
@@ -188,7 +188,7 @@ function isParked(reply: Attempt['reply']): boolean {
 }
 
 /** Whether a process ended between the starts of two attempts. */
-function hasEnding(world: World, first: Attempt, second: Attempt): boolean {
+function hasEndedRun(world: World, first: Attempt, second: Attempt): boolean {
   const from = world.startOf.get(first)?.at ?? 0;
   const to = world.startOf.get(second)?.at ?? 0;
   return world.endings.some((at) => at >= from && at <= to);

@@ -7,7 +7,7 @@ import type { Accepted } from '../../src/engine/messages/accepted.ts';
 import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import { byTheWall, SteadyClock } from '../../src/engine/workers/steady-clock.ts';
+import { SteadyClock, withWallTime } from '../../src/engine/workers/steady-clock.ts';
 import type { Store } from '../../src/store/store.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
@@ -278,7 +278,7 @@ function givingUpOutcomes(store: Store): Partial<StoreMethods> {
 }
 
 function byTheWallAlone(machine: Machine): Clock {
-  return byTheWall(new SteadyClock(machine));
+  return withWallTime(new SteadyClock(machine));
 }
 
 /** Every third message's worker waits for ever to hear that its result was saved. */

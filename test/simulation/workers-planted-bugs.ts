@@ -1,7 +1,7 @@
 /** Bugs that several workers on one database can have, put where a test can prove that the simulation would catch each. */
 
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
-import type { HeartbeatAnswer } from '../../src/engine/workers/store.ts';
+import type { HeartbeatResponse } from '../../src/engine/workers/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
@@ -58,7 +58,7 @@ class UncorrectedClock extends DatabaseClock {
 
 /** The worker lives on what it has heard once: it never gives up by itself. */
 function believingBeats(store: Store): Partial<StoreMethods> {
-  let last: HeartbeatAnswer | undefined;
+  let last: HeartbeatResponse | undefined;
   return {
     heartbeat: async (args) => {
       const heartbeat = store.workers.heartbeat(args);

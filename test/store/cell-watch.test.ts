@@ -69,7 +69,7 @@ it('is neglected when the workers that live are ahead of a clock that was set ba
   const { wallMs } = await beat('a');
   await world.store.workers.heartbeat({
     ...{ ...BEAT, worker: 'a' },
-    known: { nowMs: wallMs + HOUR_MS, leadMs: 0 },
+    clock: { nowMs: wallMs + HOUR_MS, leadMs: 0 },
   });
   expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });

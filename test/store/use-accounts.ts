@@ -35,7 +35,7 @@ export async function useCells({ store }: World): Promise<void> {
   await cells.beginCell({ cellId: 1 });
   await cells.readCellId();
   const mover = { projectId: PROJECT, mover: 'm' };
-  await moves.beginMove({ ...mover, fromCell: 1, toCell: 2, begunAtMs: T0 });
+  await moves.beginMove({ ...mover, fromCell: 1, toCell: 2, startedAtMs: T0 });
   await moves.findMove(mover);
   await moves.listMoves();
   await moves.keepMove({ ...mover, nowMs: T0 });

@@ -129,13 +129,13 @@ export async function useEverything(world: World): Promise<void> {
 async function useOperatorEvents(world: World): Promise<void> {
   const { operatorEvents, workers } = world.store;
   const rules = { thresholds: { worker_lost: 1 }, quietMs: 1_000, factsMax: 10 };
-  await workers.expireWorkers({ nowMs: T0 * 2, isTold: true });
+  await workers.expireWorkers({ nowMs: T0 * 2, isReported: true });
   const facts = [{ key: world.number(), kind: 'worker_lost', projectId: 0, atMs: T0, example: 'w' } as const];
   await operatorEvents.noteFacts({ facts });
   const { due } = await operatorEvents.gatherFacts({ nowMs: T0, ...rules });
   for (const tally of due) {
-    await operatorEvents.noteTold({ tally: { ...tally, count: 0 }, quietUntilMs: T0 });
-    await operatorEvents.tellTally({
+    await operatorEvents.noteReported({ tally: { ...tally, count: 0 }, quietUntilMs: T0 });
+    await operatorEvents.reportTally({
       projectId: PROJECT,
       tally,
       message: world.message(),

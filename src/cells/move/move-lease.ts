@@ -22,8 +22,8 @@ const FRESH_MS = 3_000;
 const RETRY_EVERY_MS = 200;
 
 /** Whether the command that moves the project has ended before it was done. */
-export function isStuck({ seenAtMs }: Pick<ProjectMove, 'seenAtMs'>, nowMs: number): boolean {
-  return seenAtMs < nowMs - GONE_AFTER_MS;
+export function isStuck({ renewedAtMs }: Pick<ProjectMove, 'renewedAtMs'>, nowMs: number): boolean {
+  return renewedAtMs < nowMs - GONE_AFTER_MS;
 }
 
 export class MoveLease {

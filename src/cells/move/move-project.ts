@@ -84,7 +84,7 @@ const PAUSE_MAX_MS = 30_000;
  */
 export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
   const { directory, projectId, fromCell, toCell, mover, clock } = options;
-  const move = await directory.beginMove({ projectId, fromCell, toCell, mover, begunAtMs: clock.wallMs() });
+  const move = await directory.beginMove({ projectId, fromCell, toCell, mover, startedAtMs: clock.wallMs() });
   if (move === undefined) throw new MoveRefused('the project does not live in that cell');
   checkOwn(move, options);
   if (move.phase === 'cancelled')
@@ -198,12 +198,12 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
 async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): Promise<Millis> {
   let sinceMs = 0;
   for (let pass = 1; ; pass += 1) {
-    const [begunMs, begunAtMs] = [clock.elapsedMs, clock.wallMs()];
+    const [startedMs, startedAtMs] = [clock.elapsedMs, clock.wallMs()];
     // Rows that were appended before the last pass are compared in the pause, not in each pass.
     for (const group of HISTORY) await aligner.alignHistory(group, group.isAppended ? sinceMs : 0);
     for (const group of PRESENT) if (group.table.name !== 'messages') await aligner.alignPresent(group);
-    sinceMs = begunAtMs - LATE_MS;
-    if (clock.elapsedMs - begunMs <= SHORT_MS || pass === PASSES_MAX) return sinceMs;
+    sinceMs = startedAtMs - LATE_MS;
+    if (clock.elapsedMs - startedMs <= SHORT_MS || pass === PASSES_MAX) return sinceMs;
   }
 }
 

@@ -35,7 +35,7 @@ export interface MoveEntry {
   project: string;
   to: string;
   phase: MovePhase;
-  begunAtMs: Millis;
+  startedAtMs: Millis;
   /** The command that moves it has ended. */
   isStuck: boolean;
 }
@@ -64,7 +64,7 @@ export function listCells(config: Config): Promise<CellEntry[]> {
         .map((move) => ({
           project: projectName(move.projectId),
           to: cellName(move.toCell),
-          ...{ phase: move.phase, begunAtMs: move.begunAtMs, isStuck: isStuck(move, nowMs) },
+          ...{ phase: move.phase, startedAtMs: move.startedAtMs, isStuck: isStuck(move, nowMs) },
         })),
     }));
   });

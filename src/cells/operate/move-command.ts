@@ -45,7 +45,7 @@ export async function moveBetween(
 ): Promise<MovedProject> {
   await reachBoth(directory, { fromCell, toCell });
   const mover = moverOf(directory);
-  const move = { projectId, fromCell, toCell, mover, begunAtMs: systemClock.wallMs() };
+  const move = { projectId, fromCell, toCell, mover, startedAtMs: systemClock.wallMs() };
   if (!(await directory.store.moves.beginMove(move))) throw new CannotStart('the project does not live in that cell');
   const { projects } = await directory.store.projects.readAccounts();
   return withBoth(directory, { projectId, fromCell, toCell, mover }, async (options) => {

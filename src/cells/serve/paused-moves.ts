@@ -24,7 +24,7 @@ type MovesContext = {
   accounts: Pick<StoredAccounts, 'nameOf'>;
 };
 
-interface SeenMove extends Pick<ProjectMove, 'mover' | 'seenAtMs'> {
+interface SeenMove extends Pick<ProjectMove, 'mover' | 'renewedAtMs'> {
   /** When this worker first saw this state of the move, as its own elapsed time: clocks of machines differ. */
   sinceMs: Millis;
 }
@@ -57,18 +57,18 @@ export class PausedMoves {
     const before = this.#seen;
     this.#seen = new Map();
     for (const move of await store.moves.listMoves()) {
-      if (move.seenAtMs === RELEASED_MS) continue;
-      const { projectId, mover, seenAtMs } = move;
+      if (move.renewedAtMs === RELEASED_MS) continue;
+      const { projectId, mover, renewedAtMs } = move;
       const earlier = before.get(projectId);
-      const isSame = earlier?.mover === mover && earlier.seenAtMs === seenAtMs;
-      const seen = isSame ? earlier : { mover, seenAtMs, sinceMs: clock.elapsedMs };
+      const isSame = earlier?.mover === mover && earlier.renewedAtMs === renewedAtMs;
+      const seen = isSame ? earlier : { mover, renewedAtMs, sinceMs: clock.elapsedMs };
       this.#seen.set(projectId, seen);
       if (clock.elapsedMs - seen.sinceMs > GONE_AFTER_MS) await this.#end(move);
     }
   }
 
   /** Ends the pause of a move. If that fails, a later check tries again. */
-  async #end({ projectId, fromCell, toCell, seenAtMs }: ProjectMove): Promise<void> {
+  async #end({ projectId, fromCell, toCell, renewedAtMs }: ProjectMove): Promise<void> {
     const { first, accounts } = this.#context;
     const { worker, clock, log } = first;
     const { moves } = first.store;
@@ -76,7 +76,7 @@ export class PausedMoves {
     this.#ended += 1;
     const mover = `${worker} ${this.#ended}`; // unique, as that of each command
     // A command that has renewed its lease since then keeps it.
-    const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: seenAtMs + 1 };
+    const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: renewedAtMs + 1 };
     if (!(await moves.keepMove(taken))) return;
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];
     try {

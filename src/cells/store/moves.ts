@@ -1,13 +1,13 @@
 /** The moves of projects between cells, and the phase of each, in the directory. */
-import type { InMove, MovePhase, ProjectMove } from '../../engine/accounts/store.ts';
+import type { MoveChange, MovePhase, ProjectMove } from '../../engine/accounts/store.ts';
 import type { InProject, Millis } from '../../engine/model.ts';
 import type { Queries } from '../../store/driver.ts';
 import { noteChange } from '../../store/operations/accounts/version.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { directoryRead, read, write } from '../../store/operations/operation.ts';
 
-const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, started_at_ms as "begunAtMs",
-  mover, seen_at_ms as "seenAtMs"`;
+const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, started_at_ms as "startedAtMs",
+  mover, seen_at_ms as "renewedAtMs"`;
 
 export const listMoves = read((queries: Queries): Promise<ProjectMove[]> => {
   return queries.query<ProjectMove>(`select ${FIELDS} from project_moves order by project_id`);
@@ -31,19 +31,19 @@ const ofAccounts = { changesAccounts: true };
  */
 export const beginMove = write(
   ofAccounts,
-  async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined> => {
+  async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'renewedAtMs'>): Promise<ProjectMove | undefined> => {
     const found = await findMove(tx, move);
     if (found) return found;
-    const { projectId, fromCell, toCell, begunAtMs, mover } = move;
+    const { projectId, fromCell, toCell, startedAtMs, mover } = move;
     const there = await tx.query('select id from projects where id = ? and cell = ?', [projectId, fromCell]);
     if (there.length === 0) return undefined;
-    const begun: ProjectMove = { ...move, phase: 'copying', seenAtMs: begunAtMs };
+    const started: ProjectMove = { ...move, phase: 'copying', renewedAtMs: startedAtMs };
     await tx.insertMany(
       'project_moves',
       ['project_id', 'from_cell', 'to_cell', 'phase', 'started_at_ms', 'mover', 'seen_at_ms'],
-      [[projectId, fromCell, toCell, begun.phase, begunAtMs, mover, begunAtMs]],
+      [[projectId, fromCell, toCell, started.phase, startedAtMs, mover, startedAtMs]],
     );
-    return begun;
+    return started;
   },
 );
 
@@ -55,7 +55,7 @@ export const keepMove = write(
   ofAccounts,
   async (
     { tx }: WriteContext,
-    { projectId, mover, nowMs, goneBeforeMs = 0 }: InMove & { nowMs: Millis; goneBeforeMs?: Millis },
+    { projectId, mover, nowMs, goneBeforeMs = 0 }: MoveChange & { nowMs: Millis; goneBeforeMs?: Millis },
   ): Promise<boolean> => {
     const kept = await tx.run(
       'update project_moves set mover = ?, seen_at_ms = ? where project_id = ? and (mover = ? or seen_at_ms < ?)',
@@ -67,7 +67,7 @@ export const keepMove = write(
 
 export const setMovePhase = write(
   ofAccounts,
-  async ({ tx }: WriteContext, { projectId, mover, phase }: InMove & { phase: MovePhase }): Promise<void> => {
+  async ({ tx }: WriteContext, { projectId, mover, phase }: MoveChange & { phase: MovePhase }): Promise<void> => {
     await tx.send("update project_moves set phase = ? where project_id = ? and mover = ? and phase <> 'switched'", [
       phase,
       projectId,
@@ -81,7 +81,7 @@ export const setMovePhase = write(
  */
 export const switchMove = write(
   ofAccounts,
-  async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<boolean> => {
+  async ({ tx }: WriteContext, { projectId, mover }: MoveChange): Promise<boolean> => {
     const switched = await tx.run(
       "update project_moves set phase = 'switched' where project_id = ? and mover = ? and phase = 'paused'",
       [projectId, mover],
@@ -97,9 +97,12 @@ export const switchMove = write(
 );
 
 /** Deletes a move that is done or cancelled. */
-export const endMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
-  await tx.send("delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')", [
-    projectId,
-    mover,
-  ]);
-});
+export const endMove = write(
+  ofAccounts,
+  async ({ tx }: WriteContext, { projectId, mover }: MoveChange): Promise<void> => {
+    await tx.send(
+      "delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')",
+      [projectId, mover],
+    );
+  },
+);

@@ -77,8 +77,8 @@ async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
   const heads = ['CELL', 'PLACE', 'PROJECTS', 'UNFINISHED', 'DUE', 'PER MINUTE', 'BYTES', 'LOAD', 'STATE'];
   terminal.print(columns([heads, ...rows]));
   const moves = entries.flatMap(({ name, moves: leaving }) =>
-    leaving.map(({ project, to, phase, begunAtMs, isStuck }) => [
-      ...[project, name, to, phase, minuteOf(begunAtMs)],
+    leaving.map(({ project, to, phase, startedAtMs, isStuck }) => [
+      ...[project, name, to, phase, minuteOf(startedAtMs)],
       isStuck ? 'stuck: finish it with "waypost cells balance --yes"' : 'moving',
     ]),
   );
@@ -222,6 +222,6 @@ function view({ name, place, projects, load, isDraining, awayReason, addedAtMs, 
           ...{ bytes: load.totals.storage.bytes, share: load.share },
         }
       : { isAway: true, reason: awayReason }),
-    moves: moves.map(({ begunAtMs, ...move }) => ({ ...move, begunAt: isoOf(begunAtMs) })),
+    moves: moves.map(({ startedAtMs, ...move }) => ({ ...move, begunAt: isoOf(startedAtMs) })),
   };
 }

@@ -60,15 +60,15 @@ export interface ProjectMove extends InProject {
   fromCell: CellId;
   toCell: CellId;
   phase: MovePhase;
-  begunAtMs: Millis;
+  startedAtMs: Millis;
   /** Identifies the command that moves the project. */
   mover: string;
   /** When that command was last known to be running. */
-  seenAtMs: Millis;
+  renewedAtMs: Millis;
 }
 
 /** Arguments of a change of a move. The change has no effect if another command has taken over the move. */
-export interface InMove extends InProject {
+export interface MoveChange extends InProject {
   mover: string;
 }
 

@@ -17,7 +17,7 @@ import type { LaggingProjects } from './lagging-projects.ts';
 /** Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a transaction. */
 const SAVING_MAX = 64;
 /** A batch counts as this many messages at most, so that the next publish is ready when the batch is saved. */
-const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
+const SAVING_PER_BATCH_MAX = SAVING_MAX / 4;
 /** Load shedding ends after this long without a rejection. Only its start and its end are logged. */
 const QUIET_MS = 10_000;
 
@@ -73,7 +73,7 @@ export class PublishGate {
   enter(projectId: ProjectId, count: number): EndPublish | Promise<EndPublish> {
     this.check(projectId);
     const enteredMs = this.#clock.elapsedMs;
-    const cost = Math.min(count, SAVING_OF_ONE_MAX);
+    const cost = Math.min(count, SAVING_PER_BATCH_MAX);
     this.#admission.enter(projectId, enteredMs);
     const queue = this.#queueOf(projectId);
     const start = (): EndPublish => {

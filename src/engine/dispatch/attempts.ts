@@ -149,7 +149,7 @@ export class Attempts {
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
     const active = activeClaims.find(claimed.claimToken);
     const requestedAtMs = active?.requestedAtMs ?? clock.elapsedMs;
-    const mayStart = !end.aborted && !active?.isCancelled && fence.mayBegin(claimed.message.projectId, requestedAtMs);
+    const mayStart = !end.aborted && !active?.isCancelled && fence.mayStart(claimed.message.projectId, requestedAtMs);
     if (!mayStart) return { kind: 'interrupted' };
     const sentAtMs = clock.elapsedMs;
     const sent = inFlight.noteSent(backlog, sentAtMs);

@@ -16,10 +16,10 @@ import { StoreUnavailable } from '../store-errors.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { OperatorEventKind } from './kinds.ts';
 import { NO_PROJECT, type OperatorEventsOptions, type OperatorFact, type Tally } from './model.ts';
-import { eventBody, type ToldTally } from './text.ts';
+import { eventBody, type PublishedTally } from './text.ts';
 
 /** Facts within this time are reported together. */
-const GATHER_AFTER_MS = 1_000;
+const COUNT_AFTER_MS = 1_000;
 /** Facts counted in one transaction. */
 const FACTS_MAX = 200;
 /** With the default backoff, these take more than a day. */
@@ -56,7 +56,7 @@ export class OperatorEvents {
     return this.#loop.stop();
   }
 
-  isTold(kind: OperatorEventKind): boolean {
+  isPublished(kind: OperatorEventKind): boolean {
     return this.options.thresholds[kind] !== undefined;
   }
 
@@ -69,7 +69,7 @@ export class OperatorEvents {
     const counts = settings.isOperatorEvent ? [] : countsOf(change);
     if (!counts.includes('deadLetters')) return undefined;
     const kind = counts.includes('runsFailed') ? 'run_failed' : 'message_buried';
-    return this.isTold(kind) ? kind : undefined;
+    return this.isPublished(kind) ? kind : undefined;
   }
 
   /** The fact that a schedule was triggered late by `lagMs`, or that its trigger failed; `undefined`: this is not reported. */
@@ -77,13 +77,13 @@ export class OperatorEvents {
     { projectId, id }: Pick<Schedule, 'projectId' | 'id'>,
     { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
   ): OperatorFact | undefined {
-    if (!this.isTold('schedule_missed') || (lagMs <= LATE_MS && !hasFailed)) return undefined;
+    if (!this.isPublished('schedule_missed') || (lagMs <= LATE_MS && !hasFailed)) return undefined;
     return { key, kind: 'schedule_missed', projectId, atMs: this.#context.clock.nowMs(), example: id };
   }
 
   /** Notes that facts were saved in another transaction. */
   noteSaved(): void {
-    this.#loop.noteNext(this.#context.clock.nowMs() + GATHER_AFTER_MS);
+    this.#loop.noteNext(this.#context.clock.nowMs() + COUNT_AFTER_MS);
   }
 
   /** Attempts to `origin` end without a response. Not reported for the operator's own endpoint, which would not get it. */
@@ -94,7 +94,7 @@ export class OperatorEvents {
   /** Saves a fact in a transaction of its own. If the store is unavailable, the failure is only logged. */
   async note(kind: OperatorEventKind, example: string): Promise<void> {
     const { store, clock, log } = this.#context;
-    if (!this.isTold(kind)) return;
+    if (!this.isPublished(kind)) return;
     try {
       const key = await this.#numbers.take(1);
       const fact: OperatorFact = { key, kind, projectId: NO_PROJECT, atMs: clock.nowMs(), example };
@@ -107,7 +107,7 @@ export class OperatorEvents {
   }
 
   /** The message that reports `tally`, under a unique key. */
-  messageOf(tally: ToldTally & Pick<Tally, 'projectId'>, key: MessageKey): Message {
+  messageOf(tally: PublishedTally & Pick<Tally, 'projectId'>, key: MessageKey): Message {
     const { clock, randomness } = this.#context;
     const { options } = this;
     const project = tally.projectId === NO_PROJECT ? undefined : options.projectName(tally.projectId);
@@ -137,11 +137,11 @@ export class OperatorEvents {
     const rules = { thresholds, quietMs, factsMax: FACTS_MAX };
     const { hasMore, due, nextAtMs = Infinity } = await store.operatorEvents.gatherFacts({ nowMs, ...rules });
     if (hasMore) return 'more';
-    for (const tally of due) await this.#tell(tally);
+    for (const tally of due) await this.#publish(tally);
     return due.length > 0 ? 'more' : nextAtMs;
   }
 
-  async #tell(tally: Tally): Promise<void> {
+  async #publish(tally: Tally): Promise<void> {
     const { store, clock } = this.#context;
     const { options } = this;
     const message = this.messageOf(tally, await this.#numbers.take(1));
@@ -151,13 +151,19 @@ export class OperatorEvents {
     if (cell) {
       // Two transactions: after a crash in between, the event is published again, as the same message if the count is the same.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
-      await store.operatorEvents.noteTold({ tally, quietUntilMs });
+      await store.operatorEvents.noteReported({ tally, quietUntilMs });
       return;
     }
-    const save = async ([placed]: readonly NewMessageOf[]) =>
-      placed === undefined
+    const save = async ([newMessage]: readonly TallyMessage[]) =>
+      newMessage === undefined
         ? 'stale'
-        : store.operatorEvents.tellTally({ projectId: options.projectId, tally, message: placed, quietUntilMs, nowMs });
+        : store.operatorEvents.reportTally({
+            projectId: options.projectId,
+            tally,
+            message: newMessage,
+            quietUntilMs,
+            nowMs,
+          });
     await this.#intake?.save([{ message }], save, (saved) => (saved === 'stale' ? [] : [saved]));
   }
 }
@@ -167,4 +173,4 @@ function hashOf({ kind, projectId, count, firstAtMs, quietUntilMs }: Tally, cell
   return ['operator event', cell, kind, projectId, count, firstAtMs, quietUntilMs].join(' ');
 }
 
-type NewMessageOf = Parameters<Store['operatorEvents']['tellTally']>[0]['message'];
+type TallyMessage = Parameters<Store['operatorEvents']['reportTally']>[0]['message'];

@@ -28,7 +28,7 @@ export interface Tally {
   /** No event of this kind and project is published before this time. */
   quietUntilMs: Millis;
   /** The example in the latest event. */
-  toldExample?: string;
+  publishedExample?: string;
   /** When the event is published; absent: the count is below the threshold. */
   dueAtMs?: Millis;
 }

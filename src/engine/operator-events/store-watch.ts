@@ -17,33 +17,33 @@ const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 export class StoreWatch {
   readonly #context: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'delivery' | 'settings'>;
   readonly #events: OperatorEvents;
-  readonly #isTurn: () => boolean;
+  readonly #isResponsible: () => boolean;
   readonly #alarm: Alarm;
   readonly #pause: Alarm;
   readonly #abort = new AbortController();
   #round: Promise<void> | undefined;
   #resume = (): void => {};
   #wasFilling = false;
-  #isTelling = false;
+  #isReportingFull = false;
   /** No notification about a full store is sent before this time. */
   #quietUntilMs: Millis = 0;
 
-  /** `isTurn`: whether this worker does the checks. */
+  /** `isResponsible`: whether this worker does the checks. */
   constructor(
     context: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'delivery' | 'settings'>,
     events: OperatorEvents,
-    isTurn: () => boolean,
+    isResponsible: () => boolean,
   ) {
     this.#context = context;
     this.#events = events;
-    this.#isTurn = isTurn;
-    this.#alarm = new Alarm(context.clock, () => this.#begin(), 'upkeep');
+    this.#isResponsible = isResponsible;
+    this.#alarm = new Alarm(context.clock, () => this.#startRound(), 'upkeep');
     this.#pause = new Alarm(context.clock, () => this.#resume(), 'upkeep');
   }
 
   start(): void {
     const events = this.#events;
-    if (events.isTold('store_filling') || events.isTold('store_full')) this.#alarm.setIn(0);
+    if (events.isPublished('store_filling') || events.isPublished('store_full')) this.#alarm.setIn(0);
   }
 
   /** Notes a failed command. If the store is full, it is checked now. */
@@ -59,36 +59,36 @@ export class StoreWatch {
     await this.#round;
   }
 
-  #begin(): void {
-    this.#round = (this.#isTurn() ? this.#look() : Promise.resolve()).then(() => {
+  #startRound(): void {
+    this.#round = (this.#isResponsible() ? this.#checkStore() : Promise.resolve()).then(() => {
       if (!this.#abort.signal.aborted) this.#alarm.setIn(this.#context.settings.retentionIntervalMs);
     });
   }
 
-  async #look(): Promise<void> {
+  async #checkStore(): Promise<void> {
     const { store, log } = this.#context;
     try {
       await store.ping();
-      await this.#lookAtSize();
+      await this.#checkSize();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      if (error instanceof StoreFull) void this.#tellFull(error.message);
+      if (error instanceof StoreFull) void this.#reportFull(error.message);
       else log.warn('operator_events_failed', { reason: error.message });
     }
   }
 
-  async #lookAtSize(): Promise<void> {
+  async #checkSize(): Promise<void> {
     const events = this.#events;
     const { storage, projectId } = events.options;
     const { bytesMax, freeBytesMin } = storage;
-    if (!events.isTold('store_filling')) return;
+    if (!events.isPublished('store_filling')) return;
     const { bytes } = await this.#context.store.backlog.readStorage({ projectId });
-    const free = await this.#freeBytes();
+    const freeBytes = await this.#freeBytes();
     const isLarge = bytesMax > 0 && bytes > bytesMax;
-    const isDiskFilling = free === undefined ? this.#wasFilling : free < freeBytesMin;
+    const isDiskFilling = freeBytes === undefined ? this.#wasFilling : freeBytes < freeBytesMin;
     const isFilling = isLarge || isDiskFilling;
-    const what = isLarge ? `the database has ${bytes} bytes` : `its disk has ${free} bytes left`;
-    if (isFilling && !this.#wasFilling) await events.note('store_filling', what);
+    const detail = isLarge ? `the database has ${bytes} bytes` : `its disk has ${freeBytes} bytes left`;
+    if (isFilling && !this.#wasFilling) await events.note('store_filling', detail);
     this.#wasFilling = isFilling;
   }
 
@@ -103,22 +103,22 @@ export class StoreWatch {
     }
   }
 
-  async #tellFull(reason: string): Promise<void> {
+  async #reportFull(reason: string): Promise<void> {
     const { clock, log } = this.#context;
     const events = this.#events;
     const atMs = clock.nowMs();
-    if (!events.isTold('store_full') || this.#isTelling || atMs < this.#quietUntilMs) return;
-    this.#isTelling = true;
+    if (!events.isPublished('store_full') || this.#isReportingFull || atMs < this.#quietUntilMs) return;
+    this.#isReportingFull = true;
     const tally = { kind: 'store_full', projectId: NO_PROJECT, count: 1, firstAtMs: atMs, lastAtMs: atMs } as const;
     const message = events.messageOf({ ...tally, example: reason }, 0); // keys come from the store too
-    let isTold = false;
-    for (const pauseMs of PAUSES_MS) isTold ||= await this.#isTaken(message, pauseMs);
-    if (!isTold && !this.#abort.signal.aborted) log.error('operator_not_told', { kind: tally.kind });
+    let isDelivered = false;
+    for (const pauseMs of PAUSES_MS) isDelivered ||= await this.#isDelivered(message, pauseMs);
+    if (!isDelivered && !this.#abort.signal.aborted) log.error('operator_not_told', { kind: tally.kind });
     this.#quietUntilMs = clock.nowMs() + events.options.quietMs;
-    this.#isTelling = false;
+    this.#isReportingFull = false;
   }
 
-  async #isTaken(message: Message, pauseMs: Millis): Promise<boolean> {
+  async #isDelivered(message: Message, pauseMs: Millis): Promise<boolean> {
     const { clock, delivery } = this.#context;
     await new Promise<void>((resolve) => {
       this.#resume = resolve;

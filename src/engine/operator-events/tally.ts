@@ -4,13 +4,13 @@ import type { OperatorEventKind } from './kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 
 /** Each worker detects these by itself. In a quiet time they are published once, even if another worker detects them too. */
-const NOTICED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
+const DETECTED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**
  * `facts`: of one kind and project, at least one. The first facts are published immediately; those within the quiet time are
  * counted, and published at its end. A count that stays below the threshold for a quiet time is discarded.
  */
-export function tallied(
+export function addFacts(
   before: Tally | undefined,
   facts: readonly [OperatorFact, ...OperatorFact[]],
   { thresholds, quietMs }: OperatorEventRules,
@@ -19,22 +19,22 @@ export function tallied(
   const { kind, projectId } = facts[0];
   const threshold = thresholds[kind] ?? Infinity;
   const quietUntilMs = before?.quietUntilMs ?? 0;
-  const told = nowMs < quietUntilMs && NOTICED_BY_EACH.includes(kind) ? before?.toldExample : undefined;
-  const fresh = facts.filter(({ example }) => example !== told).toSorted((a, b) => a.atMs - b.atMs);
-  const [first = facts[0]] = fresh;
+  const published = nowMs < quietUntilMs && DETECTED_BY_EACH.includes(kind) ? before?.publishedExample : undefined;
+  const newFacts = facts.filter(({ example }) => example !== published).toSorted((a, b) => a.atMs - b.atMs);
+  const [first = facts[0]] = newFacts;
   const isForgotten = !before || (before.count < threshold && first.atMs - before.firstAtMs > quietMs);
-  const kept = isForgotten || before.count === 0 ? undefined : before;
-  const isFirst = !kept || (fresh.length > 0 && first.atMs < kept.firstAtMs);
+  const previous = isForgotten || before.count === 0 ? undefined : before;
+  const isFirst = !previous || (newFacts.length > 0 && first.atMs < previous.firstAtMs);
   const tally: Tally = {
     kind,
     projectId,
-    count: (kept?.count ?? 0) + fresh.length,
-    firstAtMs: isFirst ? first.atMs : kept.firstAtMs,
-    lastAtMs: Math.max(kept?.lastAtMs ?? first.atMs, ...fresh.map(({ atMs }) => atMs)),
-    example: isFirst ? first.example : kept.example,
+    count: (previous?.count ?? 0) + newFacts.length,
+    firstAtMs: isFirst ? first.atMs : previous.firstAtMs,
+    lastAtMs: Math.max(previous?.lastAtMs ?? first.atMs, ...newFacts.map(({ atMs }) => atMs)),
+    example: isFirst ? first.example : previous.example,
     quietUntilMs,
   };
-  if (before?.toldExample !== undefined) tally.toldExample = before.toldExample;
+  if (before?.publishedExample !== undefined) tally.publishedExample = before.publishedExample;
   if (tally.count >= threshold) tally.dueAtMs = Math.max(quietUntilMs, nowMs);
   return tally;
 }

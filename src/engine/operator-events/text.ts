@@ -13,18 +13,18 @@ const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> 
   worker_lost: (count) => `${many(count, 'worker')} ended without having been stopped`,
 };
 
-export type ToldTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
+export type PublishedTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
 
 /**
  * The body of the message. `project`: the name of the project; `undefined`: the event concerns the whole server. `cell`: the name
  * of the cell, if there are several. Times are Unix times in ms.
  */
-export function eventBody(tally: ToldTally, project: string | undefined, cell?: string): Uint8Array {
+export function eventBody(tally: PublishedTally, project: string | undefined, cell?: string): Uint8Array {
   const { kind, count, firstAtMs: firstAt, lastAtMs: lastAt, example } = tally;
-  const where = [cell && `cell ${cell}`, project && `project ${project}`].filter((part) => part !== undefined);
+  const scope = [cell && `cell ${cell}`, project && `project ${project}`].filter((part) => part !== undefined);
   const last = count > 1 ? `, the last at ${timeOf(lastAt)}` : '';
-  const text = `${[...where, ''].join(': ')}${SENTENCES[kind](count)}; the first: ${example}, at ${timeOf(firstAt)}${last}`;
-  const told = {
+  const text = `${[...scope, ''].join(': ')}${SENTENCES[kind](count)}; the first: ${example}, at ${timeOf(firstAt)}${last}`;
+  const event = {
     kind,
     project: project ?? null,
     ...(cell !== undefined && { cell }),
@@ -34,7 +34,7 @@ export function eventBody(tally: ToldTally, project: string | undefined, cell?: 
     example,
     text,
   };
-  return new TextEncoder().encode(JSON.stringify(told));
+  return new TextEncoder().encode(JSON.stringify(event));
 }
 
 function many(count: number, noun: string): string {

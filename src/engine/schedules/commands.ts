@@ -31,20 +31,20 @@ export async function createSchedule(
   const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
   const plan = planOf(command, id);
   return untilCurrent('the schedule', async () => {
-    const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
+    const previous = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
     const firstNumber = await numbers.take(2);
     const nowMs = clock.wallMs();
-    const state = stateAfter(before ? before.state : undefined, plan.cron, firstNumber, nowMs);
-    const schedule: Schedule = before
-      ? { ...before, plan, state }
+    const state = stateAfter(previous ? previous.state : undefined, plan.cron, firstNumber, nowMs);
+    const schedule: Schedule = previous
+      ? { ...previous, plan, state }
       : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, state };
-    const answer = await store.schedules.saveSchedule({
+    const result = await store.schedules.saveSchedule({
       schedule,
-      fromVersion: before ? before.state.version : undefined,
+      fromVersion: previous ? previous.state.version : undefined,
       schedulesMax,
     });
-    if (answer === 'tooMany') return 'tooMany';
-    if (answer === 'stale') return STALE;
+    if (result === 'tooMany') return 'tooMany';
+    if (result === 'stale') return STALE;
     if (!state.isPaused) schedules.noteNext(state.nextAtMs);
     return { scheduleId: id };
   });
@@ -60,14 +60,14 @@ export function setSchedulePaused(
   return untilCurrent('the schedule', async () => {
     const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
     if (!schedule) return 'missing';
-    const { key, plan, state: before } = schedule;
-    if (before.isPaused === isPaused) return 'saved';
+    const { key, plan, state: previous } = schedule;
+    if (previous.isPaused === isPaused) return 'saved';
     const version = await numbers.take(1);
-    const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
-    const state: ScheduleState = { ...before, version, isPaused, nextAtMs };
-    const change = { key, fromVersion: before.version, state, messages: [] };
-    const [answer] = await store.schedules.changeSchedules({ changes: [change], nowMs: clock.nowMs() });
-    if (answer === undefined || answer === 'stale') return STALE;
+    const nextAtMs = isPaused ? previous.nextAtMs : firstTimeOf(plan.cron, previous.passedUntilMs, clock.wallMs());
+    const state: ScheduleState = { ...previous, version, isPaused, nextAtMs };
+    const change = { key, fromVersion: previous.version, state, messages: [] };
+    const [result] = await store.schedules.changeSchedules({ changes: [change], nowMs: clock.nowMs() });
+    if (result === undefined || result === 'stale') return STALE;
     if (!isPaused) schedules.noteNext(nextAtMs);
     return 'saved';
   });
@@ -87,7 +87,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
 }
 
 /** The state of a new or overwritten schedule. The latter keeps its pause and the state of its earlier triggers. */
-function stateAfter(before: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
-  const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
-  return { isPaused: false, ...before, version, nextAtMs };
+function stateAfter(previous: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
+  const nextAtMs = firstTimeOf(cron, previous?.passedUntilMs, nowMs);
+  return { isPaused: false, ...previous, version, nextAtMs };
 }

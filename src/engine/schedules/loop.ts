@@ -12,11 +12,11 @@ import type { Saved } from '../messages/accepted.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { UrlGroup } from '../messages/url-groups.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import { byTheWall } from '../workers/steady-clock.ts';
+import { withWallTime } from '../workers/steady-clock.ts';
 import {
   firstTimeOf,
-  neverAgain,
-  publishesOf,
+  messagesOfTrigger,
+  noFurtherTrigger,
   type Schedule,
   type ScheduleChange,
   type ScheduleState,
@@ -27,14 +27,14 @@ import {
 import type { DueSchedule } from './store.ts';
 
 /** Schedules read together, and the bytes of their bodies. */
-const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
+const READ_BATCH = { limit: 200, bytesMax: 4 * 1024 * 1024 };
 /** Messages saved in one transaction, and their bytes, unless a single trigger has more. Larger transactions delay publishes. */
-const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
+const SAVE_BATCH = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** The limits of a single trigger of a URL group, the same as for one publish to the group. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
 /** The decision for one due schedule: its next times, and the messages of its triggers. */
-interface Step {
+interface ScheduleDecision {
   schedule: Schedule;
   trigger: Trigger;
   commands: PublishCommand[];
@@ -45,10 +45,10 @@ interface Step {
 export function scheduleLoop(context: EngineContext): DueLoop {
   const { clock, log } = context;
   const triggers = new Triggers(context);
-  const byWall = { clock: byTheWall(clock), log };
-  const loop = new DueLoop(byWall, 'schedules_failed', () => triggers.doBatch(), 'upkeep');
+  const wallClock = { clock: withWallTime(clock), log };
+  const loop = new DueLoop(wallClock, 'schedules_failed', () => triggers.doBatch(), 'upkeep');
   clock.onJump((byMs) => {
-    triggers.mayBeStranded ||= byMs < 0;
+    triggers.mayHaveStranded ||= byMs < 0;
     loop.noteNext(clock.wallMs());
   });
   return loop;
@@ -57,7 +57,7 @@ export function scheduleLoop(context: EngineContext): DueLoop {
 class Triggers {
   readonly #context: EngineContext;
   /** Whether the wall clock was set back, or may have been set back before the start. */
-  mayBeStranded = true;
+  mayHaveStranded = true;
 
   constructor(context: EngineContext) {
     this.#context = context;
@@ -65,29 +65,32 @@ class Triggers {
 
   async doBatch(): Promise<'more' | Millis> {
     const { store, clock } = this.#context;
-    if (this.mayBeStranded) await this.#recoverStranded();
-    const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
+    if (this.mayHaveStranded) await this.#recoverStranded();
+    const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...READ_BATCH });
     if (due.length === 0) return nextAtMs;
     const groups = await this.#groupsOf(due);
-    for (const steps of together(due.map((one) => this.#stepOf(one, groups)))) await this.#take(steps);
+    for (const decisions of batchesOf(due.map((one) => this.#decide(one, groups)))) await this.#saveBatch(decisions);
     return 'more';
   }
 
   /** Resets schedules that were triggered while the clock was far ahead: they would wait until it shows that time again. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#context;
-    this.mayBeStranded = false;
+    this.mayHaveStranded = false;
     try {
       while (true) {
         const nowMs = clock.wallMs();
-        const stranded = await store.schedules.strandedSchedules({ passedAfterMs: nowMs + SET_BACK_MS_MAX, ...PIECE });
+        const stranded = await store.schedules.strandedSchedules({
+          passedAfterMs: nowMs + SET_BACK_MS_MAX,
+          ...READ_BATCH,
+        });
         if (stranded.length === 0) break;
         const firstVersion = await numbers.take(stranded.length);
-        const changes = stranded.map((schedule, index) => recoveredAt(schedule, firstVersion + index, nowMs));
+        const changes = stranded.map((schedule, index) => recoveryOf(schedule, firstVersion + index, nowMs));
         await store.schedules.changeSchedules({ changes, nowMs: clock.nowMs() });
       }
     } catch (error) {
-      this.mayBeStranded = true;
+      this.mayHaveStranded = true;
       throw error;
     }
   }
@@ -107,35 +110,37 @@ class Triggers {
     return groups;
   }
 
-  #stepOf({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): Step {
+  #decide({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): ScheduleDecision {
     const nowMs = this.#context.clock.wallMs();
     const { destination, body } = schedule.plan;
     const group = destination.kind === 'group' ? groups.get(groupKey(schedule.projectId, destination.name)) : undefined;
-    const once = orError(() => withinLimits(publishesOf(schedule, group, nowMs), schedule));
-    const messages = once.made?.length ?? 0;
+    const oneTrigger = catchApiError(() => withinLimits(messagesOfTrigger(schedule, group, nowMs), schedule));
+    const messages = oneTrigger.made?.length ?? 0;
     const timesMax = Math.min(
-      Math.floor(SAVED_TOGETHER.messages / Math.max(1, messages)),
-      Math.floor(SAVED_TOGETHER.bytes / Math.max(1, messages * body.length)),
+      Math.floor(SAVE_BATCH.messages / Math.max(1, messages)),
+      Math.floor(SAVE_BATCH.bytes / Math.max(1, messages * body.length)),
     );
-    const decided = orError(() => triggerOf(schedule, { isBusy, nowMs, timesMax: Math.max(1, timesMax) }));
+    const decided = catchApiError(() => triggerOf(schedule, { isBusy, nowMs, timesMax: Math.max(1, timesMax) }));
     if (decided.made === undefined) {
-      return { schedule, trigger: neverAgain(nowMs), commands: [], error: decided.error };
+      return { schedule, trigger: noFurtherTrigger(nowMs), commands: [], error: decided.error };
     }
     const trigger = decided.made;
-    const commands = Array.from({ length: trigger.times }, () => once.made ?? []).flat();
-    const isTriedInVain = once.made === undefined && trigger.times > 0;
-    return isTriedInVain ? { schedule, trigger, commands, error: once.error } : { schedule, trigger, commands };
+    const commands = Array.from({ length: trigger.times }, () => oneTrigger.made ?? []).flat();
+    const hasFailedTrigger = oneTrigger.made === undefined && trigger.times > 0;
+    return hasFailedTrigger
+      ? { schedule, trigger, commands, error: oneTrigger.error }
+      : { schedule, trigger, commands };
   }
 
-  async #take(steps: Step[]): Promise<void> {
+  async #saveBatch(decisions: ScheduleDecision[]): Promise<void> {
     const { store, clock, numbers, dispatcher, metrics, operatorEvents } = this.#context;
-    const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
-    const firstKey = await numbers.take(count + steps.length);
+    const count = decisions.reduce((sum, { commands }) => sum + commands.length, 0);
+    const firstKey = await numbers.take(count + decisions.length);
     const wallMs = clock.wallMs();
-    let isTold = false;
-    const save = (placed: NewMessage[]) => {
-      const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
-      for (const [index, { schedule, error }] of steps.entries()) {
+    let hasFacts = false;
+    const save = (newMessages: NewMessage[]) => {
+      const changes = changesOf(decisions, { newMessages, firstKey, firstVersion: firstKey + count, wallMs });
+      for (const [index, { schedule, error }] of decisions.entries()) {
         const lagMs = wallMs - schedule.state.nextAtMs;
         const fact = operatorEvents?.factOf(schedule, {
           key: firstKey + count + index,
@@ -144,31 +149,33 @@ class Triggers {
         });
         if (fact) Object.assign(changes[index] ?? {}, { fact });
       }
-      isTold = changes.some(({ fact }) => fact !== undefined);
+      hasFacts = changes.some(({ fact }) => fact !== undefined);
       return store.schedules.changeSchedules({ changes, nowMs: clock.nowMs() });
     };
-    await dispatcher.intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
-    if (isTold) operatorEvents?.noteSaved();
-    for (const { schedule, trigger } of steps) {
+    await dispatcher.intake.save(this.#draftsOf(decisions, firstKey), save, (results) =>
+      savedMessagesOf(results, decisions),
+    );
+    if (hasFacts) operatorEvents?.noteSaved();
+    for (const { schedule, trigger } of decisions) {
       if (trigger.times > 0) metrics?.triggered(clock.wallMs() - schedule.state.nextAtMs);
     }
   }
 
-  #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
-    const commands = steps.flatMap((step) => step.commands.map((command) => ({ command, step })));
-    return commands.map(({ command, step }, index) =>
-      draftOf(command, firstKey + index, acceptContextOf(this.#context, step.schedule.projectId)),
+  #draftsOf(decisions: readonly ScheduleDecision[], firstKey: number): Draft[] {
+    const commands = decisions.flatMap((decision) => decision.commands.map((command) => ({ command, decision })));
+    return commands.map(({ command, decision }, index) =>
+      draftOf(command, firstKey + index, acceptContextOf(this.#context, decision.schedule.projectId)),
     );
   }
 }
 
-/** Each schedule's next state, with its messages from `placed`, whose keys start at `firstKey`. */
+/** Each schedule's next state, with its messages from `newMessages`, whose keys start at `firstKey`. */
 function changesOf(
-  steps: readonly Step[],
-  saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
+  decisions: readonly ScheduleDecision[],
+  saved: { newMessages: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
 ): ScheduleChange[] {
-  let taken = 0;
-  return steps.map(({ schedule, trigger, commands, error }, index) => {
+  let position = 0;
+  return decisions.map(({ schedule, trigger, commands, error }, index) => {
     const { key, state } = schedule;
     const next: ScheduleState = {
       ...state,
@@ -178,27 +185,30 @@ function changesOf(
     };
     if (trigger.times > 0) {
       const messages = commands.length / trigger.times;
-      const firstKey = saved.firstKey + taken + commands.length - messages;
+      const firstKey = saved.firstKey + position + commands.length - messages;
       next.lastTrigger = { atMs: saved.wallMs, firstKey, messages };
       delete next.error;
     }
     if (error !== undefined) next.error = error;
-    const messages = saved.placed.slice(taken, taken + commands.length);
-    taken += commands.length;
+    const messages = saved.newMessages.slice(position, position + commands.length);
+    position += commands.length;
     return { key, fromVersion: state.version, state: next, messages };
   });
 }
 
 /** How the messages of each step were saved; `undefined` for those of a schedule that had changed since it was read. */
-function savedOf(answers: readonly (Saved[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
-  return answers.flatMap((answer, index) =>
-    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer,
+function savedMessagesOf(
+  results: readonly (Saved[] | 'stale')[],
+  decisions: readonly ScheduleDecision[],
+): (Saved | undefined)[] {
+  return results.flatMap((result, index) =>
+    result === 'stale' ? (decisions[index]?.commands ?? []).map(() => undefined) : result,
   );
 }
 
-function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {
+function recoveryOf(schedule: Schedule, version: number, nowMs: Millis): ScheduleChange {
   const { passedUntilMs: _, ...rest } = schedule.state;
-  const { made: nextAtMs = neverAgain(nowMs).nextAtMs, ...failure } = orError(() =>
+  const { made: nextAtMs = noFurtherTrigger(nowMs).nextAtMs, ...failure } = catchApiError(() =>
     firstTimeOf(schedule.plan.cron, undefined, nowMs),
   );
   const state: ScheduleState = { ...rest, ...failure, version, nextAtMs };
@@ -206,7 +216,7 @@ function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): Schedu
 }
 
 /** The result of `make`, or its error. The schedule shows the error, since no client waits for a response. */
-function orError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
+function catchApiError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
   try {
     return { made: make() };
   } catch (error) {
@@ -226,21 +236,21 @@ function withinLimits(commands: PublishCommand[], { plan }: Schedule): PublishCo
   );
 }
 
-/** Splits `steps` into batches within `SAVED_TOGETHER`. */
-function* together(steps: readonly Step[]): Generator<Step[]> {
-  let batch: Step[] = [];
+/** Splits `decisions` into batches within `SAVE_BATCH`. */
+function* batchesOf(decisions: readonly ScheduleDecision[]): Generator<ScheduleDecision[]> {
+  let batch: ScheduleDecision[] = [];
   let messages = 0;
   let bytes = 0;
-  for (const step of steps) {
-    const { length } = step.commands;
-    const size = length * step.schedule.plan.body.length;
-    if (batch.length > 0 && (messages + length > SAVED_TOGETHER.messages || bytes + size > SAVED_TOGETHER.bytes)) {
+  for (const decision of decisions) {
+    const { length } = decision.commands;
+    const size = length * decision.schedule.plan.body.length;
+    if (batch.length > 0 && (messages + length > SAVE_BATCH.messages || bytes + size > SAVE_BATCH.bytes)) {
       yield batch;
       batch = [];
       messages = 0;
       bytes = 0;
     }
-    batch.push(step);
+    batch.push(decision);
     messages += length;
     bytes += size;
   }

@@ -109,7 +109,7 @@ export interface Trigger {
 }
 
 /** For a schedule whose cron expression has become invalid, because its time zone no longer exists. */
-export function neverAgain(nowMs: Millis): Trigger {
+export function noFurtherTrigger(nowMs: Millis): Trigger {
   return { times: 0, nextAtMs: NEVER_MS, passedUntilMs: nowMs };
 }
 
@@ -154,7 +154,11 @@ function triggerEach(
  * The messages of one trigger: one, or one for each endpoint of `group`. Throws `ApiError`, whose text the schedule shows as its
  * error.
  */
-export function publishesOf({ plan, id }: Schedule, group: UrlGroup | undefined, nowMs: Millis): PublishCommand[] {
+export function messagesOfTrigger(
+  { plan, id }: Schedule,
+  group: UrlGroup | undefined,
+  nowMs: Millis,
+): PublishCommand[] {
   const { destination, method, header, body, settings, delayMs, callerIp } = plan;
   const options: PublishCommand['options'] = { method, header, explicitHeader: header, settings };
   if (delayMs !== undefined) options.delayMs = delayMs;

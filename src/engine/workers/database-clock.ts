@@ -5,11 +5,11 @@
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
-import { Lead } from './steady-clock.ts';
+import { ClockLead } from './steady-clock.ts';
 
 export class DatabaseClock implements Clock {
   readonly #machine: Machine;
-  readonly #lead = new Lead();
+  readonly #lead = new ClockLead();
   /** The time of the database's clock when the machine's `elapsedMs` was 0. */
   #offsetMs: Millis | undefined;
 
@@ -44,17 +44,17 @@ export class DatabaseClock implements Clock {
   }
 
   /**
-   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An
+   * The database's clock showed `wallMs` at some moment between `requestedAtMs` and now, both as `elapsedMs` counts. An
    * offset that fits this is kept: a slow response is imprecise, and must not move the worker's time back and forth. The first
    * offset is the lowest possible: one that is too high would later look like a clock that was set back. `leadMs`: how far other
    * workers are ahead of the database's clock.
    */
-  correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
+  correct(wallMs: Millis, requestedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;
-    const highestMs = wallMs - askedAtMs;
+    const highestMs = wallMs - requestedAtMs;
     const knownMs = this.#offsetMs ?? lowestMs;
     this.#offsetMs = Math.min(Math.max(knownMs, lowestMs), highestMs);
-    this.#lead.note(this.#offsetMs);
-    this.#lead.join(leadMs);
+    this.#lead.noteOffset(this.#offsetMs);
+    this.#lead.noteOthers(leadMs);
   }
 }

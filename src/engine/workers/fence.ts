@@ -7,19 +7,19 @@ import type { ProjectFence } from './project-fence.ts';
 export interface Fence {
   /** While the fence is closed, the worker starts no attempt, claims nothing and accepts no message as claimed. */
   readonly isClosed: boolean;
-  /** Whether the worker may start the attempt of a claim that it requested at `askedAtMs`, in elapsed time. */
-  mayBegin(projectId: ProjectId, askedAtMs: Millis): boolean;
+  /** Whether the worker may start the attempt of a claim that it requested at `requestedAtMs`, in elapsed time. */
+  mayStart(projectId: ProjectId, requestedAtMs: Millis): boolean;
 }
 
 /** The fence of a store's only worker, which no other can expire. */
-export const ALWAYS_OPEN: Fence = { isClosed: false, mayBegin: () => true };
+export const ALWAYS_OPEN: Fence = { isClosed: false, mayStart: () => true };
 
 /** Fraction of the timeout after which a worker without a successful heartbeat closes its fence and interrupts its attempts. */
-const FENCE_SHARE = 0.8;
+const FENCE_FRACTION = 0.8;
 
 /** How long a worker may own messages after the start of a successful heartbeat. */
 export function fenceLimitMs(timeoutMs: Millis): Millis {
-  return timeoutMs * FENCE_SHARE;
+  return timeoutMs * FENCE_FRACTION;
 }
 
 /**
@@ -30,7 +30,7 @@ export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
   readonly #limitMs: Millis;
   readonly #projects: ProjectFence | undefined;
-  #begunAtMs = -Infinity;
+  #startedAtMs = -Infinity;
 
   /** `projects`: the fence of projects that can move to other stores. */
   constructor(clock: Pick<Clock, 'elapsedMs'>, limitMs: Millis, projects?: ProjectFence) {
@@ -45,16 +45,16 @@ export class HeartbeatFence implements Fence {
 
   /** Time until it closes by itself. */
   get leftMs(): Millis {
-    return this.#begunAtMs + this.#limitMs - this.#clock.elapsedMs;
+    return this.#startedAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 
-  /** Notes a successful heartbeat that started at `begunAtMs`, in elapsed time: the database recorded it then or later. */
-  noteHeartbeat(begunAtMs: Millis): void {
-    this.#begunAtMs = Math.max(this.#begunAtMs, begunAtMs);
+  /** Notes a successful heartbeat that started at `startedAtMs`, in elapsed time: the database recorded it then or later. */
+  noteHeartbeat(startedAtMs: Millis): void {
+    this.#startedAtMs = Math.max(this.#startedAtMs, startedAtMs);
   }
 
-  mayBegin(projectId: ProjectId, askedAtMs: Millis): boolean {
+  mayStart(projectId: ProjectId, requestedAtMs: Millis): boolean {
     if (this.isClosed) return false;
-    return this.#projects?.mayBegin(projectId, Math.min(askedAtMs, this.#begunAtMs), this) ?? true;
+    return this.#projects?.mayStart(projectId, Math.min(requestedAtMs, this.#startedAtMs), this) ?? true;
   }
 }

@@ -12,16 +12,16 @@ import type { Millis, ProjectId, WorkerId } from '../model.ts';
 import type { Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
-import { type Heartbeats, Rescue, type RescueContext, type RescueListeners } from './rescue.ts';
-import type { HeartbeatAnswer } from './store.ts';
+import { type HeartbeatRecovery, Rescue, type RescueContext, type RescueListeners } from './rescue.ts';
+import type { HeartbeatResponse } from './store.ts';
 
 /** Heartbeats per timeout. At least one of them must succeed. */
 const HEARTBEATS_PER_TIMEOUT = 3;
 /** Fraction of the timeout after which a failed heartbeat is retried. */
-const RETRY_SHARE = 1 / 15;
+const RETRY_FRACTION = 1 / 15;
 /** A first heartbeat that takes longer measures the time too imprecisely, and is sent again: at most `QUICK_TRIES` in all. */
-const QUICK_MS = 500;
-const QUICK_TRIES = 3;
+const FIRST_HEARTBEAT_MS_MAX = 500;
+const FIRST_HEARTBEATS_MAX = 3;
 /** The version that a worker reports when it uses no accounts of this store. */
 const NO_ACCOUNTS = 0;
 /** How long a stopping worker waits until the store has recorded its end. Without that, the others expire it. */
@@ -31,7 +31,7 @@ type HeartbeatContext = RescueContext &
   Pick<EngineDeps, 'randomness'> & { store: { workers: Pick<Store['workers'], 'heartbeat' | 'leave'> } };
 
 /** The parts of the worker that are notified of a heartbeat's result. */
-export interface Listeners extends RescueListeners {
+export interface HeartbeatListeners extends RescueListeners {
   dispatcher: RescueListeners['dispatcher'] & {
     countOf(projectId: ProjectId): number;
     interrupt(projectId?: ProjectId): void;
@@ -41,16 +41,16 @@ export interface Listeners extends RescueListeners {
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
   /** An ended run still has messages. */
-  noteEnding(): void;
+  noteEndedRun(): void;
 }
 
 export class Heartbeat {
   readonly #context: HeartbeatContext;
-  readonly #own: Heartbeats;
+  readonly #recovery: HeartbeatRecovery;
   readonly #fence: HeartbeatFence;
   readonly #rescue: Rescue;
-  #listeners: Listeners | undefined;
-  #leaveProjects = () => {};
+  #listeners: HeartbeatListeners | undefined;
+  #removeFromProjects = () => {};
   readonly #alarm: Alarm;
   readonly #fenceAlarm: Alarm;
   #isLeaving = false;
@@ -58,20 +58,20 @@ export class Heartbeat {
   /** The heartbeat in progress. */
   #sending: Promise<void> | undefined;
   /** The work after a heartbeat, while it is in progress. */
-  #caring: Promise<void> | undefined;
+  #recovering: Promise<void> | undefined;
   #sent = 0;
   #others: readonly WorkerId[] = [];
   /** The next heartbeat must follow immediately, to report the version of the accounts that this worker has read. */
   #isSendingDue = false;
 
-  constructor(context: HeartbeatContext, own: Heartbeats) {
+  constructor(context: HeartbeatContext, own: HeartbeatRecovery) {
     const { clock, timeoutMs, projects } = own;
     this.#context = context;
-    this.#own = own;
+    this.#recovery = own;
     this.#fence = new HeartbeatFence(clock, fenceLimitMs(timeoutMs), projects);
     this.#rescue = new Rescue(context, own);
-    this.#alarm = new Alarm(clock, () => this.#beginSending());
-    this.#fenceAlarm = new Alarm(clock, () => this.#lookAtFence());
+    this.#alarm = new Alarm(clock, () => this.#startSending());
+    this.#fenceAlarm = new Alarm(clock, () => this.#checkFence());
   }
 
   /** Workers that claim messages, including this one, by the latest heartbeat. */
@@ -94,30 +94,30 @@ export class Heartbeat {
   }
 
   /** Sends the first heartbeat and releases the claims of expired workers (P7). Throws `StoreUnavailable`. */
-  async begin(): Promise<void> {
-    const answer = await this.#sendFirst();
-    this.#others = answer.others;
+  async initialize(): Promise<void> {
+    const response = await this.#sendFirst();
+    this.#others = response.others;
     await this.#rescue.expire();
-    const { accounts } = this.#own;
+    const { accounts } = this.#recovery;
     if (!accounts) return;
     // The accounts in memory may be older than the version that the heartbeat reported.
-    for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
+    for (let { accountsVersion } = response; accountsVersion !== accounts.version; ) {
       await accounts.refresh();
       ({ accountsVersion } = await this.#send());
     }
   }
 
   /** Starts sending heartbeats, and notifies `listeners` of their results. */
-  start(listeners: Listeners): void {
+  start(listeners: HeartbeatListeners): void {
     this.#listeners = listeners;
     this.#rescue.start(listeners);
     const { dispatcher } = listeners;
     const attempts = {
       countOf: (projectId: ProjectId) => dispatcher.countOf(projectId),
       interrupt: (projectId: ProjectId) => dispatcher.interrupt(projectId),
-      askSoon: () => this.#sendSoon(),
+      sendHeartbeatSoon: () => this.#sendSoon(),
     };
-    this.#leaveProjects = this.#own.projects?.join(attempts) ?? this.#leaveProjects;
+    this.#removeFromProjects = this.#recovery.projects?.join(attempts) ?? this.#removeFromProjects;
     this.#setFenceAlarm();
     this.#alarm.setIn(this.#pauseMs());
   }
@@ -128,8 +128,8 @@ export class Heartbeat {
   }
 
   /** Some backlogs have not been read yet: all are read after the next heartbeat. */
-  noteLinesLeft(): void {
-    this.#rescue.noteLinesLost();
+  noteUnreadBacklogs(): void {
+    this.#rescue.noteLostBacklogs();
   }
 
   /** Another worker has changed accounts: this worker reads them after its next heartbeat, and reports it with the one after. */
@@ -149,65 +149,65 @@ export class Heartbeat {
   /** Call it when no attempt is left. Resolves when the store has recorded the end of this worker, or after `LEAVE_WAIT_MS`. */
   async stop(): Promise<void> {
     const { store, worker } = this.#context;
-    const { clock } = this.#own;
+    const { clock } = this.#recovery;
     this.#stopped = true;
     this.#rescue.stop();
-    this.#leaveProjects();
+    this.#removeFromProjects();
     this.#alarm.cancel();
     this.#fenceAlarm.cancel();
-    const left = Promise.all([this.#sending, this.#caring])
+    const left = Promise.all([this.#sending, this.#recovering])
       .then(() => store.workers.leave({ worker }))
       .catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
       });
     let timer: Timer | undefined;
-    const impatience = new Promise<void>((resolve) => {
+    const timeout = new Promise<void>((resolve) => {
       timer = clock.startTimer(LEAVE_WAIT_MS, resolve);
     });
-    await Promise.race([left, impatience]);
+    await Promise.race([left, timeout]);
     timer?.cancel();
   }
 
-  async #send(): Promise<HeartbeatAnswer> {
+  async #send(): Promise<HeartbeatResponse> {
     const { store, worker } = this.#context;
-    const { clock, timeoutMs, accounts, projects } = this.#own;
-    const begunAtMs = clock.elapsedMs;
-    const asked = projects?.toAskFor(this.#fence) ?? [];
-    const known = this.#sent > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
-    const answer = await store.workers.heartbeat({
+    const { clock, timeoutMs, accounts, projects } = this.#recovery;
+    const startedAtMs = clock.elapsedMs;
+    const requested = projects?.projectsToRequest(this.#fence) ?? [];
+    const clockState = this.#sent > 0 && { clock: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
+    const response = await store.workers.heartbeat({
       worker,
       timeoutMs,
       isLeaving: this.#isLeaving,
       accountsVersion: accounts?.version ?? NO_ACCOUNTS,
-      projects: asked,
-      ...known,
+      projects: requested,
+      ...clockState,
     });
-    clock.correct(answer.wallMs, begunAtMs, answer.leadMs);
-    this.#fence.noteHeartbeat(begunAtMs);
-    const { here, wasKnown } = answer;
-    projects?.hear({ asked, here, begunAtMs, wasKnown }, this.#fence);
-    accounts?.noteNewest(answer.accountsVersion, begunAtMs + fenceLimitMs(timeoutMs));
+    clock.correct(response.wallMs, startedAtMs, response.leadMs);
+    this.#fence.noteHeartbeat(startedAtMs);
+    const { here, wasKnown } = response;
+    projects?.noteHeartbeat({ requested, here, startedAtMs, wasKnown }, this.#fence);
+    accounts?.noteNewest(response.accountsVersion, startedAtMs + fenceLimitMs(timeoutMs));
     this.#sent += 1;
-    return answer;
+    return response;
   }
 
   /** Repeats the first heartbeat, a few times, while it is too slow to measure the time. */
-  async #sendFirst(): Promise<HeartbeatAnswer> {
-    const { clock } = this.#own;
-    for (let tries = 1; ; tries += 1) {
-      const begunAtMs = clock.elapsedMs;
-      const answer = await this.#send();
-      if (clock.elapsedMs - begunAtMs <= QUICK_MS || tries === QUICK_TRIES) return answer;
+  async #sendFirst(): Promise<HeartbeatResponse> {
+    const { clock } = this.#recovery;
+    for (let attempt = 1; ; attempt += 1) {
+      const startedAtMs = clock.elapsedMs;
+      const response = await this.#send();
+      if (clock.elapsedMs - startedAtMs <= FIRST_HEARTBEAT_MS_MAX || attempt === FIRST_HEARTBEATS_MAX) return response;
     }
   }
 
   /** Random, so that workers that were started together do not send their heartbeats together. */
   #pauseMs(): Millis {
     const [byte = 0] = this.#context.randomness.bytes(1);
-    return (this.#own.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
+    return (this.#recovery.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
   }
 
-  #beginSending(): void {
+  #startSending(): void {
     this.#sending = this.#sendOnce().finally(() => {
       this.#sending = undefined;
       if (this.#isSendingDue) this.#sendSoon();
@@ -222,14 +222,14 @@ export class Heartbeat {
 
   async #sendOnce(): Promise<void> {
     const { log } = this.#context;
-    const { timeoutMs, accounts } = this.#own;
+    const { timeoutMs, accounts } = this.#recovery;
     this.#isSendingDue = false;
     const wasClosed = this.#fence.isClosed;
-    let pauseMs = timeoutMs * RETRY_SHARE;
+    let pauseMs = timeoutMs * RETRY_FRACTION;
     try {
-      const answer = await this.#send();
+      const response = await this.#send();
       pauseMs = this.#pauseMs();
-      if (!this.#stopped) this.#hear(answer, wasClosed);
+      if (!this.#stopped) this.#handleResponse(response, wasClosed);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('beat_failed', { reason: error.message });
@@ -238,25 +238,25 @@ export class Heartbeat {
     if (!this.#stopped) this.#alarm.setIn(pauseMs);
   }
 
-  #hear(answer: HeartbeatAnswer, wasClosed: boolean): void {
+  #handleResponse(response: HeartbeatResponse, wasClosed: boolean): void {
     const { log, worker } = this.#context;
-    const { dispatcher, noteSchedule, noteDeadline, noteEnding } = this.#listeners as Listeners;
-    if (!answer.wasKnown) {
+    const { dispatcher, noteSchedule, noteDeadline, noteEndedRun } = this.#listeners as HeartbeatListeners;
+    if (!response.wasKnown) {
       log.warn('declared_dead', { worker });
       dispatcher.interrupt();
       this.#rescue.noteCommitUnknown();
     }
     if (wasClosed) log.info('fence_opened', { worker });
     this.#setFenceAlarm();
-    if (answer.nextDueAtMs !== undefined) dispatcher.noteDue(answer.nextDueAtMs);
+    if (response.nextDueAtMs !== undefined) dispatcher.noteDue(response.nextDueAtMs);
     else dispatcher.wake();
-    if (answer.nextScheduleAtMs !== undefined) noteSchedule(answer.nextScheduleAtMs);
-    if (answer.nextWaiterAtMs !== undefined) noteDeadline(answer.nextWaiterAtMs);
-    if (answer.hasEnding) noteEnding();
-    if (this.#others.some((other) => !answer.others.includes(other))) this.#rescue.noteLinesLost();
-    this.#others = answer.others;
-    this.#caring ??= this.#care(answer).finally(() => {
-      this.#caring = undefined;
+    if (response.nextScheduleAtMs !== undefined) noteSchedule(response.nextScheduleAtMs);
+    if (response.nextWaiterAtMs !== undefined) noteDeadline(response.nextWaiterAtMs);
+    if (response.hasEndedRun) noteEndedRun();
+    if (this.#others.some((other) => !response.others.includes(other))) this.#rescue.noteLostBacklogs();
+    this.#others = response.others;
+    this.#recovering ??= this.#recover(response).finally(() => {
+      this.#recovering = undefined;
     });
   }
 
@@ -265,22 +265,22 @@ export class Heartbeat {
   }
 
   /** When the fence has closed: interrupts the attempts in flight, before other workers may repeat them. */
-  #lookAtFence(): void {
+  #checkFence(): void {
     if (!this.#fence.isClosed) return this.#setFenceAlarm();
     this.#context.log.warn('fence_closed', { worker: this.#context.worker });
     this.#listeners?.dispatcher.interrupt();
   }
 
   /** Does the work that a heartbeat asks for. If the store fails, the work is repeated after another heartbeat. */
-  async #care(answer: HeartbeatAnswer): Promise<void> {
+  async #recover(response: HeartbeatResponse): Promise<void> {
     const { log } = this.#context;
-    const { accounts } = this.#own;
+    const { accounts } = this.#recovery;
     try {
-      if (accounts && answer.accountsVersion !== accounts.version) {
+      if (accounts && response.accountsVersion !== accounts.version) {
         await accounts.refresh();
         this.#sendSoon(); // reports the new version, for which the worker that changed accounts waits
       }
-      await this.#rescue.after(answer);
+      await this.#rescue.recover(response);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });

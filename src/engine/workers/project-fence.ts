@@ -15,23 +15,23 @@ export interface ProjectAttempts {
   /** Interrupts the attempts of the project. */
   interrupt(projectId: ProjectId): void;
   /** Sends a heartbeat now. */
-  askSoon(): void;
+  sendHeartbeatSoon(): void;
 }
 
-interface Known {
+interface KnownProject {
   /** When the latest request that found the project in a store of this worker began, in elapsed time. */
-  askedAtMs: Millis;
+  requestedAtMs: Millis;
   /** That store, identified by its fence; undefined: the project has left it since. */
   store: object | undefined;
 }
 
 /** The projects that a heartbeat asked for, and those that the store has. */
-export interface HeardOfProjects {
-  asked: readonly ProjectId[];
-  /** The projects of `asked` that are in the store. */
+export interface HeartbeatProjects {
+  requested: readonly ProjectId[];
+  /** The projects of `requested` that are in the store. */
   here: readonly ProjectId[];
-  begunAtMs: Millis;
-  /** As in `HeartbeatAnswer`. */
+  startedAtMs: Millis;
+  /** As in `HeartbeatResponse`. */
   wasKnown: boolean;
 }
 
@@ -42,9 +42,9 @@ export class ProjectFence {
   readonly #limitMs: Millis;
   readonly #nameOf: (projectId: ProjectId) => string;
   readonly #engines = new Set<ProjectAttempts>();
-  readonly #known = new Map<ProjectId, Known>();
+  readonly #known = new Map<ProjectId, KnownProject>();
   readonly #alarm: Alarm;
-  /** The `askedAtMs` for which the alarm is set. */
+  /** The `requestedAtMs` for which the alarm is set. */
   #alarmFor: Millis = 0;
 
   /** `limitMs`: as for the fences of the stores. `nameOf`: returns the name of a project, for the log. */
@@ -53,7 +53,7 @@ export class ProjectFence {
     this.#log = log;
     this.#limitMs = limitMs;
     this.#nameOf = nameOf;
-    this.#alarm = new Alarm(clock, () => this.#look());
+    this.#alarm = new Alarm(clock, () => this.#checkAttempts());
   }
 
   /** Adds an engine, whose attempts can be interrupted from now on. The returned function removes it. */
@@ -65,31 +65,31 @@ export class ProjectFence {
     };
   }
 
-  /** Whether the attempt of a claim may start. The claim shows that the project was in the store after `askedAtMs`. */
-  mayBegin(projectId: ProjectId, askedAtMs: Millis, store: object): boolean {
-    if (this.#isOver(askedAtMs)) return false;
-    this.#note(projectId, askedAtMs, store);
+  /** Whether the attempt of a claim may start. The claim shows that the project was in the store after `requestedAtMs`. */
+  mayStart(projectId: ProjectId, requestedAtMs: Millis, store: object): boolean {
+    if (this.#isExpired(requestedAtMs)) return false;
+    this.#note(projectId, requestedAtMs, store);
     return true;
   }
 
   /** The projects for which a heartbeat in the store asks: those last found there, and those that have left another store. */
-  toAskFor(store: object): ProjectId[] {
+  projectsToRequest(store: object): ProjectId[] {
     return [...this.#known].flatMap(([projectId, { store: latest }]) =>
       latest === undefined || latest === store ? [projectId] : [],
     );
   }
 
   /** Notes the result of a heartbeat in the store. */
-  hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, store: object): void {
+  noteHeartbeat({ requested, here, startedAtMs, wasKnown }: HeartbeatProjects, store: object): void {
     const found = new Set(here);
     const left: ProjectId[] = [];
-    for (const projectId of asked) {
+    for (const projectId of requested) {
       const known = this.#known.get(projectId);
       if (!known) continue;
       if (found.has(projectId)) {
         // Other workers may have released the claims that moved with the project.
         if (!wasKnown) this.#interrupt(projectId);
-        this.#note(projectId, begunAtMs, store);
+        this.#note(projectId, startedAtMs, store);
       } else if (known.store === store) left.push(projectId);
     }
     this.noteLeft(left);
@@ -104,30 +104,30 @@ export class ProjectFence {
       known.store = undefined;
       hasLeft = true;
     }
-    if (hasLeft) for (const engine of this.#engines) engine.askSoon();
+    if (hasLeft) for (const engine of this.#engines) engine.sendHeartbeatSoon();
   }
 
-  #note(projectId: ProjectId, askedAtMs: Millis, store: object): void {
+  #note(projectId: ProjectId, requestedAtMs: Millis, store: object): void {
     const known = this.#known.get(projectId);
-    if (known && known.askedAtMs >= askedAtMs) return;
-    this.#known.set(projectId, { askedAtMs, store });
-    this.#lookBy(askedAtMs);
+    if (known && known.requestedAtMs >= requestedAtMs) return;
+    this.#known.set(projectId, { requestedAtMs, store });
+    this.#setAlarmFor(requestedAtMs);
   }
 
-  /** Sets the alarm to the time when `askedAtMs` is too long ago, unless it is set earlier. */
-  #lookBy(askedAtMs: Millis): void {
-    if (this.#alarm.isSet && this.#alarmFor <= askedAtMs) return;
-    this.#alarmFor = askedAtMs;
-    this.#alarm.setIn(this.#leftMs(askedAtMs) + 1);
+  /** Sets the alarm to the time when `requestedAtMs` is too long ago, unless it is set earlier. */
+  #setAlarmFor(requestedAtMs: Millis): void {
+    if (this.#alarm.isSet && this.#alarmFor <= requestedAtMs) return;
+    this.#alarmFor = requestedAtMs;
+    this.#alarm.setIn(this.#leftMs(requestedAtMs) + 1);
   }
 
-  #look(): void {
-    for (const [projectId, { askedAtMs }] of [...this.#known]) {
-      const isUnderWay = this.#countOf(projectId) > 0;
-      const isOver = this.#isOver(askedAtMs);
-      if (isUnderWay && isOver) this.#interrupt(projectId);
-      if (!isUnderWay || isOver) this.#known.delete(projectId);
-      else this.#lookBy(askedAtMs);
+  #checkAttempts(): void {
+    for (const [projectId, { requestedAtMs }] of [...this.#known]) {
+      const hasAttempts = this.#countOf(projectId) > 0;
+      const isExpired = this.#isExpired(requestedAtMs);
+      if (hasAttempts && isExpired) this.#interrupt(projectId);
+      if (!hasAttempts || isExpired) this.#known.delete(projectId);
+      else this.#setAlarmFor(requestedAtMs);
     }
   }
 
@@ -141,11 +141,11 @@ export class ProjectFence {
     for (const engine of this.#engines) engine.interrupt(projectId);
   }
 
-  #isOver(askedAtMs: Millis): boolean {
-    return this.#leftMs(askedAtMs) < 0;
+  #isExpired(requestedAtMs: Millis): boolean {
+    return this.#leftMs(requestedAtMs) < 0;
   }
 
-  #leftMs(askedAtMs: Millis): Millis {
-    return askedAtMs + this.#limitMs - this.#clock.elapsedMs;
+  #leftMs(requestedAtMs: Millis): Millis {
+    return requestedAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 }

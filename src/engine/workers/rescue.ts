@@ -7,17 +7,17 @@ import type { EngineDeps, Recovery } from '../deps.ts';
 import type { BacklogKey } from '../lanes/backlog-key.ts';
 import { readBacklogs } from '../lanes/backlogs.ts';
 import type { ClaimRef, ClaimToken } from '../model.ts';
-import type { HeartbeatAnswer } from './store.ts';
+import type { HeartbeatResponse } from './store.ts';
 
 /** Heartbeats between two checks for left-over claims, without a special reason for a check. */
-const LOOK_EVERY = 3;
+const CLAIM_CHECK_EVERY = 3;
 /** Claims released in one transaction, which takes a few milliseconds. */
-const PIECE = 200;
+const CLAIM_BATCH = 200;
 /** Backlogs read after a heartbeat. When perhaps no worker knows some of them, all are read, in larger pages. */
-const LINES_PIECE = 500;
+const BACKLOG_PAGE = 500;
 
 /** How this worker recovers by heartbeats. */
-export type Heartbeats = Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'kind'>;
+export type HeartbeatRecovery = Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'kind'>;
 
 export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'> & {
   store: {
@@ -31,27 +31,27 @@ export interface RescueListeners {
   /** Has the slots for attempts. */
   dispatcher: { holds(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
   /** A worker has expired, which may have left a task of several transactions unfinished, such as the deletion of a queue. */
-  noteDeath(): void;
+  noteExpiredWorker(): void;
 }
 
 export class Rescue {
   readonly #context: RescueContext;
-  readonly #own: Heartbeats;
+  readonly #recovery: HeartbeatRecovery;
   #listeners: RescueListeners | undefined;
   #heartbeats = 0;
   #stopped = false;
   /** Perhaps no worker knows some of the backlogs. */
-  #linesAreLost = false;
+  #hasLostBacklogs = false;
   /** The last backlog of the latest page, if there are more. */
-  #lastLine: BacklogKey | undefined;
+  #lastBacklog: BacklogKey | undefined;
   /** A commit may have succeeded although the store reported a failure. */
   #isCommitUnknown = false;
   /** Claims in this worker's name that it did not know at the last check. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
-  constructor(context: RescueContext, own: Heartbeats) {
+  constructor(context: RescueContext, own: HeartbeatRecovery) {
     this.#context = context;
-    this.#own = own;
+    this.#recovery = own;
   }
 
   /** Notifies `listeners` from now on. */
@@ -66,24 +66,25 @@ export class Rescue {
   /** It is unknown whether a commit succeeded: the next checks find the claims that it left. */
   noteCommitUnknown(): void {
     this.#isCommitUnknown = true;
-    this.noteLinesLost();
+    this.noteLostBacklogs();
   }
 
   /** Perhaps no worker knows some of the backlogs: all are read after the next heartbeat. */
-  noteLinesLost(): void {
-    this.#linesAreLost = true;
+  noteLostBacklogs(): void {
+    this.#hasLostBacklogs = true;
   }
 
   /**
    * Does the work that a heartbeat asks for. Left-over claims come last: those of a project that is moving cannot be released
    * before it has moved. Throws `StoreUnavailable`.
    */
-  async after(answer: Pick<HeartbeatAnswer, 'hasLate' | 'hasBacklogs' | 'hasClaims'>): Promise<void> {
+  async recover(response: Pick<HeartbeatResponse, 'hasLate' | 'hasBacklogs' | 'hasClaims'>): Promise<void> {
     this.#heartbeats += 1;
-    if (answer.hasLate) await this.expire();
-    if (this.#linesAreLost) await this.#readAllLines();
-    else if (answer.hasBacklogs) await this.#readSomeLines();
-    if ((answer.hasClaims && this.#heartbeats % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
+    if (response.hasLate) await this.expire();
+    if (this.#hasLostBacklogs) await this.#readAllBacklogs();
+    else if (response.hasBacklogs) await this.#readBacklogPage();
+    if ((response.hasClaims && this.#heartbeats % CLAIM_CHECK_EVERY === 0) || this.#isCommitUnknown)
+      await this.#releaseLeftOver();
   }
 
   /**
@@ -92,21 +93,21 @@ export class Rescue {
    */
   async expire(): Promise<void> {
     const { store, log, operatorEvents } = this.#context;
-    const { clock } = this.#own;
-    const isTold = operatorEvents?.thresholds.worker_lost !== undefined;
-    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold });
-    for (const worker of dead) log.info('worker_gone', { worker });
-    if (dead.length > 0) this.noteLinesLost();
+    const { clock } = this.#recovery;
+    const isReported = operatorEvents?.thresholds.worker_lost !== undefined;
+    const expired = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isReported });
+    for (const worker of expired) log.info('worker_gone', { worker });
+    if (expired.length > 0) this.noteLostBacklogs();
     await this.#releaseOrphans();
     while ((await store.messages.sendHeldOn({ nowMs: clock.nowMs() })) > 0);
-    if (dead.length > 0) this.#listeners?.noteDeath();
+    if (expired.length > 0) this.#listeners?.noteExpiredWorker();
   }
 
   /** Many claims may be left when a worker is lost. One may appear later, if it was being saved at that moment. */
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#context;
-    for (let count = PIECE; count === PIECE; ) {
-      const claims = await store.workers.orphanedClaims({ limit: PIECE });
+    for (let count = CLAIM_BATCH; count === CLAIM_BATCH; ) {
+      const claims = await store.workers.orphanedClaims({ limit: CLAIM_BATCH });
       count = claims.length;
       await this.#release('rescued', claims);
     }
@@ -116,9 +117,9 @@ export class Rescue {
    * Releases left-over claims: those of lost workers, and those in this worker's name that it does not know, because the
    * response was lost. The latter must be unknown at two checks: at one check, the attempt may just have ended.
    */
-  async #look(): Promise<void> {
+  async #releaseLeftOver(): Promise<void> {
     const { store, worker } = this.#context;
-    const { isHeldElsewhere = () => false } = this.#own;
+    const { isHeldElsewhere = () => false } = this.#recovery;
     const { dispatcher } = this.#listeners as RescueListeners;
     this.#isCommitUnknown = false;
     await this.#releaseOrphans();
@@ -134,7 +135,7 @@ export class Rescue {
   async #release(event: string, claims: ClaimRef[]): Promise<void> {
     const { store, log } = this.#context;
     if (claims.length === 0) return;
-    await store.messages.release({ claims, nowMs: this.#own.clock.nowMs() });
+    await store.messages.release({ claims, nowMs: this.#recovery.clock.nowMs() });
     log.info(event, { count: claims.length });
   }
 
@@ -143,22 +144,22 @@ export class Rescue {
    * endpoints can keep them full. This worker is not notified of these backlogs in any other way. The messages of a backlog may
    * wait one heartbeat for it; then all workers serve the backlog until it is empty.
    */
-  async #readSomeLines(): Promise<void> {
-    const piece = { after: this.#lastLine, limit: LINES_PIECE };
-    const lines = await this.#context.store.messages.waitingBacklogs(piece);
-    this.#lastLine = lines.length === LINES_PIECE ? lines.at(-1) : undefined;
-    this.#noteLines(lines);
+  async #readBacklogPage(): Promise<void> {
+    const page = { after: this.#lastBacklog, limit: BACKLOG_PAGE };
+    const backlogs = await this.#context.store.messages.waitingBacklogs(page);
+    this.#lastBacklog = backlogs.length === BACKLOG_PAGE ? backlogs.at(-1) : undefined;
+    this.#noteBacklogs(backlogs);
   }
 
-  async #readAllLines(): Promise<void> {
-    this.#linesAreLost = false;
-    for await (const lines of readBacklogs(this.#context.store.messages)) {
+  async #readAllBacklogs(): Promise<void> {
+    this.#hasLostBacklogs = false;
+    for await (const backlogs of readBacklogs(this.#context.store.messages)) {
       if (this.#stopped) return;
-      this.#noteLines(lines);
+      this.#noteBacklogs(backlogs);
     }
   }
 
-  #noteLines(backlogs: readonly BacklogKey[]): void {
-    for (const line of backlogs) this.#listeners?.dispatcher.noteWaitingBacklog(line);
+  #noteBacklogs(backlogs: readonly BacklogKey[]): void {
+    for (const backlog of backlogs) this.#listeners?.dispatcher.noteWaitingBacklog(backlog);
   }
 }

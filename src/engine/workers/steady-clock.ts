@@ -15,7 +15,7 @@ const JUMP_MS = 2_000;
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
 /** How far the engine's time is ahead of a wall clock that was set back, in whole milliseconds, as stores keep them. */
-export class Lead {
+export class ClockLead {
   #ms: Millis = 0;
   #offsetMs: Millis | undefined;
   readonly #listeners: JumpListener[] = [];
@@ -30,29 +30,29 @@ export class Lead {
   }
 
   /** `offsetMs`: wall-clock time minus elapsed time. */
-  note(offsetMs: Millis): void {
+  noteOffset(offsetMs: Millis): void {
     const jumpMs = offsetMs - (this.#offsetMs ?? offsetMs);
     this.#offsetMs = offsetMs;
     if (Math.abs(jumpMs) < JUMP_MS) return;
     const wholeMs = Math.round(jumpMs);
-    this.#ms = within(this.#ms - wholeMs);
+    this.#ms = limitLead(this.#ms - wholeMs);
     for (const listener of this.#listeners) listener(wholeMs);
   }
 
   /** Other workers on the same wall clock are ahead of it by `leadMs`. */
-  join(leadMs: Millis): void {
-    if (leadMs - this.#ms >= JUMP_MS) this.#ms = within(leadMs);
+  noteOthers(leadMs: Millis): void {
+    if (leadMs - this.#ms >= JUMP_MS) this.#ms = limitLead(leadMs);
   }
 }
 
-function within(leadMs: Millis): Millis {
+function limitLead(leadMs: Millis): Millis {
   return leadMs > LEAD_MS_MAX ? 0 : Math.max(0, leadMs);
 }
 
 /** The engine's time by the wall clock of one machine. */
 export class SteadyClock implements Clock {
   readonly #machine: Machine;
-  readonly #lead = new Lead();
+  readonly #lead = new ClockLead();
 
   constructor(machine: Machine) {
     this.#machine = machine;
@@ -61,7 +61,7 @@ export class SteadyClock implements Clock {
 
   nowMs(): Millis {
     const wallMs = this.#machine.wallMs();
-    this.#lead.note(wallMs - this.#machine.elapsedMs);
+    this.#lead.noteOffset(wallMs - this.#machine.elapsedMs);
     return wallMs + this.#lead.ms;
   }
 
@@ -91,7 +91,7 @@ export class SteadyClock implements Clock {
 }
 
 /** `clock` with the wall-clock time as its `nowMs`, for schedules. */
-export function byTheWall(clock: Clock): Clock {
+export function withWallTime(clock: Clock): Clock {
   return {
     nowMs: () => clock.wallMs(),
     wallMs: () => clock.wallMs(),

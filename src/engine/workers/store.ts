@@ -2,7 +2,7 @@
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 
 /** The response to a heartbeat, read in one snapshot. */
-export interface HeartbeatAnswer {
+export interface HeartbeatResponse {
   /** The time of the database's clock. */
   wallMs: Millis;
   /** How far the workers' time is ahead of the database's clock, if that was set back. */
@@ -24,7 +24,7 @@ export interface HeartbeatAnswer {
   /** Whether any message is claimed. */
   hasClaims: boolean;
   /** Whether an ended run still has messages. It may have come with a project from another cell. */
-  hasEnding: boolean;
+  hasEndedRun: boolean;
   /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;
 }
@@ -35,5 +35,5 @@ export interface WorkerState {
   accountsVersion: number;
   /** Projects with attempts in flight, which may have moved to another store. */
   projects?: readonly ProjectId[];
-  known?: { nowMs: Millis; leadMs: Millis };
+  clock?: { nowMs: Millis; leadMs: Millis };
 }

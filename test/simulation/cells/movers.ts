@@ -85,7 +85,7 @@ export class Movers {
   #move(projectId: ProjectId, way: Way): Promise<void> {
     return this.#run('move', projectId, way, async (options, take) => {
       const { directory, mover, clock } = options;
-      if (!(await directory.beginMove({ projectId, ...way, mover, begunAtMs: clock.wallMs() }))) return;
+      if (!(await directory.beginMove({ projectId, ...way, mover, startedAtMs: clock.wallMs() }))) return;
       await moveProject(this.#sabotaged(await take()));
       this.#world.countOne('moved');
     });

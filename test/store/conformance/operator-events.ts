@@ -21,7 +21,7 @@ export function operatorEventsConformance(open: OpenStore): void {
   };
   const tell = (tally: Tally, nowMs = T0) => {
     const message = world().message({ settings: { isOperatorEvent: true } });
-    return events().tellTally({ projectId: OPERATOR, tally, message, quietUntilMs: nowMs + QUIET_MS, nowMs });
+    return events().reportTally({ projectId: OPERATOR, tally, message, quietUntilMs: nowMs + QUIET_MS, nowMs });
   };
   const toldOnce = async (nowMs = T0): Promise<Tally> => {
     const { due } = await gather(nowMs);
@@ -73,7 +73,11 @@ export function operatorEventsConformance(open: OpenStore): void {
     await tell(await toldOnce());
     await note(fact(T0 + 1));
     expect(await gather(T0 + 1)).toEqual({ hasMore: false, due: [], nextAtMs: T0 + QUIET_MS });
-    expect(await toldOnce(T0 + QUIET_MS)).toMatchObject({ count: 1, toldExample: 'example 0', example: 'example 1' });
+    expect(await toldOnce(T0 + QUIET_MS)).toMatchObject({
+      count: 1,
+      publishedExample: 'example 0',
+      example: 'example 1',
+    });
   });
 
   it('saves the message that tells, marked, and begins to count anew', async () => {
@@ -100,9 +104,9 @@ export function operatorEventsConformance(open: OpenStore): void {
     const early = await toldOnce();
     await note(fact(T0 + 1));
     const tally = await toldOnce();
-    await events().noteTold({ tally: early, quietUntilMs: T0 + QUIET_MS });
+    await events().noteReported({ tally: early, quietUntilMs: T0 + QUIET_MS });
     expect(await toldOnce()).toEqual(tally);
-    await events().noteTold({ tally, quietUntilMs: T0 + QUIET_MS });
+    await events().noteReported({ tally, quietUntilMs: T0 + QUIET_MS });
     expect(await gather(T0 + 2 * QUIET_MS)).toEqual({ hasMore: false, due: [], nextAtMs: undefined });
     await note(fact(T0 + 2));
     expect(await gather(T0 + 2)).toMatchObject({ due: [], nextAtMs: T0 + QUIET_MS });
@@ -181,7 +185,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     for (const worker of ['late', 'left']) await beat(worker);
     await workers.leave({ worker: 'left' });
     const { wallMs } = await beat('witness');
-    expect((await workers.expireWorkers({ nowMs: wallMs + 60_000, isTold: true })).toSorted()).toEqual([
+    expect((await workers.expireWorkers({ nowMs: wallMs + 60_000, isReported: true })).toSorted()).toEqual([
       'late',
       'left',
       'witness',

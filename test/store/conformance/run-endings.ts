@@ -377,11 +377,11 @@ export function runEndingsConformance(open: OpenStore): void {
     it('is told of with each heartbeat until nothing is left', async () => {
       const alive = { worker: 'w', timeoutMs: 60_000, isLeaving: false, accountsVersion: 0 };
       const [first] = await beginWith(5);
-      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEndedRun: false });
       await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
-      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: true });
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEndedRun: true });
       await cancelRest();
-      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEndedRun: false });
     });
 
     it('says nothing of a request when nobody asked', async () => {

@@ -31,28 +31,28 @@ export function workersConformance(open: OpenStore): void {
   it('lets the time that workers go by go on from where it was when the clock of the database is set back', async () => {
     const { wallMs } = await heartbeat('a');
     const known = { nowMs: wallMs + HOUR_MS, leadMs: 0 };
-    const first = await heartbeat('a', { known });
+    const first = await heartbeat('a', { clock: known });
     expect(first.wallMs + first.leadMs).toBe(known.nowMs);
     // Whoever knows nothing of it hears it from the others.
-    const second = await heartbeat('b', { known: { nowMs: first.wallMs, leadMs: 0 } });
+    const second = await heartbeat('b', { clock: { nowMs: first.wallMs, leadMs: 0 } });
     expect(second.wallMs + second.leadMs).toBe(known.nowMs);
     const lead = { nowMs: known.nowMs, leadMs: HOUR_MS + 1_000 };
-    const third = await heartbeat('a', { known: lead });
+    const third = await heartbeat('a', { clock: lead });
     expect(third.leadMs).toBe(lead.leadMs);
-    expect(await heartbeat('b', { known: lead })).toMatchObject({ hasLate: false });
+    expect(await heartbeat('b', { clock: lead })).toMatchObject({ hasLate: false });
   });
 
   it('lets no heartbeat that was made by a clock far ahead keep the others there', async () => {
     const { wallMs } = await heartbeat('a');
-    await heartbeat('a', { known: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
-    expect(await heartbeat('b', { known: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
+    await heartbeat('a', { clock: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
+    expect(await heartbeat('b', { clock: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
       leadMs: expect.closeTo(23 * HOUR_MS, -5),
     });
   });
 
   it('takes over no time from workers that have left', async () => {
     const { wallMs } = await heartbeat('a');
-    await heartbeat('a', { known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
+    await heartbeat('a', { clock: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
     expect(await heartbeat('b')).toMatchObject({ leadMs: 0 });
   });
@@ -87,7 +87,7 @@ export function workersConformance(open: OpenStore): void {
 
   it('has one that has left expire also if the clock was set back since', async () => {
     const { wallMs, accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
-    await heartbeat('a', { accountsVersion: 0, known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
+    await heartbeat('a', { accountsVersion: 0, clock: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
     expect(await heartbeat('b', { accountsVersion })).toMatchObject({ hasLate: true, others: [], leadMs: 0 });
     expect(await world().store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });

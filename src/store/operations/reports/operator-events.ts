@@ -6,7 +6,7 @@ import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from '../../../engine/operator-events/model.ts';
-import { tallied } from '../../../engine/operator-events/tally.ts';
+import { addFacts } from '../../../engine/operator-events/tally.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
@@ -74,7 +74,7 @@ export const gatherFacts = write(
     for (const [, [first, ...others]] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       if (first === undefined) continue;
       const before = await lockTally(tx, first);
-      await tx.send(SAVE_TALLY, encode(tallied(before, [first, ...others], { thresholds, quietMs }, nowMs)));
+      await tx.send(SAVE_TALLY, encode(addFacts(before, [first, ...others], { thresholds, quietMs }, nowMs)));
     }
     if (facts.length > 0) await tx.send('delete from operator_facts where key in (??)', [facts.map(({ key }) => key)]);
     const due = await tx.query<TallyRow>(
@@ -89,7 +89,7 @@ export const gatherFacts = write(
   },
 );
 
-export interface TellArgs {
+export interface ReportTallyArgs {
   projectId: ProjectId;
   tally: Tally;
   message: StoredNewMessage;
@@ -101,22 +101,22 @@ export interface TellArgs {
  * Saves the message that reports `tally` and resets the tally, in one transaction. `stale`: nothing was done, because
  * another worker has reported it, or more facts were counted since. `projectId`: the operator's.
  */
-export const tellTally = write(
+export const reportTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
-  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<Saved | 'stale'> => {
+  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: ReportTallyArgs): Promise<Saved | 'stale'> => {
     if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
     const [saved] = await insertMessages(context, [message], nowMs);
     if (saved === undefined) throw new Error('the message that reports an operator event was not saved');
     return saved;
   },
-  ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
+  ({ message, ...args }: Omit<ReportTallyArgs, 'message'> & { message: NewMessage }) => ({
     ...args,
     message: encodeNewMessage(message),
   }),
 );
 
 /** Resets the tally like `reportTally`, when the message is saved in another cell. */
-export const noteTold = write(
+export const noteReported = write(
   { class: () => 'accept' },
   async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {
     await countAnew(tx, tally, quietUntilMs);
@@ -146,8 +146,8 @@ async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>)
 }
 
 function encode(tally: Tally): SqlValue[] {
-  const { kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, toldExample, dueAtMs } = tally;
-  const optional = [toldExample ?? null, dueAtMs ?? null];
+  const { kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, publishedExample, dueAtMs } = tally;
+  const optional = [publishedExample ?? null, dueAtMs ?? null];
   return [kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, ...optional];
 }
 
@@ -160,7 +160,7 @@ function decode(row: TallyRow): Tally {
     lastAtMs: row.last_at_ms as number,
     example: row.example as string,
     quietUntilMs: row.quiet_until_ms as number,
-    ...(row.reported_example !== null && { toldExample: row.reported_example as string }),
+    ...(row.reported_example !== null && { publishedExample: row.reported_example as string }),
     ...(row.due_at_ms !== null && { dueAtMs: row.due_at_ms as number }),
   };
 }

@@ -2,7 +2,7 @@
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
 import { NO_PROJECT } from '../../../engine/operator-events/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
-import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store.ts';
+import type { HeartbeatResponse, WorkerState } from '../../../engine/workers/store.ts';
 import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
@@ -28,13 +28,13 @@ interface WorkerRow {
 /**
  * Records a heartbeat of `worker`. When `timeoutMs` have passed since the last one, in the time that all workers share,
  * any other worker may expire it. `isLeaving`: it finishes its claims and starts no new ones. `accountsVersion`: the
- * version of the accounts with which it checks tokens and signs. `known`: the shared time and its lead over the clock, as
+ * version of the accounts with which it checks tokens and signs. `clock`: the shared time and its lead over the clock, as
  * the worker has them; absent before the first heartbeat.
  */
 export const heartbeat = write(
   { class: () => 'urgent' },
-  async ({ tx, fence }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatAnswer> => {
-    const { worker, timeoutMs, isLeaving, known: time } = args;
+  async ({ tx, fence }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatResponse> => {
+    const { worker, timeoutMs, isLeaving, clock: time } = args;
     await checkSchema(tx);
     const others = await tx.query<WorkerRow>(
       'select id, beat_at_ms, timeout_ms, leaving from workers where id <> ? order by id',
@@ -80,7 +80,7 @@ export const heartbeat = write(
       nextWaiterAtMs: seen.deadlineMs ?? undefined,
       hasBacklogs: seen.hasBacklogs === 1,
       hasClaims: seen.hasClaims === 1,
-      hasEnding: seen.hasEnding === 1,
+      hasEndedRun: seen.hasEnding === 1,
       accountsVersion: seen.accountsVersion,
     };
   },
@@ -88,18 +88,18 @@ export const heartbeat = write(
 
 /**
  * Removes the workers that are late or have left, and returns their ids. From then on, no worker owns their claims. If
- * several workers call this, only one of them gets each id. `isTold`: saves facts about the late ones for operator
+ * several workers call this, only one of them gets each id. `isReported`: saves facts about the late ones for operator
  * events.
  */
 export const expireWorkers = write(
   { class: () => 'urgent' },
-  async ({ tx }: WriteContext, { nowMs, isTold }: { nowMs: number; isTold?: boolean }): Promise<WorkerId[]> => {
+  async ({ tx }: WriteContext, { nowMs, isReported }: { nowMs: number; isReported?: boolean }): Promise<WorkerId[]> => {
     const rows = await tx.query<Pick<WorkerRow, 'id' | 'timeout_ms'>>(
       'delete from workers where timeout_ms < 0 or beat_at_ms + timeout_ms < ? returning id, timeout_ms',
       [nowMs],
     );
     const lost = rows.filter(({ timeout_ms }) => timeout_ms >= 0); // the others have left
-    if (isTold && lost.length > 0) {
+    if (isReported && lost.length > 0) {
       const firstKey = await tx.reserve('keys and tokens', lost.length);
       await insertFacts(
         tx,

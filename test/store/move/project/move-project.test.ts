@@ -173,7 +173,7 @@ describe('a move', () => {
       fromCell: FIRST,
       toCell: SECOND,
       mover: 'm',
-      begunAtMs: T0,
+      startedAtMs: T0,
     });
     await expect(moveProject(there(cells, options))).rejects.toThrow(message);
   });
@@ -184,7 +184,7 @@ describe('a move', () => {
   ])('is not %s by one who has read of an earlier move, in the other direction', async (_, end) => {
     const cells = await cellsOn('SQLite');
     const wanted = await rowsOf(cells.first, PROJECT);
-    await cells.first.store.moves.beginMove({ ...there(cells), begunAtMs: T0 });
+    await cells.first.store.moves.beginMove({ ...there(cells), startedAtMs: T0 });
     await expect(end(back(cells))).rejects.toThrow('on its way from cell 1 to cell 2');
     expect(await rowsOf(cells.first, PROJECT)).toEqual(wanted);
     expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
