@@ -1,30 +1,30 @@
-/** Around each attempt: is one under way, and is it to go wrong? */
+/** Wraps the delivery of a test server: counts the attempts in flight, and injects the faults that a test has requested. */
 import { timedOut } from '../delivery/outcome.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { AttemptInFlight, Clock, Delivery } from '../engine/ports.ts';
 
-/** What goes wrong with the next `times` attempts of a project to URLs that begin with `to`. */
+/** A fault of the next `times` attempts of a project to URLs that start with `to`. */
 export interface Fault {
   projectId: ProjectId;
   to: string;
   times: number;
   /** The response to use instead of calling the endpoint. */
   answer?: { status: number; body: string };
-  /** How long the answer takes, by the held clock; `Infinity`: none comes. */
+  /** How long the response takes in virtual time; `Infinity`: it never arrives. */
   lateMs: Millis;
 }
 
 export class Attempts implements Delivery {
   readonly #delivery: Delivery;
   readonly #clock: Pick<Clock, 'startTimer'>;
-  /** How long an attempt may take whose message does not say so. */
+  /** The timeout of attempts whose message sets none, and the maximum of all others. */
   readonly #timeoutMsMax: Millis;
   readonly #faults: Fault[];
   #count = 0;
   #made = 0;
   #ended = Promise.withResolvers<void>();
 
-  /** `faults`: those that are used up are taken out. */
+  /** Removes faults from `faults` when they are used up. */
   constructor(
     delivery: Delivery,
     { clock, timeoutMsMax, faults = [] }: { clock: Pick<Clock, 'startTimer'>; timeoutMsMax: Millis; faults?: Fault[] },
@@ -35,7 +35,7 @@ export class Attempts implements Delivery {
     this.#faults = faults;
   }
 
-  /** Those that take real time: an answer that is late by the held clock is not waited for. */
+  /** Attempts that take real time: not those that only wait for virtual time to pass. */
   get underWay(): number {
     return this.#count;
   }
@@ -77,7 +77,7 @@ export class Attempts implements Delivery {
     };
     this.#count += 1;
     try {
-      // An endpoint that waits for us takes no real time.
+      // A paused attempt takes no real time: its endpoint waits for the server.
       return await this.#delivery.attempt(claimed, signal, (attempt) =>
         begun?.({
           extend: () => {
@@ -112,7 +112,7 @@ export class Attempts implements Delivery {
     return fault;
   }
 
-  /** Resolves to true when `ms` have passed, and to false when `signal` aborts before. */
+  /** Resolves to true after `ms`, or to false when `signal` aborts first. */
   #pass(ms: Millis, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const end = (isOver: boolean) => {

@@ -1,4 +1,4 @@
-/** Time that stands still until a test lets it pass, while requests, endpoints and the store are real. */
+/** A clock that moves only when it is advanced. Requests, endpoints and the store are real. */
 import type { Millis } from '../engine/model.ts';
 import type { Clock, Timer, TimerKind } from '../engine/ports.ts';
 import { endOfTurn, systemClock } from '../system/system.ts';
@@ -14,7 +14,7 @@ export class HeldClock implements Clock {
   readonly #timers = new Set<PendingTimer>();
   #nowMs: Millis;
 
-  /** Default: from the real time on. */
+  /** Starts at the real time by default. */
   constructor(startMs: Millis = systemClock.wallMs()) {
     this.#nowMs = startMs;
   }
@@ -27,7 +27,7 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
-  readonly leadMs = 0; // nobody sets it
+  readonly leadMs = 0; // the clock is never set
 
   onJump(): void {}
 
@@ -35,27 +35,27 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
-  /** What happens outside does not wait for time that is held: a timer for that fires in real time. */
+  /** A timer of kind `outside` fires in real time: what it waits for does not depend on the virtual time. */
   startTimer(delayMs: Millis, task: () => void, kind: TimerKind = 'work'): Timer {
     if (kind === 'outside') return systemClock.startTimer(delayMs, task);
     const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task, kind };
     this.#timers.add(timer);
-    // What is due already must not wait until time passes again: nobody may know that it has to.
+    // A timer that is already due must fire without another `advance`, since nothing else may be scheduled.
     if (delayMs <= 0) void endOfTurn().then(() => this.#fire(timer));
     return { cancel: () => this.#timers.delete(timer) };
   }
 
-  /** When the next timer fires, of all or of one kind; `undefined` without any. */
+  /** When the next timer, or the next timer of `kind`, fires; `undefined` if there is none. */
   nextTimerAtMs(kind?: TimerKind): Millis | undefined {
     return this.#nextUntil(Number.POSITIVE_INFINITY, kind)?.atMs;
   }
 
-  /** Lets `ms` pass and fires what falls due on the way, in order. */
+  /** Moves the clock forward by `ms` and fires the timers that become due, in order. */
   advance(ms: Millis): void {
     this.advanceTo(this.#nowMs + ms);
   }
 
-  /** As `advance`, up to the Unix time `ms`; never backwards. */
+  /** Like `advance`, to the Unix time `ms`. Never moves the clock back. */
   advanceTo(ms: Millis): void {
     for (let timer = this.#nextUntil(ms); timer !== undefined; timer = this.#nextUntil(ms)) {
       this.#nowMs = Math.max(this.#nowMs, timer.atMs);

@@ -1,4 +1,4 @@
-/** The production server on a clock that is held: for the test kit, and for `waypost dev --virtual-time`. */
+/** Starts the production server on a virtual clock, for the test kit and for `waypost dev --virtual-time`. */
 
 import { type OpenedStore, openStore } from '../admin/open-store.ts';
 import type { Config } from '../config/table.ts';
@@ -9,27 +9,27 @@ import { Attempts, type Fault } from './attempts.ts';
 import { HeldClock } from './held-clock.ts';
 import { Passage } from './passage.ts';
 
-/** Where a setting is not given: a round of dropping each minute would be most of what happens in a year. */
+/** Defaults for virtual time: with the usual interval of a minute, retention would be most of the work when a year passes. */
 export const HELD_SETTINGS = { WAYPOST_RETENTION_INTERVAL: '1d' };
 
-/** What a server needs, and keeps when it is started again. */
+/** What a server is started with, and keeps across restarts. */
 export interface Ground extends Pick<ServerOptions, 'log' | 'credentials' | 'onFatal'> {
   config: Config;
   clock: HeldClock;
   store: OpenedStore;
-  /** What goes wrong with attempts to come. */
+  /** The faults of future attempts. */
   faults: Fault[];
-  /** Whether requests can pass time. */
+  /** Whether requests can advance the clock. */
   isPassedByRequests: boolean;
 }
 
-/** A server that runs, and the passing of its time. */
+/** A running server, and the control of its clock. */
 export interface Held {
   server: RunningServer;
   passage: Passage;
 }
 
-/** `config` says that the store is in memory. It is in this thread, so that it is known when nothing is left to do. */
+/** Requires a `config` with an in-memory store. It runs in this thread, so that it is known when its work is finished. */
 export async function openGround(
   config: Config,
   {
@@ -42,10 +42,10 @@ export async function openGround(
   return { ...options, config, store, clock: new HeldClock(startMs), faults: [], isPassedByRequests };
 }
 
-/** Throws `CannotStart`; the store is still open then, and after the server has stopped. */
+/** Throws `CannotStart`. The store stays open after that, and after the server has stopped. */
 export async function startHeld({ config, clock, faults, isPassedByRequests, ...options }: Ground): Promise<Held> {
   let attempts: Attempts | undefined;
-  /** An attempt, or what waits to be saved: that takes turns of the event loop only. */
+  /** Attempts in flight, and commands that are not saved yet. Saving takes only turns of the event loop. */
   const underWay = (): Promise<unknown> | undefined => {
     if (attempts !== undefined && attempts.underWay > 0) return attempts.nextEnd;
     return (options.store.stats?.().waiting ?? 0) > 0 ? endOfTurn() : undefined;

@@ -1,22 +1,22 @@
-/** How does held time pass? From timer to timer, and at each it stands still until nothing is left to do. */
+/** Advances a virtual clock from timer to timer, and at each timer waits until all work is finished. */
 import type { Millis } from '../engine/model.ts';
 import type { TimerKind } from '../engine/ports.ts';
 import { endOfTurn } from '../system/system.ts';
 import type { HeldClock } from './held-clock.ts';
 
 /**
- * With the store in this process, only what goes over the network takes more than a few turns of the event loop, and that
- * is known: after this many turns without any, nothing more happens by itself.
+ * The store is in this process, so only network I/O takes more than a few turns of the event loop, and it is counted as work
+ * in flight. After this many turns without any, nothing happens until the clock advances.
  */
 const QUIET_TURNS = 10;
 
 export class Passage {
   readonly #clock: HeldClock;
   readonly #underWay: () => Promise<unknown> | undefined;
-  /** Ends when time has passed for all who have asked. */
+  /** Resolves when all requested advances are finished. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** `underWay` answers `undefined` when nothing is, and otherwise what resolves when to look again. */
+  /** `underWay` returns `undefined` if no work is in flight, otherwise a promise that resolves when to check again. */
   constructor(clock: HeldClock, underWay: () => Promise<unknown> | undefined) {
     this.#clock = clock;
     this.#underWay = underWay;
@@ -26,17 +26,17 @@ export class Passage {
     return this.#clock.nowMs();
   }
 
-  /** Whether only timers of upkeep are left. */
+  /** Whether only maintenance timers are left. */
   get isIdle(): boolean {
     return this.#clock.nextTimerAtMs('work') === undefined;
   }
 
-  /** Lets time pass, and everything happen that falls due on the way. */
+  /** Advances the clock by `ms`, and finishes all work that becomes due. */
   advance(ms: Millis): Promise<void> {
     return this.#inTurn(() => this.#to(this.#clock.nowMs() + ms));
   }
 
-  /** Lets time pass until all is idle. Answers false when `limitMs` pass before. */
+  /** Advances the clock until no work is scheduled. Resolves to false if that takes more than `limitMs`. */
   runUntilIdle(limitMs: Millis): Promise<boolean> {
     return this.#inTurn(() => this.#toEndOfWork(this.#clock.nowMs() + limitMs));
   }
@@ -47,7 +47,7 @@ export class Passage {
     return done;
   }
 
-  /** Resolves once nothing is left to do before time passes. */
+  /** Resolves when no work is left at the current time. */
   async quiet(): Promise<void> {
     for (let turns = 0; turns < QUIET_TURNS; turns += 1) {
       await endOfTurn();
@@ -73,7 +73,7 @@ export class Passage {
     return true;
   }
 
-  /** Fires the next timer, unless the next of that kind comes after `untilMs`; whether it has. */
+  /** Advances to the next timer and returns true, unless the next timer of `kind` is after `untilMs`. */
   async toNextTimer(untilMs: Millis, kind?: TimerKind): Promise<boolean> {
     const wantedAtMs = this.#clock.nextTimerAtMs(kind);
     const atMs = this.#clock.nextTimerAtMs();

@@ -1,4 +1,4 @@
-/** What a test sees of a project: how to reach it, and what has become of its messages and runs. */
+/** A project of a test server: its address and credentials, and its messages, runs and DLQ as read through the API. */
 import { Buffer } from 'node:buffer';
 import type {
   DeadView,
@@ -11,7 +11,7 @@ import type {
   WaypostProject,
 } from './types.ts';
 
-/** Entries in a page of a list; the API gives fewer where it must. */
+/** Requested entries per page; the API may return fewer. */
 const PAGE = 1000;
 
 interface ProjectAccess {
@@ -68,7 +68,7 @@ export class TestProject implements WaypostProject {
     return [...messages, ...runs].toSorted((a, b) => a.createdAt - b.createdAt);
   }
 
-  /** All pages of a list. */
+  /** Reads all pages of a list. */
   async #all<T>(path: string, member: string): Promise<T[]> {
     const items: T[] = [];
     const target = new URL(path, this.url);
@@ -76,7 +76,7 @@ export class TestProject implements WaypostProject {
     while (true) {
       const response = await fetch(target, { headers: { authorization: `Bearer ${this.token}` } });
       const text = await response.text();
-      if (!response.ok) throw new Error(`GET ${target.pathname} was answered with ${response.status}: ${text}`);
+      if (!response.ok) throw new Error(`GET ${target.pathname} returned ${response.status}: ${text}`);
       const page = JSON.parse(text) as Record<string, unknown>;
       items.push(...(page[member] as T[]));
       if (typeof page['cursor'] !== 'string') return items;
@@ -85,7 +85,7 @@ export class TestProject implements WaypostProject {
   }
 }
 
-/** A log has bodies in base64. */
+/** Decodes the bodies, which are base64 in a log. */
 function inWords({ body, responseBody, ...entry }: LogEntryView): LogEntryView {
   return {
     ...entry,

@@ -1,6 +1,6 @@
-/** What `import 'waypost/testing'` gives, as types. They stand alone, since nothing else is published with declarations. */
+/** The types of `waypost/testing`. They import nothing, since no other module is published with declarations. */
 
-/** Starts a server for tests in this process. Rejects for settings that cannot be. */
+/** Starts a server for tests in this process. Rejects if a setting is invalid. */
 export declare const startWaypost: (options?: WaypostOptions) => Promise<Waypost>;
 
 /** A number of milliseconds, or a text such as `'7d'`, `'1h30m'`, `'500ms'`; a text without a unit is in seconds. */
@@ -22,26 +22,26 @@ export interface WaypostEnvironment extends Record<string, string> {
 export interface WaypostOptions {
   /** Settings of the server by the names of their variables, such as `WAYPOST_RETRIES_DEFAULT`. */
   settings?: Readonly<Record<string, string>>;
-  /** Where the virtual time begins. Default: now. */
+  /** The virtual time at the start. Default: now. */
   startAt?: Date;
-  /** Hears what the server would log. Default: nobody does. */
+  /** Called with the server's log events. Default: they are discarded. */
   log?: (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** What is to go wrong. */
+/** A fault of future attempts. */
 export interface Disturbance {
   /**
-   * A status: the attempt gets this answer, and the endpoint is not called. `'lost'`: the endpoint is called, but its answer
-   * never comes, until the attempt's timeout has passed in virtual time.
+   * A status: the attempt gets this response, and the endpoint is not called. `'lost'`: the endpoint is called, but its
+   * response is lost, and the attempt times out in virtual time.
    */
   answer?: number | 'lost';
-  /** Of an answer with a status. Default: empty. */
+  /** The body of the response, if `answer` is a status. Default: empty. */
   body?: string;
-  /** How long the answer takes in virtual time. */
+  /** How long the response takes in virtual time. */
   delay?: Duration;
-  /** Only attempts to URLs that begin with this. Default: all of the project. */
+  /** Only attempts to URLs that start with this. Default: all attempts of the project. */
   to?: string;
-  /** How many attempts. Default: 1, the next one. */
+  /** The number of attempts. Default: 1, the next one. */
   times?: number;
 }
 
@@ -57,7 +57,7 @@ export type MessageState =
 
 type Headers = Record<string, string[]>;
 
-/** An entry of a message's log, as `GET /v2/logs` gives it, with bodies as text. Times are Unix milliseconds in virtual time. */
+/** An entry of a message's log, as `GET /v2/logs` returns it, with decoded bodies. Times are Unix milliseconds, virtual. */
 export interface LogEntryView {
   time: number;
   messageId: string;
@@ -79,14 +79,14 @@ export interface LogEntryView {
   flowControlKey?: string;
 }
 
-/** A message that was published, and what became of it. */
+/** A published message, with its state and its log. */
 export interface MessageView {
   messageId: string;
   url: string;
   method: string;
-  /** Of the newest entry in its log. */
+  /** The state of the newest entry in its log. */
   state: MessageState;
-  /** How many attempts were begun. */
+  /** How many attempts have started. */
   attempts: number;
   body: string;
   /** Its log, oldest first. */
@@ -104,14 +104,14 @@ export interface StepView {
   errors?: { error: string; body: string; status?: number; time: number }[];
 }
 
-/** A workflow run, as `GET /v2/workflows/logs` gives it. */
+/** A workflow run, as `GET /v2/workflows/logs` returns it. */
 export interface RunView {
   workflowRunId: string;
   workflowUrl: string;
   workflowState: 'RUN_STARTED' | 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
   workflowRunCreatedAt: number;
   workflowRunCompletedAt?: number;
-  /** What the workflow returned, as JSON. */
+  /** The return value of the workflow, as JSON. */
   workflowRunResponse?: string;
   steps: { type: 'sequential' | 'parallel' | 'next'; steps: StepView[] }[];
   labels?: string[];
@@ -127,10 +127,10 @@ export interface DeadView {
   header?: Headers;
   body?: string;
   createdAt: number;
-  /** 0 without an answer. */
+  /** 0 without a response. */
   responseStatus: number;
   responseBody?: string;
-  /** Only of a run. */
+  /** Only for a run. */
   workflowRunId?: string;
   workflowUrl?: string;
   queueName?: string;
@@ -138,7 +138,7 @@ export interface DeadView {
   labels?: string[];
 }
 
-/** Its names, messages, logs, signing keys and disturbances are its own. */
+/** A project, isolated from others: it has its own names, messages, logs, signing keys and disturbances. */
 export interface WaypostProject {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
@@ -146,33 +146,33 @@ export interface WaypostProject {
   readonly signingKeys: Readonly<SigningKeys>;
   /** For `process.env`, or for a client's own environment. */
   env(): WaypostEnvironment;
-  /** All messages that the log still knows, oldest first; those of workflow runs are in `runs`. */
+  /** All messages that are still in the log, oldest first, except those of workflow runs, which are in `runs`. */
   messages(): Promise<MessageView[]>;
   /** All workflow runs, oldest first. */
   runs(): Promise<RunView[]>;
   /** The dead letter queue, oldest first: messages and workflow runs. */
   dlq(): Promise<DeadView[]>;
-  /** Attempts to come go wrong. Disturbances are used up in the order in which they were asked for. */
+  /** Disturbs future attempts. Disturbances are used up in the order in which they were requested. */
   disturb(disturbance: Disturbance): void;
 }
 
-/** A whole server in this process, with its store in memory, on a virtual clock that only the test advances. */
+/** A server in this process, with its store in memory, on a virtual clock that only the test advances. */
 export interface Waypost extends WaypostProject {
   /** The virtual time. */
   now(): Date;
   /**
-   * Lets this much time pass: what falls due on the way happens in its order, and time stands still during each attempt.
-   * Resolves when nothing is left to do.
+   * Moves the clock forward. Everything that becomes due on the way happens in order; the clock stops during each attempt.
+   * Resolves when all of it is finished.
    */
   advance(duration: Duration): Promise<void>;
   /**
-   * Lets time pass from one due time to the next until no message and no run waits for any. The times of schedules are
-   * not waited for, since they never end. Rejects when something still waits after `limit` (default: 366 days).
+   * Jumps from one due time to the next until no message and no run waits for one. Ignores the times of schedules, which
+   * never end. Rejects if something still waits after `limit` (default: 366 days).
    */
   runUntilIdle(options?: { limit?: Duration }): Promise<void>;
-  /** Ends the server and starts it anew on what it has stored. An attempt under way is interrupted, and made again. */
+  /** Restarts the server with its stored data. Attempts in flight are interrupted and repeated. */
   restart(): Promise<void>;
-  /** A new project, for a test that must not see what others do. Time is the same for all. */
+  /** Creates a project, to isolate a test from others. All projects share the clock. */
   project(): Promise<WaypostProject>;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** What `import 'waypost/testing'` gives: the production server in the user's test process, on a held clock. */
+/** Implements `waypost/testing`: the production server in the user's test process, on a virtual clock. */
 import { Buffer } from 'node:buffer';
 import { openSealer } from '../admin/open-store.ts';
 import type { Administration } from '../admin/socket/commands.ts';
@@ -20,7 +20,7 @@ import type {
   WaypostProject,
 } from './types.ts';
 
-/** Servers that are started again must be able to read the signing keys that the store has. */
+/** Fixed, so that a restarted server can decrypt the signing keys in the store. */
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 const LIMIT = '366d';

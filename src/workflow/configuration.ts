@@ -1,4 +1,4 @@
-/** What does the trigger of a run fix for all messages of the run (contract W 7)? */
+/** Applies the settings that the trigger of a run fixes for all later messages of the run (contract W 7). */
 
 import { newHeaderMap } from '../protocol/headers.ts';
 import { hasConfigPrefix } from '../protocol/options/config-names.ts';
@@ -14,7 +14,7 @@ import { joinRedactions } from '../protocol/redaction.ts';
 import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
-/** Reads the configuration from the message that begins the run; `url` is where the run is served. */
+/** Reads the configuration from the message that starts the run; `url` is the URL of the workflow. */
 export function runConfigOf({ header, settings }: Configurable, start: RunStart, url: string): RunConfig {
   const isKept = start.isRest || keepsTriggerConfiguration(start.features);
   const { labels, redact, trace } = settings;
@@ -36,14 +36,14 @@ export function runConfigOf({ header, settings }: Configurable, start: RunStart,
 }
 
 /**
- * A client that triggers over REST cannot know where the failure function is, so the URL of the workflow itself is
- * called. A library that begins a run without a failure URL wants no failure callback (contract W 13.1).
+ * A client that triggers over REST cannot know the URL of the failure function, so the URL of the workflow itself is
+ * called. A library that starts a run without a failure URL wants no failure callback (contract W 13.1).
  */
 function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
 }
 
-/** Without those of a service prefix: they are about the delivery that they were sent with. */
+/** Drops headers with a service prefix: they configure only the message that they were sent with. */
 function userHeaders(header: HeaderMap): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(header)) {
@@ -59,9 +59,9 @@ export interface Configurable {
 }
 
 /**
- * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
- * keeps them, with its own otherwise. What it sets for one step comes before the trigger's (contract W 6.6). What is redacted
- * is redacted for the whole run (contract W 16.3), and the run is one trace. Not for calls, which go to other endpoints.
+ * Configures a later message of the run. If the run keeps its configuration, the trigger's headers, labels, retries and flow
+ * control replace the message's own, except settings for a single step (contract W 6.6). Redaction applies to the whole run
+ * (contract W 16.3), and the run is one trace. Not for calls, which go to other endpoints.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {
   const { header, settings } = message;
@@ -71,24 +71,24 @@ export function configured(message: Configurable, config: RunConfig): Configurab
   return { header: withHeaders(header, config.header), settings: { ...own, ...own.run?.stepSettings } };
 }
 
-/** The same for the result of a call, which is made when the call has ended. */
+/** Configures the callback that brings the result of a call. */
 export function configuredCallback(callback: CallbackSettings, config: RunConfig): CallbackSettings {
   if (!config.isKept) return callback;
   return { ...fixedLike(callback, config), header: withHeaders(callback.header, config.header) };
 }
 
-/** The same for a call: of the run it has only the redaction and, if its sender forwards no other, the trace. */
+/** Configures a call: it gets only the run's redaction, and the run's trace unless it forwards another one. */
 export function configuredCall(call: Configurable, config: RunConfig): MessageSettings {
   const settings = redactedLike(call.settings, config);
   return config.trace && !call.header['Traceparent'] ? { ...settings, trace: config.trace } : settings;
 }
 
-/** What the message itself hides stays hidden. */
+/** Adds the run's redaction to the message's own. */
 function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
   return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }
 
-/** `settings` with the attempts and labels of the run instead of its own. */
+/** Replaces the attempt settings and labels of `settings` with those of the run. */
 function fixedLike<S extends DeliverySettings>(settings: S, { labels, ...config }: RunConfig): S {
   const fixed: DeliverySettings = { ...settings };
   for (const member of [...ATTEMPT_SETTINGS, 'labels'] as const) delete fixed[member];

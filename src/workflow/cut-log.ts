@@ -1,15 +1,12 @@
-/**
- * How much of the bodies in a run's log is kept when a client asks only for their beginnings (`trimBody`,
- * contract W 17.3)?
- */
+/** Truncates the bodies in a run's log when a client requests only their first bytes (`trimBody`, contract W 17.3). */
 import type { RunLog } from './run-log.ts';
 import type { StepInfo } from './step-info.ts';
 
 const NOTHING = new Uint8Array(0);
 
 /**
- * The same log with the results of steps cut to `bytesMax` and one byte, which shows that there was more. Hidden bodies
- * are not cut: views show a hash of the whole body.
+ * Truncates the results of steps to `bytesMax` plus one byte, which shows that there was more. Redacted bodies are not
+ * truncated: views show a hash of the whole body.
  */
 export function cutLog(log: RunLog, bytesMax: number): RunLog {
   if (log.run.config.redact?.body) return log;
@@ -19,7 +16,7 @@ export function cutLog(log: RunLog, bytesMax: number): RunLog {
       type,
       records: records.map((record) => ({ ...record, info: cutInfo(record.info, bytesMax) })),
     })),
-    // No view shows this body, and it would stay in memory.
+    // No view shows this body; dropping it saves memory.
     next: log.next.map((step) => ({ ...step, message: { ...step.message, body: NOTHING } })),
   };
 }
@@ -33,7 +30,7 @@ function cutInfo(info: StepInfo, bytesMax: number): StepInfo {
   return cut;
 }
 
-/** A copy, which keeps nothing of the rest in memory. */
+/** Copies the bytes, so that the rest can be garbage-collected. */
 function beginning(bytes: Uint8Array, bytesMax: number): Uint8Array {
   return bytes.length > bytesMax ? new Uint8Array(bytes.subarray(0, bytesMax + 1)) : bytes;
 }

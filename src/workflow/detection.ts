@@ -1,4 +1,4 @@
-/** Does an endpoint that answered with success speak the workflow protocol (contract W 5.3, 6.1)? */
+/** Checks whether an endpoint that responded with success speaks the workflow protocol (contract W 5.3, 6.1). */
 import type { HeaderMap, RunPart } from '../protocol/options/settings.ts';
 import { marksAnswers } from '../protocol/workflow/generations.ts';
 
@@ -6,7 +6,7 @@ const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
 
-/** Whether the headers of a success decide how the run continues; then its headers and body are kept. */
+/** Whether the run continues only if a successful response has a workflow's headers. Its headers and body are then kept. */
 export function isDetecting({ init, isRest, features }: RunPart): boolean {
   return init !== undefined && (isRest === true || marksAnswers(features));
 }
@@ -18,7 +18,7 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
  */
 export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
-  // Libraries before 1.0 also answer with the version of the protocol, but not with their own.
+  // Libraries before 1.0 also report the version of the protocol, but not their own.
   if (run.isRest) return has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
   return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }

@@ -1,27 +1,26 @@
 /**
- * How is an entry key of a journal written (P8)? A letter says what the entry is; the rest names the step, the call or
- * the content that has only one such entry. Databases are full of these keys: never change one, only add.
+ * Writes and reads the entry keys of a journal (P8). A letter names the kind of the entry; the rest names the step, the call
+ * or the content that has only one entry of this kind. Databases are full of these keys: never change one, only add.
  */
 
-/** Of the first entry of a run. */
+/** The entry key of the first entry of a run. */
 export const INITIAL_ENTRY_KEY = '0';
 
-/** Of the result of a step. */
 export function entryKeyOfResult(stepId: number): string {
   return `s${stepId}`;
 }
 
-/** Of the plan of a step in a parallel group. */
+/** For the plan of a step in a parallel group. */
 export function entryKeyOfPlan(stepId: number): string {
   return `p${stepId}`;
 }
 
-/** Of the call that a step makes. */
+/** For the call that a step makes. */
 export function entryKeyOfCall(stepId: number): string {
   return `c${stepId}`;
 }
 
-/** Of the result of a call. The call may belong to no step, so it is named by the key of its entry. */
+/** For the result of a call. The call may belong to no step, so the key of its entry identifies it. */
 export function entryKeyOfCallResult(callKey: number): string {
   return `f${callKey}`;
 }
@@ -34,14 +33,14 @@ export function entryKeyOfInvocation(stepId: number): string {
   return `i${stepId}`;
 }
 
-/** Of an entry that names no step: the hash of all that was published (contract W 4.6). */
+/** For an entry without a step id: `hash` covers everything that was published (contract W 4.6). */
 export function entryKeyOfContent(hash: string): string {
   return `h${hash}`;
 }
 
 const STEP_ENTRY_KEY = /^[spcwi](\d+)$/;
 
-/** The step that an entry key names; `undefined`: it names something else. */
+/** The step that an entry key names; `undefined` if it names no step. */
 export function stepIdOfEntryKey(entryKey: string): number | undefined {
   const stepId = STEP_ENTRY_KEY.exec(entryKey)?.[1];
   return stepId === undefined ? undefined : Number(stepId);

@@ -1,8 +1,8 @@
-/** What is known of a run when its log is made: the run, its journal, and what became of each message of it. */
+/** The data that the log of a run is built from: the run, its journal, and the delivery progress of each message. */
 import type { HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
 import type { EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from './model.ts';
 
-/** A message or a record, as far as a log shows it. */
+/** The members of a message or a record that a log shows. */
 export interface KnownMessage {
   id: string;
   url: string;
@@ -14,7 +14,7 @@ export interface KnownMessage {
   settings: MessageSettings;
 }
 
-/** What an attempt was answered with. */
+/** The response to an attempt. */
 export interface Answered {
   status: number;
   header: HeaderMap;
@@ -25,21 +25,21 @@ export interface Answered {
 export interface Failure {
   atMs: number;
   error: string;
-  /** Absent: no answer came. */
+  /** Absent if there was none. */
   response?: Answered;
 }
 
-/** What became of a message so far. */
+/** The deliveries of a message so far. */
 export interface Course {
-  /** Present while it is unfinished. */
+  /** Present while the message is unfinished. */
   pending?: { dueAtMs: number; isInFlight: boolean };
-  /** Absent while it is unfinished, and when its log is gone. */
+  /** Absent while the message is unfinished, and after its log was deleted. */
   end?: 'delivered' | 'failed' | 'canceled';
   /** Oldest first. */
   failures: Failure[];
-  /** It is parked: what the endpoint said last of its code. */
+  /** Present while the message is parked: the endpoint's latest report about its code. */
   parked?: Failure;
-  /** The answer of the attempt that succeeded, if it was kept. */
+  /** The response to the successful attempt, if it was kept. */
   answer?: Answered;
 }
 
@@ -49,7 +49,7 @@ export interface HistoryEntry extends Course {
   entryKey: string;
   key: number;
   message: KnownMessage;
-  /** Of an invocation: the first message of the run that was invoked, while it is kept. */
+  /** For an invocation: the first message of the invoked run, unless it was deleted. */
   child?: KnownMessage;
 }
 
@@ -58,7 +58,7 @@ export interface FailureFunction extends Course {
   message: KnownMessage;
 }
 
-/** What a log says of a run itself. */
+/** The members of a run that a log shows. */
 export interface KnownRun {
   key: RunKey;
   id: string;
@@ -67,12 +67,12 @@ export interface KnownRun {
   state: RunState;
   config: RunConfig;
   completedAtMs?: number;
-  /** What it returned. */
+  /** The return value of the workflow. */
   response?: Uint8Array;
-  /** Its entry in the DLQ, while there is one. */
+  /** Its entry in the DLQ, if there is one. */
   dlqId?: string;
   callerIp?: string;
-  /** The run that invoked it, while that one is kept. */
+  /** The run that invoked it, unless that run was deleted. */
   invoker?: { id: string; url: string; createdAtMs: number };
 }
 

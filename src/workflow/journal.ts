@@ -1,10 +1,10 @@
-/** How does a journal look in a delivery (contract W 8.1)? */
+/** Encodes the journal of a run as deliveries contain it (contract W 8.1). */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from '../protocol/bodies.ts';
 import type { CallType } from '../protocol/options/settings.ts';
 import type { EntryKind, JournalEntry } from './model.ts';
 
-/** As what deliveries show an entry; `undefined`: they do not show it. */
+/** The call type that deliveries give an entry; `undefined`: deliveries omit it. */
 export const SHOWN_AS: Readonly<Record<EntryKind, CallType | undefined>> = {
   initial: 'step',
   step: 'step',
@@ -19,12 +19,12 @@ export const SHOWN_AS: Readonly<Record<EntryKind, CallType | undefined>> = {
 const MESSAGE_ID_LENGTH = 36;
 const FRAME_LENGTH = Buffer.byteLength('{"messageId":"","body":"","callType":""},');
 
-/** Bytes that an entry adds to a delivered body, its comma or bracket included. */
+/** Bytes that an entry adds to a delivered body, including its comma or bracket. */
 export function entryBytesOf(bodyBytes: number, callType: CallType = 'step'): number {
   return FRAME_LENGTH + MESSAGE_ID_LENGTH + 4 * Math.ceil(bodyBytes / 3) + callType.length;
 }
 
-/** One element of the array, without commas or brackets. Ids are plain ASCII without quotes. */
+/** One element of the array, without commas or brackets. Ids need no escaping: they are ASCII without quotes. */
 export function encodeEntry({ messageId, body, callType }: Omit<JournalEntry, 'position'>): Buffer {
   return Buffer.concat([
     Buffer.from(`{"messageId":"${messageId}","body":"`),

@@ -1,4 +1,4 @@
-/** The types of workflows: a run, what its trigger fixed for it, and an entry of its journal (contract W 2). */
+/** The types of workflows: a run, the configuration that its trigger fixes, and an entry of its journal (contract W 2). */
 import type {
   AttemptSettings,
   CallbackSettings,
@@ -16,44 +16,44 @@ export type RunKey = number;
 export type RunState = 'RUN_STARTED' | EndState;
 export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 
-/** What an entry of a journal is. Waits and invocations are no messages: their results are. */
+/** The kind of a journal entry. Waits and invocations are not messages; their results are. */
 export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
 /** The state of a run's failure callback; `none`: the workflow has no failure function. */
 export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
-/** What is fixed when a run begins. */
+/** The configuration that is fixed when a run starts. */
 export interface RunConfig extends AttemptSettings {
   dialect: Dialect;
   features: WorkflowFeature[];
-  /** Whether all later messages take the members below from here, and not from their own headers. */
+  /** Whether later messages use the settings below instead of their own headers. */
   isKept: boolean;
   isRest: boolean;
-  /** Its first message must find out which library serves the URL. */
+  /** Whether the trigger does not name the library that serves the URL, so that the first message has to ask for it. */
   isUnknownSdk: boolean;
-  /** Forwarded headers of the trigger, without those of a service prefix. */
+  /** The trigger's forwarded headers, without those that have a service prefix. */
   header: HeaderMap;
   labels?: string[];
   redact?: Redaction;
-  /** The trace that all of the run belongs to, whatever a later message names: client libraries do not repeat it. */
+  /** The trace of the whole run. It replaces any trace of a later message, because client libraries do not repeat it. */
   trace?: TraceContext;
-  /** Where a failure is reported, and how; absent: nowhere. */
+  /** How a failure of the run is reported; absent: it is not reported. */
   failureCallback?: CallbackSettings;
   /** The failed run that this one replaces, and the run that replaces this one. */
   predecessor?: RunLink;
   successor?: RunLink;
 }
 
-/** A run as others name it, also when it is no longer kept. */
+/** A reference to a run, which stays valid after the run was deleted. */
 export interface RunLink {
   id: string;
   createdAtMs: number;
 }
 
-/** Version of a run that has just begun. */
+/** The version of a run that has just started. */
 export const FIRST_VERSION = 1;
 
-/** What the engine must know of a run to decide. */
+/** The state of a run on which the engine bases its decisions. */
 export interface Run {
   key: RunKey;
   projectId: number;
@@ -61,19 +61,19 @@ export interface Run {
   url: string;
   createdAtMs: number;
   state: RunState;
-  /** Goes up when `config` or `invokers` change. */
+  /** Increases when `config` or `invokers` change. */
   version: number;
   config: RunConfig;
   callerIp?: string;
-  /** Entries of its journal so far. */
+  /** The number of entries in its journal. */
   entries: number;
   /** Id of its first message. */
   messageId: string;
-  /** Keys of the invocations that wait for its end; their parents may have ended. */
+  /** The keys of the invocations that wait for this run to end. The invoking runs may have ended. */
   invokers: number[];
 }
 
-/** An entry as deliveries show it. */
+/** An entry as deliveries contain it. */
 export interface JournalEntry {
   position: number;
   messageId: string;

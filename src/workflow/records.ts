@@ -1,6 +1,6 @@
 /**
- * Which steps does a run have, and in which state is each (contract W 18.1)? Several entries of the journal belong to one
- * step: its plan, what it waits for, its result. Together they are one record.
+ * Groups the journal of a run by step, and derives the state of each step for the log (contract W 18.1). Several entries may
+ * belong to one step: its plan, its call, its wait, its result.
  */
 
 import { entryKeyOfCallResult } from './entry-keys.ts';
@@ -19,7 +19,7 @@ export type StepState =
 export interface StepRecord {
   info: StepInfo;
   state: StepState;
-  /** Failed attempts at what the step has yet to do, oldest first, and why it is parked; none once it has a result. */
+  /** The failed attempts of an unfinished step, oldest first, with the reason for parking. Empty once the step has a result. */
   failures: Failure[];
   nextDeliveryAtMs?: number;
 }
@@ -27,18 +27,18 @@ export interface StepRecord {
 /** The entries that belong to one step. */
 export interface StepEntries {
   info: StepInfo;
-  /** By their kind; the last one of each. */
+  /** The last entry of each kind. */
   by: Partial<Record<EntryKind, HistoryEntry>>;
 }
 
-/** Steps that run beside each other: a single one, or a parallel group. */
+/** Steps that run concurrently: a single step, or a parallel group. */
 export interface StepGroup {
-  /** How many steps belong to the group; more than `steps` has while some of their plans are missing. */
+  /** How many steps belong to the group. `steps` has fewer while some plans are missing. */
   concurrent: number;
   steps: StepEntries[];
 }
 
-/** Groups the entries of a journal by step, in the order in which the steps began. */
+/** Groups the entries of a journal by step, in the order in which the steps started. */
 export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
   const groups: StepGroup[] = [];
   const byId = new Map<number, StepEntries>();
@@ -53,7 +53,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
     const hasId = info.stepId > 0 || entry.kind === 'initial';
     const known = (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
     if (known) {
-      // Entries after a result only repeat what is known.
+      // Entries after a result add nothing.
       if (known.by.step) continue;
       known.info = joinStepInfo(known.info, info);
       known.by[entry.kind] = entry;
@@ -66,7 +66,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
   return groups;
 }
 
-/** A parallel group is planned at once, so the first entries of its steps follow each other. */
+/** A parallel group is planned at once, so the first entries of its steps are consecutive. */
 function place(step: StepEntries, groups: StepGroup[]): StepEntries {
   const { concurrent } = step.info;
   const last = groups.at(-1);
@@ -89,12 +89,12 @@ export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepR
   return record;
 }
 
-/** The delivery that continues the step; none while it waits for an event, another run, or the run's next publish. */
+/** The delivery that continues the step; `undefined` while it waits for an event, another run, or the run's next publish. */
 function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntries['by']): HistoryEntry | undefined {
   return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
 }
 
-/** The state of an unfinished delivery. For a dead call this is its result: its step has not failed. */
+/** The state of a step whose result is not saved yet. A dead call does not fail its step: the result of the call reports it. */
 export function stateOfDelivery({ pending, end, failures, parked, kind }: Course & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
@@ -103,13 +103,13 @@ export function stateOfDelivery({ pending, end, failures, parked, kind }: Course
   return failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
-/** For a step without a result. An invoked run continues when the run that waits for it fails (contract W 12.3). */
+/** The state of a step without a result. An invoked run continues when the invoking run fails (contract W 12.3). */
 function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
   if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
   return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
 }
 
-/** The failures of the delivery so far. The reason for parking is included once, however many attempts followed. */
+/** The failures of a delivery. The reason for parking is included once, however many attempts followed. */
 export function troublesOf({ failures, parked }: Course): Failure[] {
   return parked ? [...failures, parked] : failures;
 }
@@ -120,8 +120,8 @@ function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Fail
 }
 
 /**
- * A sleep has its result from the beginning, and ends when that is on its way, which may be before its time. In a parallel
- * group, its plan sleeps instead.
+ * The state of a step with a result. The result of a sleep is saved when the sleep starts. The sleep ends when the result is
+ * delivered, which may be early. In a parallel group, the delivery of the plan is delayed instead.
  */
 function recordOfResult(
   info: StepInfo,
@@ -137,7 +137,7 @@ function recordOfResult(
   return { info, state: 'STEP_PROGRESS', failures: [], nextDeliveryAtMs: wakesAtMs };
 }
 
-/** Whether it sleeps, or slept when the run ended. */
+/** Whether the step sleeps, or was asleep when the run ended. */
 function isAsleep({ message, ...course }: HistoryEntry, { completedAtMs }: KnownRun, nowMs: number): boolean {
   const { pending, end } = course;
   if (end === 'delivered' || end === 'failed' || pending?.isInFlight || troublesOf(course).length > 0) return false;

@@ -1,10 +1,10 @@
-/** What does the end of an invoked run say to its parent (contract W 14.8)? */
+/** Builds the result that an invoked run delivers to the run that invoked it (contract W 14.8). */
 import { Buffer } from 'node:buffer';
 import type { EndState } from './model.ts';
 
 /**
- * The parent's step as it was registered, with the result in `out`: a JSON text in a JSON string. `response` is what the
- * child returned; of a failed or cancelled one there is none.
+ * The step of the invoking run as it was registered, with the result in `out`: JSON text in a JSON string. `response` is the
+ * return value of the invoked run; absent if that run failed or was cancelled.
  */
 export function invokeResult(step: Uint8Array, state: EndState, response: Uint8Array | undefined): Uint8Array {
   const registered = JSON.parse(Buffer.from(step).toString('utf8')) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** What does the log say of a run, step by step (contract W 18.1)? */
+/** Builds the log of a run, step by step, from its history (contract W 18.1). */
 import type { Course, Failure, FailureFunction, HistoryEntry, KnownMessage, KnownRun, RunHistory } from './history.ts';
 import {
   groupEntries,
@@ -11,12 +11,12 @@ import {
   troublesOf,
 } from './records.ts';
 
-/** A delivery that will execute a step about which nothing is known yet. */
+/** A delivery that will execute a step that has no journal entry yet. */
 export interface NextStep {
   message: KnownMessage;
   state: StepState;
   failures: Failure[];
-  /** The step that failed, as the client library named it in its answer. */
+  /** The name of the failed step, from the response of the client library. */
   stepName?: string;
   nextDeliveryAtMs?: number;
 }
@@ -31,7 +31,7 @@ export interface RunLog {
   groups: RecordGroup[];
   next: NextStep[];
   failureFunction?: FailureFunction;
-  /** The last response to the message that made the run fail; absent if there was none. */
+  /** The last failed attempt of the message that failed the run; absent if there was none. */
   failure?: Failure;
 }
 
@@ -52,7 +52,7 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
   return log;
 }
 
-/** Whether a step of the run, or a delivery that will make one, has one of `states`. */
+/** Whether a step of the run, or a delivery that will execute one, has one of `states`. */
 export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
   const { groups, next } = log;
   return (
@@ -66,7 +66,7 @@ function isFatal({ kind, end }: HistoryEntry): boolean {
   return end === 'failed' && kind !== 'toCallback';
 }
 
-/** The deliveries with which an SDK continues the function: its start and each result. */
+/** The unfinished or failed deliveries that continue the workflow function: the first message and each result. */
 function nextOf(
   run: KnownRun,
   entries: readonly HistoryEntry[],
@@ -83,7 +83,7 @@ function nextOf(
     .map((entry) => nextStepOf(entry, run));
 }
 
-/** Whether the delivery is unfinished, or ended without success, and its time has come. */
+/** Whether the delivery is due or in flight, has failed attempts, or ended without success. */
 function isDue({ message, ...course }: HistoryEntry, nowMs: number): boolean {
   const { pending, end } = course;
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
@@ -91,7 +91,7 @@ function isDue({ message, ...course }: HistoryEntry, nowMs: number): boolean {
   return pending?.isInFlight === true || troublesOf(course).length > 0 || dueAtMs <= nowMs;
 }
 
-/** Whether the delivery delays the run or has ended it, although the step that it should execute has a record. */
+/** Whether failed attempts of the delivery delay the run or have ended it. */
 function isTroubled(course: Course): boolean {
   const { pending, end } = course;
   return end === 'failed' || (pending !== undefined && !pending.isInFlight && troublesOf(course).length > 0);

@@ -1,6 +1,6 @@
 /**
- * Reads some members of a JSON object whose other members may be large: in one pass over the bytes, with memory only for
- * the wanted members. `JSON.parse` would build all of it, and a body full of brackets would cost fifty times its size.
+ * Reads some members of a JSON object whose other members may be large, in one pass over the bytes, with memory only for
+ * the wanted members. `JSON.parse` would build all members; a body full of brackets would take fifty times its size.
  */
 import { Buffer } from 'node:buffer';
 
@@ -17,8 +17,8 @@ const CLOSING_BRACE = 0x7d;
 const VALUE_BYTES_MAX = 4096;
 
 /**
- * The members of the object in `json` that have one of `names` and are texts, numbers, booleans or null. When a name
- * comes twice, the last one counts, as in `JSON.parse`. `undefined` when `json` is not an object. Skipped parts are not
+ * The members of the object in `json` that have one of `names` and are strings, numbers, booleans or null. When a name
+ * occurs twice, the last one counts, as in `JSON.parse`. `undefined` when `json` is not an object. Skipped values are not
  * checked.
  */
 export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Record<string, unknown> | undefined {
@@ -29,7 +29,7 @@ export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Rec
   return isObject ? members : undefined;
 }
 
-/** The JSON of the member `wanted`, of any size and shape, as it is written there; by the same rules. */
+/** The unparsed JSON of the member `wanted`, of any size and shape. The rules of `scalarMembers` apply. */
 export function memberJson(json: Uint8Array, wanted: string): Uint8Array | undefined {
   let member: Uint8Array | undefined;
   const isObject = visitMembers(json, (name, start, end) => {
@@ -38,7 +38,7 @@ export function memberJson(json: Uint8Array, wanted: string): Uint8Array | undef
   return isObject ? member : undefined;
 }
 
-/** Tells `visit` where the value of each member is; false when `json` is not an object. */
+/** Calls `visit` with the position of each member's value. Returns false when `json` is not an object. */
 function visitMembers(json: Uint8Array, visit: (name: string, start: number, end: number) => void): boolean {
   let at = skipBlanks(json, 0);
   if (json[at] !== OPENING_BRACE) return false;
@@ -64,11 +64,11 @@ function scalarOf(json: Uint8Array, start: number, end: number): unknown {
   try {
     return JSON.parse(Buffer.from(json.buffer, json.byteOffset + start, end - start).toString('utf8'));
   } catch {
-    return undefined; // expected: it is not ours
+    return undefined; // expected: a body can be anything
   }
 }
 
-/** Just behind the value that begins at `start`. */
+/** The index after the value that starts at `start`. */
 function endOfValue(json: Uint8Array, start: number): number {
   let at = start;
   let depth = 0;
@@ -88,7 +88,7 @@ function endOfValue(json: Uint8Array, start: number): number {
   return at;
 }
 
-/** Just behind the closing quote of the text that begins at `start`. */
+/** The index after the closing quote of the string that starts at `start`. */
 function endOfText(json: Uint8Array, start: number): number {
   let at = start + 1;
   while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;

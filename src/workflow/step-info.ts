@@ -1,4 +1,4 @@
-/** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
+/** Reads the facts about a step from the messages that carry it, for both views of the log (contract W 20). */
 import { Buffer } from 'node:buffer';
 import { isObject } from '../protocol/json-objects.ts';
 import { attemptSettingsOf } from '../protocol/options/config-options.ts';
@@ -10,7 +10,7 @@ import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, sleepUntilMsOf, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo extends AttemptSettings {
-  /** 0 for the initial step, and for a message that is no step. */
+  /** 0 for the initial step, and for a message without a step. */
   stepId: number;
   stepName?: string;
   stepType?: string;
@@ -19,9 +19,9 @@ export interface StepInfo extends AttemptSettings {
   messageId: string;
   concurrent: number;
   createdAtMs: number;
-  /** Of a plan: the step that it plans. */
+  /** In a plan: the id of the planned step. */
   targetStep?: number;
-  /** The step's result; the payload of the initial step; the data of an event. */
+  /** The result of the step; the payload of the run in the initial step; the data of an event. */
   out?: Uint8Array;
   header: HeaderMap;
   redact?: Redaction;
@@ -42,7 +42,7 @@ export interface CallInfo {
 
 export interface WaitInfo {
   eventId?: string;
-  /** As it was sent. */
+  /** The duration as it was sent. */
   timeout?: string;
   deadlineMs?: number;
   isTimeout?: boolean;
@@ -52,16 +52,16 @@ export interface InvokedInfo {
   runId: string;
   url: string;
   createdAtMs: number;
-  /** Payload and headers of its first message, while that is kept. */
+  /** Payload and headers of its first message, unless it was deleted. */
   first?: Pick<KnownMessage, 'body' | 'header' | 'settings'>;
 }
 
-/** What helps to read a message of a run. */
+/** Further messages that are needed to read a message of a run. */
 export interface Surroundings {
   isInitial: boolean;
-  /** The wait or the invocation whose result it is. */
+  /** The wait or the invocation, if the message is its result. */
   record?: KnownMessage;
-  /** The first message of the run that was invoked. */
+  /** The first message of the invoked run. */
   child?: KnownMessage;
 }
 
@@ -77,7 +77,7 @@ export function stepInfoOf(message: KnownMessage, { isInitial, record, child }: 
   return info;
 }
 
-/** What two messages say of one step together: the later one wins, but a step begins with its first message. */
+/** Joins the facts of two messages about one step. The later one wins, but the step's creation time is that of the first. */
 export function joinStepInfo(earlier: StepInfo, later: StepInfo): StepInfo {
   const { targetStep: _planned, ...known } = earlier;
   const joined: StepInfo = { ...known, ...later, createdAtMs: earlier.createdAtMs };
@@ -125,7 +125,7 @@ const STEP_MEMBERS: ReadonlySet<string> = new Set([
   ...['sleepFor', 'sleepUntil', 'waitEventId', 'waitTimeout', 'timeout'],
 ]);
 
-/** A step as the client library publishes it (contract W 8.2); members of another type than expected are left out. */
+/** A step as the client library publishes it (contract W 8.2); members of an unexpected type are omitted. */
 function stepOf(body: Uint8Array): Partial<StepInfo> {
   const step = scalarMembers(body, STEP_MEMBERS) ?? {};
   const info: Partial<StepInfo> = { stepId: countOf(step['stepId']) ?? 0 };
@@ -167,8 +167,8 @@ function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>
 const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook']);
 
 /**
- * What a step returned. Mostly this is JSON in a text. Anything else that a library sends, of any size and depth, is
- * taken as it is written. The data of an event comes as base64 (contract W 14.6).
+ * The result of a step. Usually it is JSON inside a JSON string. Any other JSON, of any size and depth, is returned
+ * unparsed. The data of an event is base64 (contract W 14.6).
  */
 function outOf(body: Uint8Array, stepType: string | undefined): Uint8Array | undefined {
   const bytes = memberJson(body, 'out');
@@ -197,7 +197,7 @@ function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
   return { ...stepOfCall(header), call };
 }
 
-/** The step of a call, as the headers of its result name it (contract W 14.5). */
+/** The step of a call, which the headers of its result name (contract W 14.5). */
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
   const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
   const info: Partial<StepInfo> = {
@@ -224,7 +224,7 @@ function countOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 
-/** The members of a JSON object; none when the bytes are anything else. */
+/** The members of a JSON object; none if the bytes contain anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
   const value = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   return isObject(value) ? value : {};
@@ -238,7 +238,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** The entry key of the wait or invocation whose result `body` is; `undefined` for other steps. */
+/** The entry key of the wait or invocation, if `body` is its result; `undefined` for other steps. */
 export function recordEntryKeyOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;

@@ -1,18 +1,18 @@
-/** Which step of its run does a message carry, and which entry key of the journal is that step's (P8)? */
+/** Reads the step that a message of a run carries, and derives its entry key in the journal (P8). */
 import { contentHash } from '../protocol/options/deduplication.ts';
 import type { CallType, HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
 import { isTime } from '../protocol/times/durations.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
 
-/** The step in a body, as far as it concerns us; the rest is the client library's (contract W 8.2). */
+/** The members of a step that the server reads. The others belong to the client library (contract W 8.2). */
 export interface Step {
   /** 0 in a plan. */
   stepId: number;
   stepName?: string;
   stepType?: string;
   concurrent?: number;
-  /** In a plan: the id that its result will have. */
+  /** In a plan: the id of the planned step. */
   targetStep?: number;
   /** When a sleep ends, to the millisecond: the header of its message has whole seconds only (contract W 14.3). */
   sleepUntilMs?: number;
@@ -23,15 +23,15 @@ const MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. What a
- * step returned may be large and of any shape, so it is skipped and never parsed.
+ * Reads a published step; `undefined` when the body contains none. Members of an unexpected type are omitted. The result of
+ * a step may be large and of any shape, so it is skipped and never parsed.
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
   return members && stepIn(members);
 }
 
-/** The same of a step that is parsed already. */
+/** Like `readStep`, for a step that is already parsed. */
 export function stepIn(members: Readonly<Record<string, unknown>>): Step | undefined {
   const { stepId, stepName, stepType, concurrent, targetStep, sleepUntil } = members;
   if (!isCount(stepId)) return undefined;
@@ -56,7 +56,7 @@ export function entryKeyOf(message: {
   url: string;
   header: HeaderMap;
   body: Uint8Array;
-  /** Headers that the result of a call will be delivered with: they name its step. */
+  /** The headers with which the result of a call will be delivered. They name its step. */
   callbackHeader?: HeaderMap;
 }): EntryPlace {
   const { callType, url, header, body, callbackHeader } = message;
@@ -68,17 +68,17 @@ export function entryKeyOf(message: {
     const place = step && placeOf(step);
     if (place) return place;
   }
-  // Without a step id, the content is what identifies it (contract W 4.6).
+  // Without a step id, the content identifies the entry (contract W 4.6).
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 
-/** Those of a step; `undefined`: it has no id. */
+/** The identity of a step's entry; `undefined` if the step has no id. */
 export function placeOf({ stepId, targetStep }: Step): EntryPlace | undefined {
   if (stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(stepId) };
   return targetStep === undefined ? undefined : { kind: 'plan', entryKey: entryKeyOfPlan(targetStep) };
 }
 
-/** What the user calls the step that a message of a run carries; `undefined` where nothing says it. */
+/** The user's name of the step that a message of a run carries; `undefined` if the message has none. */
 export function stepNameOf(message: {
   body: Uint8Array;
   header: HeaderMap;
@@ -90,7 +90,7 @@ export function stepNameOf(message: {
   return (header?.['Upstash-Workflow-Stepname'] ?? header?.['Waypost-Workflow-Stepname'])?.[0];
 }
 
-/** The step of a call, as the headers of its result name it. */
+/** The step of a call, which the headers of its result name. */
 export function stepIdOfCall(header: HeaderMap): number | undefined {
   const text = header['Upstash-Workflow-Stepid']?.[0] ?? header['Waypost-Workflow-Stepid']?.[0];
   const stepId = text === undefined ? Number.NaN : Number(text);
@@ -98,8 +98,8 @@ export function stepIdOfCall(header: HeaderMap): number | undefined {
 }
 
 /**
- * The first millisecond that is not before `sleepUntil`, in Unix seconds. Microseconds are the finest that a number of
- * seconds of our days can express.
+ * The first whole millisecond at or after `sleepUntil`, in Unix seconds. Rounded to microseconds first, the precision of
+ * a present-day Unix time in floating point.
  */
 export function sleepUntilMsOf(sleepUntil: unknown): number | undefined {
   if (typeof sleepUntil !== 'number') return undefined;

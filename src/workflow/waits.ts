@@ -1,10 +1,10 @@
-/** What does a run learn of the end of a wait (contract W 14.6, 14.9)? */
+/** Builds the result of a wait: the event, or the timeout (contract W 14.6, 14.9). */
 import { Buffer } from 'node:buffer';
 import { jsonWithBase64 } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
 import type { HeaderMap } from '../protocol/options/settings.ts';
 
-/** The step as it was registered, with the event that it waited for; an empty event adds no `out`. */
+/** The step as it was registered, with the event as its result. An empty event adds no `out`. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
   const members = ended(step, { waitEventId: eventId, waitTimeout: false });
   return event.length > 0 ? jsonWithBase64(members, 'out', event) : bytesOf(members);
@@ -24,7 +24,7 @@ function bytesOf(members: Record<string, unknown>): Uint8Array {
   return Buffer.from(JSON.stringify(members));
 }
 
-/** A request to a webhook of a run. `<proto>://<host><url>` is the URL that was called. */
+/** A request to a webhook of a run. `<proto>://<host><url>` is the requested URL. */
 export interface HookCall {
   method: string;
   header: HeaderMap;
@@ -35,8 +35,8 @@ export interface HookCall {
 }
 
 /**
- * The event that a call of a webhook makes. Client libraries build a request from it, so it holds only what a request can
- * have: no body with GET and HEAD, no header that HTTP does not allow.
+ * The event for a request to a webhook. Client libraries build a `Request` from it, so it omits what that does not accept:
+ * bodies of GET and HEAD requests, and invalid headers.
  */
 export function hookEvent({ method, header, body, proto, host, url }: HookCall): Uint8Array {
   const sent = newHeaderMap();
