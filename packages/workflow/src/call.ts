@@ -66,7 +66,7 @@ export interface CallLimits {
 /** Called with the entries that the server has saved for `append`. */
 type OnSaved = (append: readonly Append[], entries: readonly SavedEntry[]) => Promise<void>;
 
-/** Added to `lingerMs`: a message that is due at the end of the wait still has to be claimed. */
+/** Added to `lingerMs`: a message that becomes due at the end of the wait still has to be claimed. */
 const LINGER_GRACE_MS = 250;
 export const LINGER_MS_MAX = 10_000;
 

@@ -1,4 +1,4 @@
-/** One request from the server, parsed, and what is needed to serve it. */
+/** Describes one request from the server in parsed form, and what the endpoint does with every request. */
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
@@ -18,7 +18,7 @@ export interface Workflow<TInitialPayload, TResult> {
   lingerMs: number;
 }
 
-/** One request, parsed. */
+/** A parsed request from the server. */
 export interface Delivery<TInitialPayload> {
   endpoint: Endpoint<TInitialPayload>;
   headers: Headers;
@@ -83,7 +83,7 @@ export function tokenOf(headers: Headers): string {
   throw new WorkflowError('The server offers no checkpoints. @waypost/workflow needs a Waypost server.');
 }
 
-/** Headers that proxies add on the way, and headers that describe the delivery. */
+/** Headers that proxies add, and headers that describe the delivery. */
 const NOT_USER_HEADER =
   /^(upstash-region$|upstash-workflow-|waypost-workflow-|x-vercel-|x-forwarded-|cf-connecting-ip$|cdn-loop$|cf-ew-via$|cf-ray$|render-proxy-ttl$)/;
 

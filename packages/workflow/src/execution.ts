@@ -43,7 +43,7 @@ interface Group {
   values: Promise<unknown[] | undefined>;
 }
 
-/** A result that the workflow has, but the server has not. */
+/** A result that the workflow has received, but the server has not saved. */
 interface UnsavedResult {
   result: Step;
   timer: ReturnType<typeof setTimeout>;
@@ -53,7 +53,7 @@ interface UnsavedResult {
 
 export class Execution {
   /**
-   * Resolves when this call has nothing left to do although the workflow has not returned: with the next message, or with
+   * Resolves when the call has no more work although the workflow has not returned: with the next message, or with
    * the reason to stop.
    */
   readonly suspended: Promise<Suspension>;
@@ -77,7 +77,7 @@ export class Execution {
   #saving: Promise<unknown> = Promise.resolve();
   /** A save ended the call: the call lost the run or exceeded its budget. */
   #isOver = false;
-  /** Steps that start now are left to another call. */
+  /** Further steps are executed by another call. */
   #isClosed = false;
   /** The pending notice that this call is finished. It settles only by failing; the workflow continues then. */
   #finishing: Promise<never> | undefined;

@@ -1,6 +1,6 @@
 /**
- * What a user writes: a workflow as a function of its context, with options and middlewares. They are in one file because
- * their types refer to one another.
+ * The types that users write workflows with: a function of the context, its options and middlewares. They are in one file
+ * because they refer to one another.
  */
 import type {
   CallResponse,
