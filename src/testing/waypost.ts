@@ -8,9 +8,8 @@ import type { Millis } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
 import { msOf } from '../protocol/times/durations.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
-import type { Fault } from './attempts.ts';
-import { type Ground, HELD_SETTINGS, type Held, openGround, startHeld } from './held-server.ts';
 import { TestProject } from './project.ts';
+import type { Fault } from './test-delivery.ts';
 import type {
   startWaypost as Declared,
   Disturbance,
@@ -19,6 +18,13 @@ import type {
   WaypostOptions,
   WaypostProject,
 } from './types.ts';
+import {
+  prepareVirtualServer,
+  startVirtualServer,
+  VIRTUAL_TIME_DEFAULTS,
+  type VirtualServer,
+  type VirtualServerOptions,
+} from './virtual-server.ts';
 
 /** Fixed, so that a restarted server can decrypt the signing keys in the store. */
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
@@ -27,18 +33,18 @@ const LIMIT = '366d';
 
 export const startWaypost: typeof Declared = async ({ settings = {}, startAt, log } = {}) => {
   const own = ['--memory', '--port', '0', '--encryption-key', ENCRYPTION_KEY];
-  const config = parseConfig({ ...HELD_SETTINGS, ...settings }, own, { dev: true });
-  const ground = await openGround(config, {
+  const config = parseConfig({ ...VIRTUAL_TIME_DEFAULTS, ...settings }, own, { dev: true });
+  const options = await prepareVirtualServer(config, {
     ...{ log: eventLog(log), credentials: 'own', onFatal },
     startMs: startAt?.getTime(),
   });
-  const { store } = ground;
+  const { store } = options;
   try {
     const randomness = createSystemRandomness();
     const sealer = () => openSealer(config, randomness);
     const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
-    const access = await createProject(ground, administration, 1);
-    return new TestServer(ground, await startHeld(ground), access);
+    const access = await createProject(options, administration, 1);
+    return new TestServer(options, await startVirtualServer(options), access);
   } catch (error) {
     await store.close();
     throw error;
@@ -48,51 +54,54 @@ export const startWaypost: typeof Declared = async ({ settings = {}, startAt, lo
 type Access = Omit<ConstructorParameters<typeof TestProject>[0], 'url'>;
 
 class TestServer extends TestProject implements Waypost {
-  readonly #ground: Ground;
-  #held: Held;
+  readonly #options: VirtualServerOptions;
+  #running: VirtualServer;
   #projects = 1;
 
-  constructor(ground: Ground, held: Held, access: Access) {
-    super({ ...access, url: held.server.url });
-    this.#ground = ground;
-    this.#held = held;
+  constructor(options: VirtualServerOptions, running: VirtualServer, access: Access) {
+    super({ ...access, url: running.server.url });
+    this.#options = options;
+    this.#running = running;
   }
 
   now(): Date {
-    return new Date(this.#ground.clock.nowMs());
+    return new Date(this.#options.clock.nowMs());
   }
 
   async advance(duration: Duration): Promise<void> {
-    await this.#held.passage.advance(millis(duration));
+    await this.#running.time.advance(durationMs(duration));
   }
 
   async runUntilIdle({ limit = LIMIT }: { limit?: Duration } = {}): Promise<void> {
-    if (await this.#held.passage.runUntilIdle(millis(limit))) return;
+    if (await this.#running.time.runUntilIdle(durationMs(limit))) return;
     throw new Error(
       `something still waits after ${limit}: messages() and runs() show what; a higher limit lets it continue`,
     );
   }
 
   async restart(): Promise<void> {
-    await this.#held.server.stop(0);
-    const { config } = this.#ground;
-    this.#held = await startHeld({ ...this.#ground, config: { ...config, port: Number(new URL(this.url).port) } });
+    await this.#running.server.stop(0);
+    const { config } = this.#options;
+    this.#running = await startVirtualServer({
+      ...this.#options,
+      config: { ...config, port: Number(new URL(this.url).port) },
+    });
   }
 
   async project(): Promise<WaypostProject> {
     this.#projects += 1;
-    const access = await createProject(this.#ground, this.#held.server.administration, this.#projects);
+    const access = await createProject(this.#options, this.#running.server.administration, this.#projects);
     return new TestProject({ ...access, url: this.url });
   }
 
   async stop(): Promise<void> {
-    await this.#held.server.stop(0);
-    await this.#ground.store.close();
+    await this.#running.server.stop(0);
+    await this.#options.store.close();
   }
 }
 
 async function createProject(
-  { store, faults }: Pick<Ground, 'store' | 'faults'>,
+  { store, faults }: Pick<VirtualServerOptions, 'store' | 'faults'>,
   administration: Administration,
   nth: number,
 ): Promise<Access> {
@@ -105,8 +114,8 @@ async function createProject(
 }
 
 function faultOf({ answer, body = '', delay = 0, to = '', times = 1 }: Disturbance): Omit<Fault, 'projectId'> {
-  const lateMs = answer === 'lost' ? Number.POSITIVE_INFINITY : millis(delay);
-  return { to, times, lateMs, ...(typeof answer === 'number' && { answer: { status: answer, body } }) };
+  const delayMs = answer === 'lost' ? Number.POSITIVE_INFINITY : durationMs(delay);
+  return { to, times, delayMs, ...(typeof answer === 'number' && { response: { status: answer, body } }) };
 }
 
 function eventLog(log: WaypostOptions['log']): EventLog {
@@ -122,7 +131,7 @@ function onFatal(error: Error): never {
   throw error;
 }
 
-function millis(duration: Duration): Millis {
+function durationMs(duration: Duration): Millis {
   const ms = msOf(duration);
   if (ms === undefined) throw new TypeError(`${JSON.stringify(duration)} is no duration, such as "7d" or 500`);
   return ms;

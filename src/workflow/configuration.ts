@@ -15,7 +15,7 @@ import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
 /** Reads the configuration from the message that starts the run; `url` is the URL of the workflow. */
-export function runConfigOf({ header, settings }: Configurable, start: RunStart, url: string): RunConfig {
+export function runConfigOf({ header, settings }: ConfigurableMessage, start: RunStart, url: string): RunConfig {
   const isKept = start.isRest || keepsTriggerConfiguration(start.features);
   const { labels, redact, trace } = settings;
   const config: RunConfig = {
@@ -53,7 +53,7 @@ function userHeaders(header: HeaderMap): HeaderMap {
 }
 
 /** The parts of a later message that the trigger's configuration replaces. */
-export interface Configurable {
+export interface ConfigurableMessage {
   header: HeaderMap;
   settings: MessageSettings;
 }
@@ -63,33 +63,33 @@ export interface Configurable {
  * control replace the message's own, except settings for a single step (contract W 6.6). Redaction applies to the whole run
  * (contract W 16.3), and the run is one trace. Not for calls, which go to other endpoints.
  */
-export function configured(message: Configurable, config: RunConfig): Configurable {
+export function applyRunConfig(message: ConfigurableMessage, config: RunConfig): ConfigurableMessage {
   const { header, settings } = message;
-  const redacted = redactedLike(config.trace ? { ...settings, trace: config.trace } : settings, config);
+  const redacted = withRunRedaction(config.trace ? { ...settings, trace: config.trace } : settings, config);
   if (!config.isKept) return { header, settings: redacted };
-  const { failureCallback: _failure, ...own } = fixedLike(redacted, config);
+  const { failureCallback: _failure, ...own } = withRunSettings(redacted, config);
   return { header: withHeaders(header, config.header), settings: { ...own, ...own.run?.stepSettings } };
 }
 
 /** Configures the callback that brings the result of a call. */
-export function configuredCallback(callback: CallbackSettings, config: RunConfig): CallbackSettings {
+export function applyRunConfigToCallback(callback: CallbackSettings, config: RunConfig): CallbackSettings {
   if (!config.isKept) return callback;
-  return { ...fixedLike(callback, config), header: withHeaders(callback.header, config.header) };
+  return { ...withRunSettings(callback, config), header: withHeaders(callback.header, config.header) };
 }
 
 /** Configures a call: it gets only the run's redaction, and the run's trace unless it forwards another one. */
-export function configuredCall(call: Configurable, config: RunConfig): MessageSettings {
-  const settings = redactedLike(call.settings, config);
+export function applyRunConfigToCall(call: ConfigurableMessage, config: RunConfig): MessageSettings {
+  const settings = withRunRedaction(call.settings, config);
   return config.trace && !call.header['Traceparent'] ? { ...settings, trace: config.trace } : settings;
 }
 
 /** Adds the run's redaction to the message's own. */
-function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
+function withRunRedaction(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
   return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }
 
 /** Replaces the attempt settings and labels of `settings` with those of the run. */
-function fixedLike<S extends DeliverySettings>(settings: S, { labels, ...config }: RunConfig): S {
+function withRunSettings<S extends DeliverySettings>(settings: S, { labels, ...config }: RunConfig): S {
   const fixed: DeliverySettings = { ...settings };
   for (const member of [...ATTEMPT_SETTINGS, 'labels'] as const) delete fixed[member];
   return Object.assign(fixed, attemptSettingsOf(config), labels && { labels }) as S;

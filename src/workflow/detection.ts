@@ -16,11 +16,11 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
  * match; `undefined` if it serves one. Only for 2xx responses.
  * Remedy: trigger the URL at which the workflow library serves the workflow; a web page, a login or a proxy in front of it responds with 200, too.
  */
-export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
+export function detectionError(run: RunPart, response: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
   // Libraries before 1.0 also report the version of the protocol, but not their own.
-  if (run.isRest) return has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
-  return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
+  if (run.isRest) return has(response, 'Workflow-Sdk') ? undefined : TOO_OLD;
+  return has(response, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }
 
 /**
@@ -35,11 +35,11 @@ export function stepMissingError(): string {
 }
 
 /** Whether the workflow says that it has no failure function (contract W 13.4). */
-export function hasNoFailureFunction(answer: HeaderMap): boolean {
-  return has(answer, 'Workflow-Failure-Callback-Notfound');
+export function hasNoFailureFunction(response: HeaderMap): boolean {
+  return has(response, 'Workflow-Failure-Callback-Notfound');
 }
 
 /** With either prefix, whatever the dialect of the message (contract W 1.5). */
-function has(answer: HeaderMap, name: string): boolean {
-  return answer[`Upstash-${name}`] !== undefined || answer[`Waypost-${name}`] !== undefined;
+function has(response: HeaderMap, name: string): boolean {
+  return response[`Upstash-${name}`] !== undefined || response[`Waypost-${name}`] !== undefined;
 }

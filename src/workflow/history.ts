@@ -3,7 +3,7 @@ import type { HeaderMap, MessageSettings } from '../protocol/options/settings.ts
 import type { EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from './model.ts';
 
 /** The members of a message or a record that a log shows. */
-export interface KnownMessage {
+export interface LoggedMessage {
   id: string;
   url: string;
   method: string;
@@ -15,7 +15,7 @@ export interface KnownMessage {
 }
 
 /** The response to an attempt. */
-export interface Answered {
+export interface KeptResponse {
   status: number;
   header: HeaderMap;
   body: Uint8Array;
@@ -26,11 +26,11 @@ export interface Failure {
   atMs: number;
   error: string;
   /** Absent if there was none. */
-  response?: Answered;
+  response?: KeptResponse;
 }
 
 /** The deliveries of a message so far. */
-export interface Course {
+export interface DeliveryProgress {
   /** Present while the message is unfinished. */
   pending?: { dueAtMs: number; isInFlight: boolean };
   /** Absent while the message is unfinished, and after its log was deleted. */
@@ -40,26 +40,26 @@ export interface Course {
   /** Present while the message is parked: the endpoint's latest report about its code. */
   parked?: Failure;
   /** The response to the successful attempt, if it was kept. */
-  answer?: Answered;
+  response?: KeptResponse;
 }
 
-export interface HistoryEntry extends Course {
+export interface HistoryEntry extends DeliveryProgress {
   position: number;
   kind: EntryKind;
   entryKey: string;
   key: number;
-  message: KnownMessage;
+  message: LoggedMessage;
   /** For an invocation: the first message of the invoked run, unless it was deleted. */
-  child?: KnownMessage;
+  child?: LoggedMessage;
 }
 
-export interface FailureFunction extends Course {
+export interface FailureFunction extends DeliveryProgress {
   state: FailureCallbackState;
-  message: KnownMessage;
+  message: LoggedMessage;
 }
 
 /** The members of a run that a log shows. */
-export interface KnownRun {
+export interface LoggedRun {
   key: RunKey;
   id: string;
   url: string;
@@ -77,7 +77,7 @@ export interface KnownRun {
 }
 
 export interface RunHistory {
-  run: KnownRun;
+  run: LoggedRun;
   /** In the order of the journal. */
   entries: HistoryEntry[];
   failureFunction?: FailureFunction;

@@ -5,7 +5,7 @@ import type { CallType } from '../protocol/options/settings.ts';
 import type { EntryKind, JournalEntry } from './model.ts';
 
 /** The call type that deliveries give an entry; `undefined`: deliveries omit it. */
-export const SHOWN_AS: Readonly<Record<EntryKind, CallType | undefined>> = {
+export const DELIVERED_CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
   initial: 'step',
   step: 'step',
   plan: 'step',
@@ -39,11 +39,11 @@ const CLOSE = Buffer.from(']');
 
 /** The array of encoded elements. */
 export function joinEntries(elements: readonly Uint8Array[]): Buffer {
-  const parts: Uint8Array[] = [OPEN];
+  const chunks: Uint8Array[] = [OPEN];
   for (const [index, element] of elements.entries()) {
-    if (index > 0) parts.push(COMMA);
-    parts.push(element);
+    if (index > 0) chunks.push(COMMA);
+    chunks.push(element);
   }
-  parts.push(CLOSE);
-  return Buffer.concat(parts);
+  chunks.push(CLOSE);
+  return Buffer.concat(chunks);
 }

@@ -1,19 +1,27 @@
 /** Builds the log of a run, step by step, from its history (contract W 18.1). */
-import type { Course, Failure, FailureFunction, HistoryEntry, KnownMessage, KnownRun, RunHistory } from './history.ts';
+import type {
+  DeliveryProgress,
+  Failure,
+  FailureFunction,
+  HistoryEntry,
+  LoggedMessage,
+  LoggedRun,
+  RunHistory,
+} from './history.ts';
 import {
+  failuresOfDelivery,
   groupEntries,
   isComplete,
-  recordOf,
   type StepGroup,
-  type StepRecord,
   type StepState,
+  type StepSummary,
   stateOfDelivery,
-  troublesOf,
-} from './records.ts';
+  summarizeStep,
+} from './step-summaries.ts';
 
 /** A delivery that will execute a step that has no journal entry yet. */
 export interface NextStep {
-  message: KnownMessage;
+  message: LoggedMessage;
   state: StepState;
   failures: Failure[];
   /** The name of the failed step, from the response of the client library. */
@@ -21,14 +29,14 @@ export interface NextStep {
   nextDeliveryAtMs?: number;
 }
 
-export interface RecordGroup {
+export interface SummaryGroup {
   type: 'sequential' | 'parallel';
-  records: StepRecord[];
+  steps: StepSummary[];
 }
 
 export interface RunLog {
-  run: KnownRun;
-  groups: RecordGroup[];
+  run: LoggedRun;
+  groups: SummaryGroup[];
   next: NextStep[];
   failureFunction?: FailureFunction;
   /** The last failed attempt of the message that failed the run; absent if there was none. */
@@ -41,9 +49,9 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
     run,
     groups: groups.map((group) => ({
       type: group.concurrent > 1 ? 'parallel' : 'sequential',
-      records: group.steps.map((step) => recordOf(step, run, nowMs)),
+      steps: group.steps.map((step) => summarizeStep(step, run, nowMs)),
     })),
-    next: nextOf(run, entries, groups, nowMs),
+    next: nextSteps(run, entries, groups, nowMs),
   };
   if (failureFunction && failureFunction.state !== 'none') log.failureFunction = failureFunction;
   const failed = run.state === 'RUN_FAILED' ? entries.findLast(isFatal) : undefined;
@@ -56,7 +64,7 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
 export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
   const { groups, next } = log;
   return (
-    groups.some(({ records }) => records.some(({ state }) => states.has(state))) ||
+    groups.some(({ steps }) => steps.some(({ state }) => states.has(state))) ||
     next.some(({ state }) => states.has(state))
   );
 }
@@ -67,41 +75,41 @@ function isFatal({ kind, end }: HistoryEntry): boolean {
 }
 
 /** The unfinished or failed deliveries that continue the workflow function: the first message and each result. */
-function nextOf(
-  run: KnownRun,
+function nextSteps(
+  run: LoggedRun,
   entries: readonly HistoryEntry[],
   groups: readonly StepGroup[],
   nowMs: number,
 ): NextStep[] {
   if (run.state === 'RUN_SUCCESS') return [];
   const lastGroup = groups.at(-1);
-  const goesOn = lastGroup === undefined || isComplete(lastGroup) ? entries.at(-1) : undefined;
+  const lastDelivery = lastGroup === undefined || isComplete(lastGroup) ? entries.at(-1) : undefined;
   return entries
     .filter(({ kind }) => kind === 'initial' || kind === 'step' || kind === 'stepConfig')
     .filter((entry) => isDue(entry, run.completedAtMs ?? nowMs))
-    .filter((entry) => entry === goesOn || isTroubled(entry))
+    .filter((entry) => entry === lastDelivery || isFailing(entry))
     .map((entry) => nextStepOf(entry, run));
 }
 
 /** Whether the delivery is due or in flight, has failed attempts, or ended without success. */
-function isDue({ message, ...course }: HistoryEntry, nowMs: number): boolean {
-  const { pending, end } = course;
+function isDue({ message, ...progress }: HistoryEntry, nowMs: number): boolean {
+  const { pending, end } = progress;
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
   const dueAtMs = pending?.dueAtMs ?? message.notBeforeMs;
-  return pending?.isInFlight === true || troublesOf(course).length > 0 || dueAtMs <= nowMs;
+  return pending?.isInFlight === true || failuresOfDelivery(progress).length > 0 || dueAtMs <= nowMs;
 }
 
 /** Whether failed attempts of the delivery delay the run or have ended it. */
-function isTroubled(course: Course): boolean {
-  const { pending, end } = course;
-  return end === 'failed' || (pending !== undefined && !pending.isInFlight && troublesOf(course).length > 0);
+function isFailing(progress: DeliveryProgress): boolean {
+  const { pending, end } = progress;
+  return end === 'failed' || (pending !== undefined && !pending.isInFlight && failuresOfDelivery(progress).length > 0);
 }
 
-function nextStepOf({ message, ...course }: HistoryEntry, run: KnownRun): NextStep {
-  const { pending } = course;
-  const failures = troublesOf(course);
-  const isOver = run.state !== 'RUN_STARTED' && course.end !== 'failed';
-  const state = isOver ? 'STEP_CANCELED' : stateOfDelivery(course);
+function nextStepOf({ message, ...progress }: HistoryEntry, run: LoggedRun): NextStep {
+  const { pending } = progress;
+  const failures = failuresOfDelivery(progress);
+  const isOver = run.state !== 'RUN_STARTED' && progress.end !== 'failed';
+  const state = isOver ? 'STEP_CANCELED' : stateOfDelivery(progress);
   const step: NextStep = { message, state, failures };
   const { header } = failures.at(-1)?.response ?? {};
   const [stepName] = header?.['Upstash-Error-Step-Name'] ?? header?.['Waypost-Error-Step-Name'] ?? [];

@@ -5,7 +5,7 @@ import { attemptSettingsOf } from '../protocol/options/config-options.ts';
 import type { AttemptSettings, CallType, HeaderMap, Redaction } from '../protocol/options/settings.ts';
 import { parseDurationMs } from '../protocol/times/durations.ts';
 import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
-import type { Answered, KnownMessage } from './history.ts';
+import type { KeptResponse, LoggedMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, sleepUntilMsOf, stepIdOfCall } from './steps.ts';
 
@@ -37,7 +37,7 @@ export interface CallInfo {
   method: string;
   header: HeaderMap;
   body: Uint8Array;
-  response: Answered;
+  response: KeptResponse;
 }
 
 export interface WaitInfo {
@@ -53,21 +53,21 @@ export interface InvokedInfo {
   url: string;
   createdAtMs: number;
   /** Payload and headers of its first message, unless it was deleted. */
-  first?: Pick<KnownMessage, 'body' | 'header' | 'settings'>;
+  first?: Pick<LoggedMessage, 'body' | 'header' | 'settings'>;
 }
 
 /** Further messages that are needed to read a message of a run. */
-export interface Surroundings {
+export interface StepContext {
   isInitial: boolean;
   /** The wait or the invocation, if the message is its result. */
-  record?: KnownMessage;
+  record?: LoggedMessage;
   /** The first message of the invoked run. */
-  child?: KnownMessage;
+  child?: LoggedMessage;
 }
 
-export function stepInfoOf(message: KnownMessage, { isInitial, record, child }: Surroundings): StepInfo {
+export function stepInfoOf(message: LoggedMessage, { isInitial, record, child }: StepContext): StepInfo {
   const { settings } = message;
-  const info = { ...baseOf(message), ...(isInitial ? initialOf(message.body) : partOf(message)) };
+  const info = { ...baseOf(message), ...(isInitial ? initialOf(message.body) : infoByCallType(message)) };
   const { wait, invoke } = record?.settings ?? settings;
   if (wait) info.wait = { eventId: wait.eventId, timeout: wait.timeout, deadlineMs: wait.deadlineMs, ...info.wait };
   if (invoke) {
@@ -79,15 +79,15 @@ export function stepInfoOf(message: KnownMessage, { isInitial, record, child }: 
 
 /** Joins the facts of two messages about one step. The later one wins, but the step's creation time is that of the first. */
 export function joinStepInfo(earlier: StepInfo, later: StepInfo): StepInfo {
-  const { targetStep: _planned, ...known } = earlier;
-  const joined: StepInfo = { ...known, ...later, createdAtMs: earlier.createdAtMs };
+  const { targetStep: _planned, ...rest } = earlier;
+  const joined: StepInfo = { ...rest, ...later, createdAtMs: earlier.createdAtMs };
   joined.concurrent = Math.max(earlier.concurrent, later.concurrent);
   if (earlier.call || later.call) joined.call = { ...earlier.call, ...later.call };
   if (earlier.wait || later.wait) joined.wait = { ...earlier.wait, ...later.wait };
   return joined;
 }
 
-function baseOf({ id, createdAtMs, header, settings }: KnownMessage): StepInfo {
+function baseOf({ id, createdAtMs, header, settings }: LoggedMessage): StepInfo {
   const base: StepInfo = {
     stepId: 0,
     callType: settings.run?.callType ?? 'step',
@@ -101,7 +101,7 @@ function baseOf({ id, createdAtMs, header, settings }: KnownMessage): StepInfo {
   return base;
 }
 
-function partOf(message: KnownMessage): Partial<StepInfo> {
+function infoByCallType(message: LoggedMessage): Partial<StepInfo> {
   switch (message.settings.run?.callType) {
     case 'toCallback':
       return callOf(message);
@@ -174,39 +174,40 @@ function outOf(body: Uint8Array, stepType: string | undefined): Uint8Array | und
   const bytes = memberJson(body, 'out');
   const json = bytes ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8') : '';
   if (json === '' || json === 'null' || json === '""') return undefined;
-  const text = json.startsWith('"') ? parsed(json) : undefined;
+  const text = json.startsWith('"') ? tryParse(json) : undefined;
   return typeof text === 'string' ? Buffer.from(text, WAITS.has(stepType) ? 'base64' : 'utf8') : bytes;
 }
 
-function callOf({ url, method, header, body, settings }: KnownMessage): Partial<StepInfo> {
+function callOf({ url, method, header, body, settings }: LoggedMessage): Partial<StepInfo> {
   const call: Partial<CallInfo> = { url, method, header };
   if (body.length > 0) call.body = body;
   return { ...stepOfCall(settings.callback?.header ?? {}), call };
 }
 
-function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
+function callResultOf({ header, body }: LoggedMessage): Partial<StepInfo> {
   const report = objectOf(body);
   const call: Partial<CallInfo> = {};
   if (typeof report['url'] === 'string') call.url = report['url'];
   if (typeof report['method'] === 'string') call.method = report['method'];
   const { status } = report;
   if (typeof status === 'number') {
-    const answer = typeof report['body'] === 'string' ? Buffer.from(report['body'], 'base64') : new Uint8Array(0);
-    call.response = { status, header: headerOf(report['header']), body: answer };
+    const responseBody = typeof report['body'] === 'string' ? Buffer.from(report['body'], 'base64') : new Uint8Array(0);
+    call.response = { status, header: headerOf(report['header']), body: responseBody };
   }
   return { ...stepOfCall(header), call };
 }
 
 /** The step of a call, which the headers of its result name (contract W 14.5). */
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
-  const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
+  const headerValue = (name: string) =>
+    header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
   const info: Partial<StepInfo> = {
     stepId: stepIdOfCall(header) ?? 0,
-    stepType: named('Steptype') ?? 'Call',
+    stepType: headerValue('Steptype') ?? 'Call',
   };
-  const stepName = named('Stepname');
+  const stepName = headerValue('Stepname');
   if (stepName !== undefined) info.stepName = stepName;
-  const concurrent = countOf(Number(named('Concurrent')));
+  const concurrent = countOf(Number(headerValue('Concurrent')));
   if (concurrent !== undefined && concurrent > 0) info.concurrent = concurrent;
   return info;
 }
@@ -226,11 +227,11 @@ function countOf(value: unknown): number | undefined {
 
 /** The members of a JSON object; none if the bytes contain anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
-  const value = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  const value = tryParse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   return isObject(value) ? value : {};
 }
 
-function parsed(json: string): unknown {
+function tryParse(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {

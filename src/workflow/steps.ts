@@ -28,11 +28,11 @@ const MEMBERS: ReadonlySet<string> = new Set([
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
-  return members && stepIn(members);
+  return members && stepOfMembers(members);
 }
 
 /** Like `readStep`, for a step that is already parsed. */
-export function stepIn(members: Readonly<Record<string, unknown>>): Step | undefined {
+export function stepOfMembers(members: Readonly<Record<string, unknown>>): Step | undefined {
   const { stepId, stepName, stepType, concurrent, targetStep, sleepUntil } = members;
   if (!isCount(stepId)) return undefined;
   const step: Step = { stepId };
@@ -45,35 +45,35 @@ export function stepIn(members: Readonly<Record<string, unknown>>): Step | undef
   return step;
 }
 
-export interface EntryPlace {
+export interface EntryIdentity {
   kind: 'step' | 'plan' | 'toCallback' | 'stepConfig';
   entryKey: string;
 }
 
 /** The kind and the entry key of a message that is appended to a run. */
-export function entryKeyOf(message: {
+export function entryIdentityOf(message: {
   callType: Extract<CallType, 'step' | 'toCallback' | 'stepConfig'>;
   url: string;
   header: HeaderMap;
   body: Uint8Array;
   /** The headers with which the result of a call will be delivered. They name its step. */
   callbackHeader?: HeaderMap;
-}): EntryPlace {
+}): EntryIdentity {
   const { callType, url, header, body, callbackHeader } = message;
   if (callType === 'toCallback') {
     const stepId = callbackHeader && stepIdOfCall(callbackHeader);
     if (stepId !== undefined) return { kind: 'toCallback', entryKey: entryKeyOfCall(stepId) };
   } else if (callType === 'step') {
     const step = readStep(body);
-    const place = step && placeOf(step);
-    if (place) return place;
+    const identity = step && identityOfStep(step);
+    if (identity) return identity;
   }
   // Without a step id, the content identifies the entry (contract W 4.6).
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 
 /** The identity of a step's entry; `undefined` if the step has no id. */
-export function placeOf({ stepId, targetStep }: Step): EntryPlace | undefined {
+export function identityOfStep({ stepId, targetStep }: Step): EntryIdentity | undefined {
   if (stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(stepId) };
   return targetStep === undefined ? undefined : { kind: 'plan', entryKey: entryKeyOfPlan(targetStep) };
 }

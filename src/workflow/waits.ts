@@ -6,16 +6,16 @@ import type { HeaderMap } from '../protocol/options/settings.ts';
 
 /** The step as it was registered, with the event as its result. An empty event adds no `out`. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
-  const members = ended(step, { waitEventId: eventId, waitTimeout: false });
+  const members = withEnd(step, { waitEventId: eventId, waitTimeout: false });
   return event.length > 0 ? jsonWithBase64(members, 'out', event) : bytesOf(members);
 }
 
 /** The step as it was registered, marked as timed out. */
 export function timedOutStep(step: Uint8Array, eventId: string): Uint8Array {
-  return bytesOf(ended(step, { waitEventId: eventId, waitTimeout: true }));
+  return bytesOf(withEnd(step, { waitEventId: eventId, waitTimeout: true }));
 }
 
-function ended(step: Uint8Array, end: Record<string, unknown>): Record<string, unknown> {
+function withEnd(step: Uint8Array, end: Record<string, unknown>): Record<string, unknown> {
   const { out: _out, ...registered } = JSON.parse(Buffer.from(step).toString('utf8')) as Record<string, unknown>;
   return { ...registered, ...end };
 }

@@ -5,7 +5,7 @@ import { Value } from '@sinclair/typebox/value';
 import { expect, test } from 'vitest';
 import { RunEventsSchema, RunListSchema, runEventView, runLogView } from '../../src/api/runs/run-log-views.ts';
 import type { RunEvent } from '../../src/engine/runs/logs/log-store.ts';
-import type { Course, RunHistory } from '../../src/workflow/history.ts';
+import type { DeliveryProgress, RunHistory } from '../../src/workflow/history.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';
 import {
   CANCELED,
@@ -113,9 +113,9 @@ test('labels, the flow-control key and the invoker of a run are shown', () => {
 test('a failed run shows the answer by which it failed, and what became of its failure function', () => {
   const message = new Journal().initial().entries[0]?.message;
   if (!message) throw new Error('there is no message');
-  const course: Course = {
+  const course: DeliveryProgress = {
     ...{ end: 'delivered', failures: [failure('500 Internal Server Error', 500)] },
-    answer: { status: 200, header: { 'X-A': ['1'] }, body: Buffer.from('{"result":1}') },
+    response: { status: 200, header: { 'X-A': ['1'] }, body: Buffer.from('{"result":1}') },
   };
   const history = new Journal().initial(FAILED).history('RUN_FAILED', { dlqId: '7-1' });
   expect(shown({ ...history, failureFunction: { ...course, state: 'success', message } })).toMatchObject({

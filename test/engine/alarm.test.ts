@@ -1,7 +1,7 @@
 /** When is a loop woken, whatever is done to the clock meanwhile? */
 import { expect, test } from 'vitest';
 import { Alarm } from '../../src/engine/loops/alarm.ts';
-import { HeldClock } from '../../src/testing/held-clock.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';
 
@@ -75,7 +75,7 @@ test('an alarm for a span of time rings when it has passed, whatever the clock s
 });
 
 test('an alarm on held time, which nobody sets, rings once in a year, and not each half minute', () => {
-  const clock = new HeldClock(NOW_MS);
+  const clock = new VirtualClock(NOW_MS);
   const rings: number[] = [];
   const alarm = new Alarm(clock, () => rings.push(clock.nowMs() - NOW_MS));
   const yearMs = 365 * 86_400_000;
@@ -85,7 +85,7 @@ test('an alarm on held time, which nobody sets, rings once in a year, and not ea
 });
 
 test('an alarm for a pause until something outside is over rings though time is held', async () => {
-  const clock = new HeldClock(NOW_MS);
+  const clock = new VirtualClock(NOW_MS);
   await new Promise<void>((resolve) => new Alarm(clock, resolve, 'outside').setIn(1));
   expect(clock.nowMs()).toBe(NOW_MS);
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { LiveMessage } from '../../src/engine/lists/unfinished.ts';
 import { explainActive, explainEnded, liveEntriesOf } from '../../src/engine/runs/logs/explain.ts';
-import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
+import type { LoggedRun, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';
 import { DELIVERED, dueIn, failure, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
@@ -119,7 +119,7 @@ test('the wait that ends first is named', () => {
   });
 });
 
-test.for<[title: string, state: RunState, changes: Partial<KnownRun>, reason: string, sentence: RegExp]>([
+test.for<[title: string, state: RunState, changes: Partial<LoggedRun>, reason: string, sentence: RegExp]>([
   ['returned', 'RUN_SUCCESS', {}, 'succeeded', /^Succeeded at 2027-.*Z\.$/],
   ['was cancelled', 'RUN_CANCELED', {}, 'cancelled', /^Cancelled at 2027-.*Z\.$/],
   ['failed', 'RUN_FAILED', { dlqId: '7-8' }, 'failed', /^Failed at .*Z: [^.]+\. It is in the DLQ as 7-8\.$/],

@@ -7,7 +7,7 @@ import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
 import { explainRun, listRuns } from '../../src/engine/runs/logs/logs.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
-import type { StepState } from '../../src/workflow/records.ts';
+import type { StepState } from '../../src/workflow/step-summaries.ts';
 import { IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
 import { message } from './fixtures.ts';
 
@@ -75,7 +75,7 @@ test('a page of runs whose bodies are cut is filled, though the store ends its p
   expect((await logs.listRuns(1, {}, page)).items).toHaveLength(1);
   const cut = await logs.listRuns(1, {}, page, 10);
   expect([cut.items.length, cut.cursor]).toEqual([3, '3']);
-  const outs = cut.items.flatMap(({ groups }) => groups.at(-1)?.records.map(({ info }) => info.out?.length));
+  const outs = cut.items.flatMap(({ groups }) => groups.at(-1)?.steps.map(({ info }) => info.out?.length));
   expect(outs).toEqual([11, 11, 11]);
 });
 
@@ -85,7 +85,7 @@ test('what is hidden is not cut, since it is shown by a hash of all of it', asyn
   const redact = { body: true, headers: [] };
   const hidden = { ...history, run: { ...history.run, config: { ...history.run.config, redact } } };
   const { items } = await logsOver([hidden]).logs.listRuns(1, {}, { count: 1, order: 'latestFirst' }, 10);
-  expect(items[0]?.groups.at(-1)?.records[0]?.info.out).toHaveLength(100);
+  expect(items[0]?.groups.at(-1)?.steps[0]?.info.out).toHaveLength(100);
 });
 
 test('a search that finds nothing ends with a cursor before it has looked at very many runs', async () => {

@@ -6,11 +6,11 @@ import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Server } from '../../packages/workflow/src/server.ts';
-import { byFetch, nodeTransport, type Transport, transport } from '../../packages/workflow/src/transport.ts';
+import { nodeTransport, sendByFetch, type Transport, transport } from '../../packages/workflow/src/transport.ts';
 import { SELF_SIGNED } from '../delivery/support.ts';
 import { listen as listenAnywhere } from '../support/listen.ts';
 
-const byNode: Transport = nodeTransport() ?? byFetch;
+const byNode: Transport = nodeTransport() ?? sendByFetch;
 
 interface Listening {
   server: HttpServer;
@@ -57,11 +57,11 @@ const echo: RequestListener = async (request, response) => {
 };
 
 it('is that of Node here', () => {
-  expect(transport).not.toBe(byFetch);
+  expect(transport).not.toBe(sendByFetch);
 });
 
 describe.each([
-  ['fetch', byFetch],
+  ['fetch', sendByFetch],
   ['Node', byNode],
 ])('by %s', (_, send) => {
   it('brings what is sent, and the answer', async () => {

@@ -14,7 +14,7 @@ import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
 import type { JournalEntry, RunKey } from '../../src/workflow/model.ts';
-import { placeOf, readStep } from '../../src/workflow/steps.ts';
+import { identityOfStep, readStep } from '../../src/workflow/steps.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { ProcessDied } from './process-clock.ts';
 import type { RecordedStep } from './workflow-library.ts';
@@ -130,7 +130,7 @@ export class WorkflowClient {
         const { delayS, notBeforeS } = appended.time ?? {};
         const body = Buffer.from(appended.text);
         const step = readStep(body);
-        const place = step && placeOf(step);
+        const place = step && identityOfStep(step);
         if (!place) throw new Error(`a checkpoint keeps no such step: ${appended.text}`);
         return {
           kind: 'step',

@@ -8,7 +8,12 @@ import type {
   StepSettings,
   WorkflowFeature,
 } from '../../src/protocol/options/settings.ts';
-import { configured, configuredCall, configuredCallback, runConfigOf } from '../../src/workflow/configuration.ts';
+import {
+  applyRunConfig,
+  applyRunConfigToCall,
+  applyRunConfigToCallback,
+  runConfigOf,
+} from '../../src/workflow/configuration.ts';
 import type { RunConfig } from '../../src/workflow/model.ts';
 
 const URL = 'https://app.example/wf';
@@ -81,7 +86,7 @@ describe('a later message', () => {
 
   test('gets headers, retries, labels and flow control of the trigger, and keeps its other headers', () => {
     const kept = config({ maxRetries: 1, labels: ['a', 'b'], flowControl: FLOW }, { 'X-User': ['ada'] });
-    const { header, settings } = configured(own, kept);
+    const { header, settings } = applyRunConfig(own, kept);
     expect({ ...header }).toEqual({ 'X-Step': ['1'], 'X-User': ['ada'] });
     expect(settings).toEqual({
       dialect: 'upstash',
@@ -93,7 +98,7 @@ describe('a later message', () => {
   });
 
   test('without the trigger saying so has no retry delay, labels or flow control of its own', () => {
-    expect(configured(own, config()).settings).toEqual({ dialect: 'upstash', maxRetries: 3, timeoutMs: 7 });
+    expect(applyRunConfig(own, config()).settings).toEqual({ dialect: 'upstash', maxRetries: 3, timeoutMs: 7 });
   });
 
   test.for<[string, StepSettings, Partial<MessageSettings>]>([
@@ -108,36 +113,36 @@ describe('a later message', () => {
   ])('that sets %s for a step has the rest from the trigger', ([, stepSettings, expected]) => {
     const kept = config({ maxRetries: 1, retryDelayExpression: '50', flowControl: FLOW, labels: ['a'] });
     const run = { ...PART, stepSettings };
-    const { settings } = configured({ ...own, settings: { ...own.settings, run } }, kept);
+    const { settings } = applyRunConfig({ ...own, settings: { ...own.settings, run } }, kept);
     expect(settings).toEqual({ dialect: 'upstash', timeoutMs: 7, labels: ['a'], run, ...expected });
   });
 
   test('of a run that does not keep its configuration stays as it is', () => {
-    expect(configured(own, runConfigOf(options({ maxRetries: 1 }), start([]), URL))).toEqual(own);
+    expect(applyRunConfig(own, runConfigOf(options({ maxRetries: 1 }), start([]), URL))).toEqual(own);
   });
 
   test('is redacted like the run, kept configuration or not', () => {
     const redact = { body: true, headers: [] };
     const loose = runConfigOf(options({ redact }), start([]), URL);
-    expect(configured(own, loose).settings.redact).toEqual(redact);
-    expect(configuredCall(own, loose).redact).toEqual(redact);
+    expect(applyRunConfig(own, loose).settings.redact).toEqual(redact);
+    expect(applyRunConfigToCall(own, loose).redact).toEqual(redact);
   });
 
   test('that is a call gets nothing but the redaction and the trace', () => {
-    expect(configuredCall(own, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
+    expect(applyRunConfigToCall(own, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
     const trace = { parent: PARENT };
-    expect(configuredCall(own, config({ trace })).trace).toEqual(trace);
+    expect(applyRunConfigToCall(own, config({ trace })).trace).toEqual(trace);
     const forwarded = { ...own, header: { Traceparent: [OTHER_PARENT] } };
-    expect(configuredCall(forwarded, config({ trace }))).not.toHaveProperty('trace');
+    expect(applyRunConfigToCall(forwarded, config({ trace }))).not.toHaveProperty('trace');
   });
 
   test('is in the trace of the run, whatever its own request names', () => {
     for (const features of [[], ['WF_TriggerOnConfig']] satisfies WorkflowFeature[][]) {
       const traced = runConfigOf(options({ trace: { parent: PARENT } }), start(features), URL);
       const settings: MessageSettings = { ...own.settings, trace: { parent: OTHER_PARENT, state: 'a=1' } };
-      expect(configured({ ...own, settings }, traced).settings.trace).toEqual({ parent: PARENT });
+      expect(applyRunConfig({ ...own, settings }, traced).settings.trace).toEqual({ parent: PARENT });
       const untraced = runConfigOf(options(), start(features), URL);
-      expect(configured({ ...own, settings }, untraced).settings.trace).toEqual(settings.trace);
+      expect(applyRunConfig({ ...own, settings }, untraced).settings.trace).toEqual(settings.trace);
     }
   });
 });
@@ -145,7 +150,7 @@ describe('a later message', () => {
 test('the result of a call is configured like a step, with the headers that name its step', () => {
   const callback = { url: URL, method: 'POST' as const, header: { 'Upstash-Workflow-Stepid': ['2'] }, maxRetries: 0 };
   const kept = config({ maxRetries: 5, labels: ['a'] }, { 'X-User': ['ada'], 'Upstash-Workflow-Sdk-Version': ['1'] });
-  const result = configuredCallback(callback, kept);
+  const result = applyRunConfigToCallback(callback, kept);
   expect({ ...result.header }).toEqual({ 'Upstash-Workflow-Stepid': ['2'], 'X-User': ['ada'] });
   expect(result).toMatchObject({ maxRetries: 5, labels: ['a'] });
 });

@@ -1,7 +1,13 @@
 /** Journals to make logs of, written as short as they are thought. */
 import { Buffer } from 'node:buffer';
 import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
-import type { Course, HistoryEntry, KnownMessage, KnownRun, RunHistory } from '../../src/workflow/history.ts';
+import type {
+  DeliveryProgress,
+  HistoryEntry,
+  LoggedMessage,
+  LoggedRun,
+  RunHistory,
+} from '../../src/workflow/history.ts';
 import type { EntryKind, RunState } from '../../src/workflow/model.ts';
 
 export const T0 = 1_800_000_000_000;
@@ -18,31 +24,31 @@ export const PART: RunPart = {
   features: [],
 };
 
-export const DELIVERED: Course = { end: 'delivered', failures: [] };
-export const IN_FLIGHT: Course = { pending: { dueAtMs: T0, isInFlight: true }, failures: [] };
+export const DELIVERED: DeliveryProgress = { end: 'delivered', failures: [] };
+export const IN_FLIGHT: DeliveryProgress = { pending: { dueAtMs: T0, isInFlight: true }, failures: [] };
 /** What became of the messages of a run that is over. */
-export const CANCELED: Course = { end: 'canceled', failures: [] };
-export const RETRYING: Course = {
+export const CANCELED: DeliveryProgress = { end: 'canceled', failures: [] };
+export const RETRYING: DeliveryProgress = {
   pending: { dueAtMs: NOW + 5_000, isInFlight: false },
   failures: [failure('500 Internal Server Error', 500)],
 };
-export const FAILED: Course = { end: 'failed', failures: [failure('489 Unknown', 489)] };
+export const FAILED: DeliveryProgress = { end: 'failed', failures: [failure('489 Unknown', 489)] };
 
-export function failure(error: string, status: number, header: HeaderMap = {}): Course['failures'][number] {
+export function failure(error: string, status: number, header: HeaderMap = {}): DeliveryProgress['failures'][number] {
   return { atMs: T0 + 10, error, response: { status, header, body: Buffer.from('{"error":"Error"}') } };
 }
 
 /** Waits for its time, which is `ms` after now. */
-export function dueIn(ms: number): Course {
+export function dueIn(ms: number): DeliveryProgress {
   return { pending: { dueAtMs: NOW + ms, isInFlight: false }, failures: [] };
 }
 
 interface EntryOptions {
-  course?: Course;
+  progress?: DeliveryProgress;
   callType?: CallType;
   settings?: Partial<MessageSettings>;
-  message?: Partial<KnownMessage>;
-  child?: KnownMessage;
+  message?: Partial<LoggedMessage>;
+  child?: LoggedMessage;
 }
 
 /** A journal that grows entry by entry; the `n`th message has key and id `n`. */
@@ -51,8 +57,8 @@ export class Journal {
 
   add(kind: EntryKind, entryKey: string, body: unknown, options: EntryOptions = {}): this {
     const key = this.entries.length + 1;
-    const { course = DELIVERED, callType = 'step', child } = options;
-    const message: KnownMessage = {
+    const { progress = DELIVERED, callType = 'step', child } = options;
+    const message: LoggedMessage = {
       id: `msg_${key}`,
       url: WORKFLOW_URL,
       method: 'POST',
@@ -69,27 +75,37 @@ export class Journal {
       entryKey,
       key,
       message,
-      ...course,
+      ...progress,
       ...(child ? { child } : undefined),
     });
     return this;
   }
 
-  initial(course?: Course, options: EntryOptions = {}): this {
-    return this.add('initial', '0', 'payload', { ...options, ...(course ? { course } : undefined) });
+  initial(progress?: DeliveryProgress, options: EntryOptions = {}): this {
+    return this.add('initial', '0', 'payload', { ...options, ...(progress ? { progress } : undefined) });
   }
 
-  step(stepId: number, members: Record<string, unknown> = {}, course?: Course, options: EntryOptions = {}): this {
+  step(
+    stepId: number,
+    members: Record<string, unknown> = {},
+    progress?: DeliveryProgress,
+    options: EntryOptions = {},
+  ): this {
     const body = { stepId, stepName: `s${stepId}`, stepType: 'Run', out: `"r${stepId}"`, concurrent: 1, ...members };
-    return this.add('step', `s${stepId}`, body, { ...options, ...(course ? { course } : undefined) });
+    return this.add('step', `s${stepId}`, body, { ...options, ...(progress ? { progress } : undefined) });
   }
 
-  plan(targetStep: number, concurrent: number, members: Record<string, unknown> = {}, course?: Course): this {
+  plan(
+    targetStep: number,
+    concurrent: number,
+    members: Record<string, unknown> = {},
+    progress?: DeliveryProgress,
+  ): this {
     const body = { stepId: 0, stepName: `s${targetStep}`, stepType: 'Run', concurrent, targetStep, ...members };
-    return this.add('plan', `p${targetStep}`, body, course ? { course } : {});
+    return this.add('plan', `p${targetStep}`, body, progress ? { progress } : {});
   }
 
-  call(stepId: number, course: Course, members: { concurrent?: number } = {}): this {
+  call(stepId: number, progress: DeliveryProgress, members: { concurrent?: number } = {}): this {
     const header: HeaderMap = {
       'Upstash-Workflow-Stepid': [String(stepId)],
       'Upstash-Workflow-Stepname': [`s${stepId}`],
@@ -98,7 +114,7 @@ export class Journal {
     };
     const callback = { url: WORKFLOW_URL, method: 'POST', header } as const;
     return this.add('toCallback', `c${stepId}`, 'question', {
-      course,
+      progress,
       callType: 'toCallback',
       settings: { run: { ...PART, callType: 'toCallback' }, maxRetries: 0, callback },
       message: { url: 'https://third.example/api', method: 'PUT', header: { 'X-Sent': ['1'] } },
@@ -106,7 +122,7 @@ export class Journal {
   }
 
   /** The result of the call that was added last. */
-  callback(status: number, course: Course): this {
+  callback(status: number, progress: DeliveryProgress): this {
     const call = this.entries.findLast(({ kind }) => kind === 'toCallback');
     if (!call) throw new Error('there is no call');
     const { header } = call.message.settings.callback ?? { header: {} };
@@ -118,7 +134,7 @@ export class Journal {
       method: 'PUT',
     };
     return this.add('fromCallback', `f${call.key}`, body, {
-      course,
+      progress,
       callType: 'fromCallback',
       message: { header },
       settings: { run: { ...PART, callType: 'fromCallback' } },
@@ -135,7 +151,7 @@ export class Journal {
     return this.add('wait', `w${stepId}`, body, { settings: { run: PART, wait } });
   }
 
-  invoke(stepId: number, members: Record<string, unknown> = {}, child?: KnownMessage): this {
+  invoke(stepId: number, members: Record<string, unknown> = {}, child?: LoggedMessage): this {
     const result = { url: WORKFLOW_URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3 } as const };
     const invoke = { runKey: 99, runId: 'wfr_child', url: 'https://app.example/child', createdAtMs: T0 + 50, result };
     const body = { stepId, stepName: `s${stepId}`, stepType: 'Invoke', concurrent: 1, ...members };
@@ -145,8 +161,8 @@ export class Journal {
     });
   }
 
-  history(state: RunState = 'RUN_STARTED', changes: Partial<KnownRun> = {}): RunHistory {
-    const run: KnownRun = {
+  history(state: RunState = 'RUN_STARTED', changes: Partial<LoggedRun> = {}): RunHistory {
+    const run: LoggedRun = {
       key: 1,
       id: 'wfr_a',
       url: WORKFLOW_URL,

@@ -1,7 +1,7 @@
 /** What the grouped log says of a run (contract W 18.1): its groups, the state of each step, and what comes next. */
 import { Buffer } from 'node:buffer';
 import { expect, test } from 'vitest';
-import type { Course, RunHistory } from '../../src/workflow/history.ts';
+import type { DeliveryProgress, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
 import { hasStepIn, runLogOf } from '../../src/workflow/run-log.ts';
 import {
@@ -21,8 +21,8 @@ import {
 /** `name:STATE` of each step: `a` alone, `[a b]` side by side, `next(a)` at the end. */
 function shapeOf(history: RunHistory): string {
   const { groups, next } = runLogOf(history, NOW);
-  const shown = groups.map(({ type, records }) => {
-    const names = records.map(({ info, state }) => `${info.stepName}:${state.slice('STEP_'.length)}`).join(' ');
+  const shown = groups.map(({ type, steps }) => {
+    const names = steps.map(({ info, state }) => `${info.stepName}:${state.slice('STEP_'.length)}`).join(' ');
     return type === 'parallel' ? `[${names}]` : names;
   });
   if (next.length > 0) {
@@ -91,7 +91,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
   ],
   [
     'a change of settings, which is no step',
-    new Journal().initial().add('stepConfig', 'h1', {}, { callType: 'stepConfig', course: RETRYING }).history(),
+    new Journal().initial().add('stepConfig', 'h1', {}, { callType: 'stepConfig', progress: RETRYING }).history(),
     'init:SUCCESS next(msg_2:RETRY)',
   ],
   [
@@ -287,8 +287,8 @@ test('a call is one record, which says what was sent and what was answered', () 
     .callback(503, DELIVERED)
     .step(1, { stepType: 'Call', out: '{"status":503}' });
   const [, group] = runLogOf(journal.history(), NOW).groups;
-  expect(group?.records).toHaveLength(1);
-  expect(group?.records[0]).toMatchObject({
+  expect(group?.steps).toHaveLength(1);
+  expect(group?.steps[0]).toMatchObject({
     state: 'STEP_SUCCESS',
     failures: [],
     info: {
@@ -311,13 +311,13 @@ test('a call says the call type of the message that it has come to', () => {
   const callTypes = [
     new Journal().initial().call(1, IN_FLIGHT),
     new Journal().initial().call(1, DELIVERED).callback(200, IN_FLIGHT),
-  ].map((journal) => runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info.callType);
+  ].map((journal) => runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info.callType);
   expect(callTypes).toEqual(['toCallback', 'fromCallback']);
 });
 
 test('a step of its plan names the step that it plans only until it has a result', () => {
-  const planned = runLogOf(parallel().history(), NOW).groups[1]?.records[0]?.info;
-  const done = runLogOf(parallel().step(1, both).history(), NOW).groups[1]?.records[0]?.info;
+  const planned = runLogOf(parallel().history(), NOW).groups[1]?.steps[0]?.info;
+  const done = runLogOf(parallel().step(1, both).history(), NOW).groups[1]?.steps[0]?.info;
   expect(planned).toMatchObject({ stepId: 1, targetStep: 1, concurrent: 2, messageId: 'msg_2' });
   expect(done).toMatchObject({ stepId: 1, concurrent: 2, messageId: 'msg_4', createdAtMs: T0 + 2 });
   expect(done).not.toHaveProperty('targetStep');
@@ -334,7 +334,7 @@ test('a wait says how long, until when, and whether it timed out; its data is de
     .wait(1)
     .step(1, { stepType: 'Wait', waitEventId: 'e1', waitTimeout: true, out: undefined });
   const [first, second] = [notified, timedOut].map(
-    (journal) => runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info,
+    (journal) => runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info,
   );
   expect(first?.out).toEqual(out);
   expect(first?.wait).toEqual({ eventId: 'e1', timeout: '1m', deadlineMs: T0 + 60_000 });
@@ -345,7 +345,7 @@ test('a wait says how long, until when, and whether it timed out; its data is de
 test('an invocation shows the run that it began, with its payload', () => {
   const child = { ...new Journal().initial().entries[0]?.message };
   const journal = new Journal().initial().invoke(1, {}, child as NonNullable<RunHistory['entries'][number]['child']>);
-  const info = runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info;
+  const info = runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info;
   expect(info?.invoked).toMatchObject({ runId: 'wfr_child', url: 'https://app.example/child', createdAtMs: T0 + 50 });
   expect(info?.invoked?.first?.body).toEqual(Buffer.from('payload'));
 });
@@ -357,36 +357,40 @@ test.for<[members: Record<string, unknown>, expected: Record<string, number>]>([
   [{ sleepUntil: T0 / 1000 + 0.25 }, { sleepUntilMs: T0 + 250 }],
 ])('a sleep of %j is told in milliseconds', ([members, expected]) => {
   const journal = new Journal().initial().step(1, { stepType: 'SleepFor', ...members });
-  expect(runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info).toMatchObject(expected);
+  expect(runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info).toMatchObject(expected);
 });
 
 test('a sleep until a time that has no date says none', () => {
   const journal = new Journal().initial().step(1, { stepType: 'SleepUntil', sleepUntil: 1e13 });
-  expect(runLogOf(journal.history(), NOW).groups[1]?.records[0]?.info).not.toHaveProperty('sleepUntilMs');
+  expect(runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info).not.toHaveProperty('sleepUntilMs');
 });
 
 test('a failing step is told with its attempts, and with its name where the answer has it', () => {
   const failures = [failure('500 Internal Server Error', 500, { 'Upstash-Error-Step-Name': ['charge'] })];
-  const course: Course = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };
-  const [step] = runLogOf(new Journal().initial(course).history(), NOW).next;
+  const progress: DeliveryProgress = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };
+  const [step] = runLogOf(new Journal().initial(progress).history(), NOW).next;
   expect(step).toMatchObject({ state: 'STEP_RETRY', stepName: 'charge', failures, nextDeliveryAtMs: NOW + 5_000 });
 });
 
 test('what is parked says why once, beside what failed before, and until when', () => {
   const [failed, parked] = [failure('500', 500), failure('This run has step 1, and the code has none.', 409)];
-  const course: Course = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures: [failed], parked };
+  const progress: DeliveryProgress = {
+    pending: { dueAtMs: NOW + 5_000, isInFlight: false },
+    failures: [failed],
+    parked,
+  };
   const expected = { state: 'STEP_PARKED', failures: [failed, parked], nextDeliveryAtMs: NOW + 5_000 };
-  const step = runLogOf(new Journal().initial().step(1, {}, course).history(), NOW);
+  const step = runLogOf(new Journal().initial().step(1, {}, progress).history(), NOW);
   expect(step.next).toMatchObject([expected]);
-  const plan = runLogOf(new Journal().initial().plan(1, 2, {}, course).plan(2, 2).history(), NOW);
-  expect(plan.groups[1]?.records[0]).toMatchObject(expected);
-  const isInFlight: Course = { ...course, pending: { dueAtMs: NOW, isInFlight: true } };
+  const plan = runLogOf(new Journal().initial().plan(1, 2, {}, progress).plan(2, 2).history(), NOW);
+  expect(plan.groups[1]?.steps[0]).toMatchObject(expected);
+  const isInFlight: DeliveryProgress = { ...progress, pending: { dueAtMs: NOW, isInFlight: true } };
   expect(runLogOf(new Journal().initial(isInFlight).history(), NOW).next).toMatchObject([{ state: 'STEP_PROGRESS' }]);
 });
 
 test('a plan that is retried says why and when', () => {
   const [, group] = runLogOf(new Journal().initial().plan(1, 2, {}, RETRYING).plan(2, 2).history(), NOW).groups;
-  expect(group?.records[0]).toMatchObject({ failures: RETRYING.failures, nextDeliveryAtMs: NOW + 5_000 });
+  expect(group?.steps[0]).toMatchObject({ failures: RETRYING.failures, nextDeliveryAtMs: NOW + 5_000 });
 });
 
 test('a run that failed says with which answer', () => {

@@ -1,11 +1,11 @@
 /** Which entry key in the journal is a message's (P8)? */
 import { describe, expect, test } from 'vitest';
-import { entryKeyOf, readStep, stepIdOfCall } from '../../src/workflow/steps.ts';
+import { entryIdentityOf, readStep, stepIdOfCall } from '../../src/workflow/steps.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 function entryKeyOfBody(body: string, url = 'https://app.example/wf'): string {
-  return entryKeyOf({ callType: 'step', url, header: {}, body: bytes(body) }).entryKey;
+  return entryIdentityOf({ callType: 'step', url, header: {}, body: bytes(body) }).entryKey;
 }
 
 describe('reading a step', () => {
@@ -50,13 +50,13 @@ describe('the entry key of a message', () => {
   });
 
   test('is another for the plan of a step than for its result', () => {
-    const plan = entryKeyOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
+    const plan = entryIdentityOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
     expect(plan).toEqual({ kind: 'plan', entryKey: 'p4' });
   });
 
   test('of a call is that of the step which its result will name', () => {
     const callbackHeader = { 'Upstash-Workflow-Stepid': ['5'] };
-    const call = entryKeyOf({
+    const call = entryIdentityOf({
       callType: 'toCallback',
       url: 'https://b.example',
       header: {},
@@ -76,7 +76,7 @@ describe('the entry key of a message', () => {
 
   test('never takes a plan for a result when both ids are given', () => {
     const body = bytes('{"stepId":6,"targetStep":6,"stepType":"Wait"}');
-    expect(entryKeyOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', entryKey: 's6' });
+    expect(entryIdentityOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', entryKey: 's6' });
   });
 });
 

@@ -104,10 +104,10 @@ export class Call {
   /** After `close`, only the response of the call reaches the server. */
   #isClosed = false;
 
-  constructor(server: Server, token: Token, limits: CallLimits, onKept: OnSaved) {
+  constructor(server: Server, token: Token, limits: CallLimits, onSaved: OnSaved) {
     const { budgetMs = Number.POSITIVE_INFINITY, lingerMs, lastStepBytesMax } = limits;
     this.#server = server;
-    this.#onSaved = onKept;
+    this.#onSaved = onSaved;
     this.#delivered = token;
     this.#owned = [token];
     this.#endsAtMs = performance.now() + budgetMs;

@@ -8,13 +8,15 @@ import type { Step } from './types.ts';
 export function findChange({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
   for (const [index, { name, type }] of steps.entries()) {
     const id = firstId + index;
-    const known = results.get(id) ?? plans.get(id);
-    if (!known) continue;
-    const was = `This run has ${described(known, id)}`;
-    if (name !== known.stepName || type !== known.stepType)
-      return new CodeChangedError(`${was}, and the code has '${name}' (${type}) there now.`);
-    if (steps.length !== known.concurrent)
-      return new CodeChangedError(`${was} ${among(known.concurrent)}, and the code has it ${among(steps.length)} now.`);
+    const recorded = results.get(id) ?? plans.get(id);
+    if (!recorded) continue;
+    const journalText = `This run has ${describeStep(recorded, id)}`;
+    if (name !== recorded.stepName || type !== recorded.stepType)
+      return new CodeChangedError(`${journalText}, and the code has '${name}' (${type}) there now.`);
+    if (steps.length !== recorded.concurrent)
+      return new CodeChangedError(
+        `${journalText} ${describeGroup(recorded.concurrent)}, and the code has it ${describeGroup(steps.length)} now.`,
+      );
   }
   return undefined;
 }
@@ -22,16 +24,16 @@ export function findChange({ results, plans }: Journal, steps: readonly LazyStep
 /** What has changed, if the workflow returned after `count` steps and the journal has more. */
 export function findChangeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
   const [id] = [...results.keys(), ...plans.keys()].filter((id) => id > count).sort((a, b) => a - b);
-  const gone = id === undefined ? undefined : (results.get(id) ?? plans.get(id));
-  if (id === undefined || !gone) return undefined;
+  const removed = id === undefined ? undefined : (results.get(id) ?? plans.get(id));
+  if (id === undefined || !removed) return undefined;
   const returned = count === 0 ? 'before its first step' : `after step ${count}`;
-  return new CodeChangedError(`This run has ${described(gone, id)}, and the code returns ${returned} now.`);
+  return new CodeChangedError(`This run has ${describeStep(removed, id)}, and the code returns ${returned} now.`);
 }
 
-function described({ stepName, stepType }: Step, id: number): string {
+function describeStep({ stepName, stepType }: Step, id: number): string {
   return `step ${id} '${stepName}' (${stepType})`;
 }
 
-function among(size: number): string {
+function describeGroup(size: number): string {
   return size === 1 ? 'alone' : `as one of ${size} at once`;
 }

@@ -18,7 +18,7 @@ import {
 import { CodeChangedError, WorkflowCancelAbort, WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import { Execution } from './execution.ts';
 import type { Reply } from './http.ts';
-import { readJournal, upTo } from './journal.ts';
+import { entriesUpTo, readJournal } from './journal.ts';
 import { INFO, submissionsOf } from './middleware.ts';
 import { errorResponse, finishResponse } from './responses.ts';
 import { messageOf } from './server.ts';
@@ -186,10 +186,10 @@ class RunningCall<TInitialPayload, TResult> {
   async #entriesUpTo({ entries, messageId, token }: Handover): Promise<RawStep[] | undefined> {
     if (entries) {
       this.#entries = [...this.#entries, ...entries];
-      return upTo(this.#entries, messageId);
+      return entriesUpTo(this.#entries, messageId);
     }
     const all = await fetchEntries(this.#delivery, token);
-    const upToIt = all && upTo(all, messageId);
+    const upToIt = all && entriesUpTo(all, messageId);
     if (upToIt && upToIt.length > this.#entries.length) this.#entries = upToIt;
     return upToIt;
   }

@@ -9,7 +9,7 @@ import { type CodeChangedError, WorkflowError } from './errors.ts';
 import { GroupSaver } from './group-saver.ts';
 import type { Journal } from './journal.ts';
 import type { RunEnd } from './responses.ts';
-import { delayedAppend, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
+import { delayedAppend, type LazyStep, mayArriveWithin, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
 
 /** Observes the steps of a call. */
@@ -63,7 +63,7 @@ export class Execution {
   #suspend: (why: Suspension) => void = () => {};
   /** How many steps the workflow has reached, which is also the id of the latest. */
   #count = 0;
-  #open: Group | undefined;
+  #currentGroup: Group | undefined;
   /** The name of the step whose function is being called. */
   #runningStep: string | undefined;
   /** The first step that threw, and its error. */
@@ -82,11 +82,11 @@ export class Execution {
   /** The pending notice that this call is finished. It settles only by failing; the workflow continues then. */
   #finishing: Promise<never> | undefined;
 
-  constructor(journal: Journal, call: Call, token: Token, watcher: StepObserver) {
+  constructor(journal: Journal, call: Call, token: Token, observer: StepObserver) {
     this.#journal = journal;
     this.#call = call;
     this.#finishedTokens = [token];
-    this.#observer = watcher;
+    this.#observer = observer;
     this.suspended = new Promise((resolve) => {
       this.#suspend = resolve;
     });
@@ -161,8 +161,8 @@ export class Execution {
       throw new WorkflowError(`The workflow continued after '${this.#failed.stepName}' had failed. Rethrow its error.`);
     if (this.#isClosed || this.#finishing !== undefined) return never();
     this.#count += 1;
-    this.#open ??= this.#openGroup(this.#count);
-    const { steps, values } = this.#open;
+    this.#currentGroup ??= this.#openGroup(this.#count);
+    const { steps, values } = this.#currentGroup;
     const index = steps.push(step) - 1;
     const all = await values;
     return all ? (all[index] as T) : never();
@@ -181,7 +181,7 @@ export class Execution {
     // By now the group has all steps of this turn, whether their values are new or come from the journal.
     await Promise.resolve();
     await Promise.resolve();
-    this.#open = undefined;
+    this.#currentGroup = undefined;
     try {
       if (!(await this.saved())) return await this.#end();
       const change = findChange(this.#journal, steps, firstId);
@@ -301,12 +301,12 @@ export class Execution {
    * result completes the group. So the one that is saved last is handed to the call, and the earlier ones need no delivery.
    */
   async #executeOwned(owned: PlannedStep[], steps: LazyStep[]): Promise<never> {
-    const brought: Token[] = [];
+    const savedTokens: Token[] = [];
     let left = owned.length;
     let last: { plan: Token; append: Append } | undefined;
     const save = async (plan: Token, append: Append): Promise<void> => {
       const entries = await this.#call.checkpoint([plan], [append]);
-      brought.push(...entries.flatMap(({ token }) => token ?? []));
+      savedTokens.push(...entries.flatMap(({ token }) => token ?? []));
     };
     await allOf(
       owned.map(async ({ step, id, plan }) => {
@@ -317,12 +317,12 @@ export class Execution {
       }),
       async () => {
         if (last) await save(last.plan, last.append);
-        await this.#skipDeliveries(brought);
+        await this.#skipDeliveries(savedTokens);
       },
     );
     if (!last) return this.#end();
     const { plan, append } = last;
-    return this.#finishCall([plan, ...brought], [append], 'step' in append || this.#isSoon(steps));
+    return this.#finishCall([plan, ...savedTokens], [append], 'step' in append || this.#isSoon(steps));
   }
 
   /** Executes one step of a group, or makes the request that leads to its result. */
@@ -339,7 +339,7 @@ export class Execution {
 
   /** Whether the result of one of `steps` may arrive while the call is open. */
   #isSoon(steps: LazyStep[]): boolean {
-    return this.#call.lingerMs > 0 && steps.some((step) => mayComeWithin(step, this.#call.lingerMs));
+    return this.#call.lingerMs > 0 && steps.some((step) => mayArriveWithin(step, this.#call.lingerMs));
   }
 
   /** Ends the work of this call. `isSoon`: it stays open for the next message. */

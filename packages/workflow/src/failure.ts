@@ -8,7 +8,7 @@ import { INFO } from './middleware.ts';
 import { failureFunctionResponse, finishResponse } from './responses.ts';
 import type { FailureFunctionPayload } from './types.ts';
 
-interface Failure {
+interface FailureReport {
   status: number;
   header: Record<string, string[]>;
   /** Base64, as `sourceBody` is. */
@@ -28,7 +28,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     await middlewares.info(INFO.noFailureFunction);
     return finishResponse(delivered.workflowRunId, 'failure-callback-undefined');
   }
-  const failure = JSON.parse(body) as Failure;
+  const failure = JSON.parse(body) as FailureReport;
   const payload = failure.sourceBody ? decodeBase64(failure.sourceBody) : '';
   const facts = {
     ...delivered,
@@ -51,7 +51,7 @@ export async function handleFailure<TInitialPayload, TResult>(
 }
 
 /** The error in the last response of the endpoint, if this library wrote it. */
-function errorOf({ body }: Failure): { message: string; stack: string } {
+function errorOf({ body }: FailureReport): { message: string; stack: string } {
   const text = body ? decodeBase64(body) : '{}';
   try {
     const { message, stack } = JSON.parse(text) as FailureFunctionPayload;

@@ -1,7 +1,7 @@
 /** Requests and responses of an endpoint as plain values, so that each framework converts them once. */
 
 /** A request to the endpoint. */
-export interface Incoming {
+export interface EndpointRequest {
   url: string;
   headers: Headers;
   /** The body. Rejects when the connection breaks. */
@@ -17,10 +17,10 @@ export interface Reply {
 }
 
 /** Handles the requests to a URL. Never throws. */
-export type Handler = (incoming: Incoming) => Promise<Reply>;
+export type Handler = (incoming: EndpointRequest) => Promise<Reply>;
 
 /** Handles a web `Request` and returns a `Response`. */
-export async function respondWeb(handle: Handler, request: Request, env?: Incoming['env']): Promise<Response> {
+export async function respondWeb(handle: Handler, request: Request, env?: EndpointRequest['env']): Promise<Response> {
   const { url, headers } = request;
   const { body, ...init } = await handle({ url, headers, text: () => request.text(), env });
   return new Response(body, init);

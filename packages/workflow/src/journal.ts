@@ -23,9 +23,9 @@ export function readJournal([initial, ...entries]: readonly RawStep[]): Journal 
   for (const { body, callType } of entries) {
     if (callType !== 'step') continue;
     last = JSON.parse(decodeBase64(body)) as Step;
-    const [known, id] = isPlan(last) ? [plans, last.targetStep ?? 0] : [results, last.stepId];
-    isRepeated = known.has(id);
-    if (!isRepeated) known.set(id, last);
+    const [recorded, id] = isPlan(last) ? [plans, last.targetStep ?? 0] : [results, last.stepId];
+    isRepeated = recorded.has(id);
+    if (!isRepeated) recorded.set(id, last);
   }
   return {
     initialPayload: decodeBase64(initial?.body ?? ''),
@@ -41,7 +41,7 @@ function isPlan({ stepId }: Step): boolean {
 }
 
 /** The entries up to the one with `messageId`, as a delivery of that message brings them. */
-export function upTo(entries: readonly RawStep[], messageId: string): RawStep[] {
+export function entriesUpTo(entries: readonly RawStep[], messageId: string): RawStep[] {
   if (entries.length === 1) return [...entries];
   return entries.slice(0, entries.findIndex((entry) => entry.messageId === messageId) + 1);
 }

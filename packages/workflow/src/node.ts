@@ -1,5 +1,5 @@
 /** Serves workflows with `node:http`, and with frameworks that pass on its requests, such as Express with or without `express.json()`. */
-import { type Handler, type Incoming, pairsOf, type Reply } from './http.ts';
+import { type EndpointRequest, type Handler, pairsOf, type Reply } from './http.ts';
 import { handlerOf } from './serve.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
@@ -52,7 +52,7 @@ function listenerOf(handle: Handler): NodeHandler {
 
 const ONLY_POST: Reply = { status: 405, headers: {}, body: 'Only POST requests are allowed.' };
 
-function incomingOf(request: NodeRequest): Incoming {
+function incomingOf(request: NodeRequest): EndpointRequest {
   const { headers, socket, protocol = 'encrypted' in socket ? 'https' : 'http' } = request;
   return {
     url: `${protocol}://${headers['host'] ?? 'localhost'}${request.originalUrl ?? request.url ?? '/'}`,

@@ -13,7 +13,7 @@ import {
 import { WorkflowError } from './errors.ts';
 import { handleFailure } from './failure.ts';
 import { startHeaders } from './headers.ts';
-import { type Handler, type Incoming, type Reply, respondWeb } from './http.ts';
+import { type EndpointRequest, type Handler, type Reply, respondWeb } from './http.ts';
 import { runIdOf } from './ids.ts';
 import { readJournal } from './journal.ts';
 import { INFO, loggingMiddleware, Middlewares } from './middleware.ts';
@@ -47,7 +47,7 @@ export function handlerOf<TInitialPayload, TResult>(
 }
 
 async function handle<TInitialPayload, TResult>(
-  incoming: Incoming,
+  incoming: EndpointRequest,
   workflow: Workflow<TInitialPayload, TResult>,
 ): Promise<Reply> {
   const { options } = workflow;
@@ -64,7 +64,7 @@ async function handle<TInitialPayload, TResult>(
 }
 
 async function deliver<TInitialPayload, TResult>(
-  incoming: Incoming,
+  incoming: EndpointRequest,
   workflow: Workflow<TInitialPayload, TResult>,
   middlewares: Middlewares,
 ): Promise<Reply> {

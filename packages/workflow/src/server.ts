@@ -1,6 +1,6 @@
 /** Sends requests of the endpoint and the client to the server, with a few retries if a request is idempotent. */
 import { WorkflowError } from './errors.ts';
-import { byFetch, type TextResponse, transport } from './transport.ts';
+import { sendByFetch, type TextResponse, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
 /** Delays before a request is repeated that got no response, or a 503. */
@@ -83,7 +83,7 @@ export class Server {
       ...(body !== undefined && { body }),
     };
     // Checkpoints are frequent, so they use the fastest transport. Other requests use `fetch`, which apps and frameworks may replace.
-    const send = token === undefined ? byFetch : transport;
+    const send = token === undefined ? sendByFetch : transport;
     for (let attempt = 0; ; attempt += 1) {
       const retryDelayMs = isRepeatable ? this.#retryDelaysMs[attempt] : undefined;
       try {

@@ -29,7 +29,7 @@ export interface LazyStep<T = unknown> {
 }
 
 /** Whether the result of the step may arrive within `ms`. */
-export function mayComeWithin({ members }: LazyStep, ms: number): boolean {
+export function mayArriveWithin({ members }: LazyStep, ms: number): boolean {
   const { sleepFor, sleepUntil } = members ?? {};
   if (sleepUntil !== undefined) return sleepUntil * 1_000 - Date.now() <= ms;
   return sleepFor === undefined || msOf(sleepFor) <= ms;

@@ -21,7 +21,7 @@ export type Transport = (request: OutgoingRequest) => Promise<TextResponse>;
 /** How long a connection may be idle while a response is due. */
 const IDLE_MAX_MS = 60_000;
 
-export const byFetch: Transport = async ({ url, ...init }) => {
+export const sendByFetch: Transport = async ({ url, ...init }) => {
   const response = await fetch(url, init);
   return { status: response.status, text: await response.text() };
 };
@@ -98,4 +98,4 @@ function sendByNode(
 const encoder = new TextEncoder();
 
 /** The fastest transport of this runtime. */
-export const transport: Transport = nodeTransport() ?? byFetch;
+export const transport: Transport = nodeTransport() ?? sendByFetch;

@@ -9,7 +9,7 @@ import { checkNewName } from '../../protocol/names.ts';
 import { checkDelay, itemRawHeaders, readPublishOptions } from '../../protocol/options/options.ts';
 import { isTime, parseDurationMs } from '../../protocol/times/durations.ts';
 import { refusedInRun } from '../../protocol/workflow/refusals.ts';
-import { placeOf, readStep } from '../../workflow/steps.ts';
+import { identityOfStep, readStep } from '../../workflow/steps.ts';
 import { HEADER_LINES_MAX, messageLimit } from '../limits.ts';
 import { shapeOf } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
@@ -120,7 +120,7 @@ function readStepElement(members: Record<string, unknown>, { quotas, clock, limi
   const limit = messageLimit(limits.messageBytesMax);
   if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
   const read = readStep(body);
-  const place = read && placeOf(read);
+  const place = read && identityOfStep(read);
   if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;
   const nowMs = clock.nowMs();

@@ -11,7 +11,7 @@ import {
 import type { ActiveRunFilter } from '../../engine/runs/dead/dead-run-store.ts';
 import type { RunEventFilter, RunFilter } from '../../engine/runs/logs/log-store.ts';
 import type { RunState } from '../../workflow/model.ts';
-import type { StepState } from '../../workflow/records.ts';
+import type { StepState } from '../../workflow/step-summaries.ts';
 import { type CountLimits, countParameter, NO_NAMES, pageRequestOf, readFilters } from '../messages/filters.ts';
 import {
   CURSOR,

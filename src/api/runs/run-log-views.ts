@@ -11,11 +11,11 @@ import type { AttemptSettings, HeaderMap, Redaction } from '../../protocol/optio
 import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
 import { isSuccess } from '../../protocol/responses.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
-import type { Answered, Failure, FailureFunction, KnownRun } from '../../workflow/history.ts';
+import type { Failure, FailureFunction, KeptResponse, LoggedRun } from '../../workflow/history.ts';
 import type { RunLink } from '../../workflow/model.ts';
-import type { StepRecord } from '../../workflow/records.ts';
 import type { NextStep, RunLog } from '../../workflow/run-log.ts';
 import { type StepInfo, stepInfoOf } from '../../workflow/step-info.ts';
+import type { StepSummary } from '../../workflow/step-summaries.ts';
 import { FAILURE_CALLBACK_STATES, labelView, nonEmpty } from '../messages/views.ts';
 import {
   AtLeastOne,
@@ -134,7 +134,7 @@ function errorsView(failures: readonly Failure[], shown: ViewLimits): View[] | u
  * `<status> <reason>`, as clients expect it, and further text of the error, if any. For a success status, and for a
  * response about changed code, the text of the error alone.
  */
-function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
+function errorText(error: string | undefined, response: Pick<KeptResponse, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
   const { status } = response;
   if (error !== undefined && !error.startsWith(respondedWith(status))) return error;
@@ -145,7 +145,7 @@ function errorText(error: string | undefined, response: Pick<Answered, 'status'>
 const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
 
 /** The members of a step in addition to its `STEP_INFO`. */
-const STEP_STATE = shapeOf<[record: StepRecord, shown: ViewLimits]>()({
+const STEP_STATE = shapeOf<[record: StepSummary, shown: ViewLimits]>()({
   state: [StepState, ({ state }) => state],
   errors: [ErrorsSchema, ({ failures }, shown) => errorsView(failures, shown)],
   nextDeliveryTime: [optional(Ms), ({ nextDeliveryAtMs }) => nextDeliveryAtMs],
@@ -153,7 +153,7 @@ const STEP_STATE = shapeOf<[record: StepRecord, shown: ViewLimits]>()({
 
 const StepSchema = exactly({ ...STEP_INFO.schema.properties, ...STEP_STATE.schema.properties }, 'Step');
 
-function stepView(record: StepRecord, runShown: ViewLimits): View {
+function stepView(record: StepSummary, runShown: ViewLimits): View {
   const shown = withRedaction(runShown, record.info.redact);
   return { ...STEP_INFO.view(record.info, shown), ...STEP_STATE.view(record, shown) };
 }
@@ -217,7 +217,7 @@ const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog,
   'FailureFunction',
 );
 
-function lastResponseOf({ answer, failures }: FailureFunction): Answered | undefined {
+function lastResponseOf({ response: answer, failures }: FailureFunction): KeptResponse | undefined {
   return answer ?? failures.at(-1)?.response;
 }
 
@@ -227,7 +227,7 @@ const RUN_LINK = shapeOf<[RunLink]>()({
   workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
 });
 
-const INVOKER = shapeOf<[NonNullable<KnownRun['invoker']>]>()({
+const INVOKER = shapeOf<[NonNullable<LoggedRun['invoker']>]>()({
   workflowRunId: [Text, ({ id }) => id],
   workflowUrl: [Text, ({ url }) => shownUrl(url)],
   workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
@@ -239,10 +239,10 @@ const StepGroupSchema = Type.Union([
 ]);
 
 function stepGroupsView({ groups, next }: RunLog, shown: ViewLimits): View[] {
-  const steps = groups.map(({ type, records }) => ({ steps: records.map((record) => stepView(record, shown)), type }));
+  const shownGroups = groups.map(({ type, steps }) => ({ steps: steps.map((step) => stepView(step, shown)), type }));
   return next.length === 0
-    ? steps
-    : [...steps, { steps: next.map((step) => NEXT_STEP.view(step, shown)), type: 'next' }];
+    ? shownGroups
+    : [...shownGroups, { steps: next.map((step) => NEXT_STEP.view(step, shown)), type: 'next' }];
 }
 
 /** The object of contract W 18.1. */

@@ -2,26 +2,26 @@
 import { type Environment, parseConfig } from '../../config/parse.ts';
 import type { Config } from '../../config/table.ts';
 import type { startServer } from '../../server/server.ts';
-import { HELD_SETTINGS, openGround, startHeld } from '../../testing/held-server.ts';
+import { prepareVirtualServer, startVirtualServer, VIRTUAL_TIME_DEFAULTS } from '../../testing/virtual-server.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 
 /** Throws `ConfigError`, and `CommandFailed` for more than one worker, whose clocks could not be stopped together. */
 export function virtualConfig(env: Environment, args: readonly string[]): Config {
   const inMemory = ['--memory', ...args.filter((arg) => arg !== '--memory')];
-  const config = parseConfig({ ...HELD_SETTINGS, ...env }, inMemory, { dev: true });
+  const config = parseConfig({ ...VIRTUAL_TIME_DEFAULTS, ...env }, inMemory, { dev: true });
   if (config.workers === 1) return config;
   throw new CommandFailed('--virtual-time: only a single worker can stop its clock', EXIT.usage);
 }
 
 export const startVirtual: typeof startServer = async (config, options) => {
-  const ground = await openGround(config, { ...options, isPassedByRequests: true });
-  const { server } = await startHeld(ground);
+  const virtual = await prepareVirtualServer(config, { ...options, isAdvancedByRequests: true });
+  const { server } = await startVirtualServer(virtual);
   return {
     ...server,
     // Without draining: nothing is kept, and running attempts may wait for time that nobody advances.
     stop: async () => {
       await server.stop(0);
-      await ground.store.close();
+      await virtual.store.close();
     },
   };
 };

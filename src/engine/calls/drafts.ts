@@ -5,7 +5,7 @@ import { prefixOf } from '../../protocol/options/dialect.ts';
 import type { PublishOptions } from '../../protocol/options/settings.ts';
 import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
 import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
-import { type Configurable, configured, withHeaders } from '../../workflow/configuration.ts';
+import { applyRunConfig, type ConfigurableMessage, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { AcceptContext } from '../messages/accept.ts';
 import { type Draft, newMessageOf } from '../messages/accept.ts';
@@ -27,10 +27,10 @@ export interface Sender {
 }
 
 /** The header and the settings that all steps of a run share. */
-export type StepTemplate = Configurable & { run: Run };
+export type StepTemplate = ConfigurableMessage & { run: Run };
 
 export function stepTemplateOf(run: Run, previous: Sender['previous']): StepTemplate {
-  const { header, settings } = configured(libraryOptions(run, previous), run.config);
+  const { header, settings } = applyRunConfig(libraryOptions(run, previous), run.config);
   return { run, header, settings: { ...settings, run: partOf(run, 'step', run.config.features) } };
 }
 
@@ -98,7 +98,7 @@ export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand
  * Header and settings that a library would send with a step. If the run does not keep its trigger's configuration, each message
  * repeats it (contract W 7), so it is copied from the previous message. The invocation depth is copied in every run.
  */
-function libraryOptions({ config: { dialect, isKept } }: Run, previous: Sender['previous']): Configurable {
+function libraryOptions({ config: { dialect, isKept } }: Run, previous: Sender['previous']): ConfigurableMessage {
   const prefix = prefixOf(dialect);
   const own = newHeaderMap();
   own[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];

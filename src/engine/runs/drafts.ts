@@ -10,10 +10,15 @@ import type {
   WorkflowFeature,
 } from '../../protocol/options/settings.ts';
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
-import { configured, configuredCall, configuredCallback, runConfigOf } from '../../workflow/configuration.ts';
+import {
+  applyRunConfig,
+  applyRunConfigToCall,
+  applyRunConfigToCallback,
+  runConfigOf,
+} from '../../workflow/configuration.ts';
 import { entryKeyOfInvocation, INITIAL_ENTRY_KEY } from '../../workflow/entry-keys.ts';
 import type { Run } from '../../workflow/model.ts';
-import { entryKeyOf, readStep } from '../../workflow/steps.ts';
+import { entryIdentityOf, readStep } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Invocation, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, MessageKey, NewRecord, NewRun } from '../model.ts';
@@ -96,7 +101,7 @@ export function draftOfAdoption(
   const part: RunPart = { ...partOf(run, 'step', start.features), init: 'known' };
   if (run.config.isRest) part.isRest = true;
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
-  const message: Message = { ...published, ...configured({ header: published.header, settings }, config) };
+  const message: Message = { ...published, ...applyRunConfig({ header: published.header, settings }, config) };
   message.settings.run = part;
   const place = { runKey: run.key, runVersion: run.version, kind: 'initial', entryKey: INITIAL_ENTRY_KEY } as const;
   return {
@@ -122,11 +127,11 @@ export function draftOfAppend(
   const sent = { header: published.header, settings: { ...own, run: part } };
   const isCall = callType === 'toCallback';
   const { header, settings } = isCall
-    ? { header: sent.header, settings: configuredCall(sent, config) }
-    : configured(sent, config);
+    ? { header: sent.header, settings: applyRunConfigToCall(sent, config) }
+    : applyRunConfig(sent, config);
   const message: Message = { ...published, header, settings };
-  if (isCall && callback) message.settings.callback = configuredCallback(callback, config);
-  const entryKey = entryKeyOf({
+  if (isCall && callback) message.settings.callback = applyRunConfigToCallback(callback, config);
+  const entryKey = entryIdentityOf({
     callType,
     url: message.url,
     header: command.options.explicitHeader,
@@ -155,7 +160,7 @@ function invocationOf(
   const stepId = readStep(step)?.stepId;
   if (stepId === undefined)
     throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
-  const delivered = configured(result, parent.config);
+  const delivered = applyRunConfig(result, parent.config);
   const run = partOf(parent, 'step', features);
   const { settings: own, header } = delivered;
   const invoke: InvokePart = {

@@ -9,7 +9,7 @@ import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { parseConfig } from '../../../src/config/parse.ts';
 import type { EventLog } from '../../../src/engine/ports.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
-import { HeldClock } from '../../../src/testing/held-clock.ts';
+import { VirtualClock } from '../../../src/testing/virtual-clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type BorrowedDatabase, borrowDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
@@ -61,7 +61,7 @@ const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 
 export class Subject {
-  readonly clock = new HeldClock();
+  readonly clock = new VirtualClock();
   readonly endpoint = new Endpoint(this.clock);
   readonly token: string;
   /** Of what the server warned its operator. */

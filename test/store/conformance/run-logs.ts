@@ -267,7 +267,7 @@ export function runLogsConformance(open: OpenStore): void {
     await store().messages.settle({ settlement: settlement(tells.message, claimToken + 1000, told), nowMs: T0 + 2 });
     const { failureFunction } = await historyOf(run);
     expect(failureFunction).toMatchObject({ state: 'success', end: 'delivered', message: { key: tells.message.key } });
-    expect(failureFunction?.answer).toMatchObject({ status: 200, body: response.body });
+    expect(failureFunction?.response).toMatchObject({ status: 200, body: response.body });
     expect(failureFunction).not.toHaveProperty('pending');
     expect(await keysOf({ messageId: [tells.message.id] })).toEqual([run.key]);
   });

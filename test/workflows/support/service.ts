@@ -10,9 +10,9 @@ import { createDelivery } from '../../../src/delivery/delivery.ts';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock, Delivery, Randomness } from '../../../src/engine/ports.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
-import { Attempts } from '../../../src/testing/attempts.ts';
-import { HeldClock } from '../../../src/testing/held-clock.ts';
-import { Passage } from '../../../src/testing/passage.ts';
+import { TestDelivery } from '../../../src/testing/test-delivery.ts';
+import { TimeAdvancer } from '../../../src/testing/time-advancer.ts';
+import { VirtualClock } from '../../../src/testing/virtual-clock.ts';
 import { type Json, openWorld, type Reply, TOKEN, type World } from '../../api/support/world.ts';
 import { App, USER_HEADERS } from './app.ts';
 import type { Environment, Invokable, Library, Program, Terms, Wish } from './library.ts';
@@ -32,24 +32,24 @@ export interface Workflow {
 
 interface Parts {
   world: World;
-  clock: HeldClock;
-  delivery: Attempts;
+  clock: VirtualClock;
+  delivery: TestDelivery;
   url: string;
 }
 
 export class Service {
   readonly app = new App();
-  readonly clock: HeldClock;
+  readonly clock: VirtualClock;
   readonly env: Environment;
   readonly #world: World;
-  readonly #delivery: Attempts;
-  readonly #passage: Passage;
+  readonly #delivery: TestDelivery;
+  readonly #time: TimeAdvancer;
 
   private constructor({ world, clock, delivery, url }: Parts) {
     this.clock = clock;
     this.#world = world;
     this.#delivery = delivery;
-    this.#passage = new Passage(clock, () => (this.#isBusy ? endOfTurn() : undefined));
+    this.#time = new TimeAdvancer(clock, () => (this.#isBusy ? endOfTurn() : undefined));
     this.env = { QSTASH_URL: url, QSTASH_TOKEN: TOKEN, ...KEYS };
   }
 
@@ -57,9 +57,9 @@ export class Service {
   static async open(flags: readonly string[] = []): Promise<Service> {
     // A round of dropping each minute would be most of what happens in the days that scenarios sleep.
     const config = parseConfig({}, ['--memory', '--retention-interval', '1d', ...flags], { dev: true });
-    const clock = new HeldClock();
+    const clock = new VirtualClock();
     const randomness = createSystemRandomness();
-    const delivery = new Attempts(openDelivery(config, clock, randomness), {
+    const delivery = new TestDelivery(openDelivery(config, clock, randomness), {
       clock,
       timeoutMsMax: config.timeoutMaxMs,
     });
@@ -74,7 +74,7 @@ export class Service {
   }
 
   get #isBusy(): boolean {
-    return this.#delivery.underWay > this.app.held || this.app.answering > 0;
+    return this.#delivery.inFlight > this.app.held || this.app.answering > 0;
   }
 
   async close(): Promise<void> {
@@ -142,12 +142,12 @@ export class Service {
 
   /** Resolves once neither side has anything left to do before time passes; what the app holds back apart. */
   quiet(): Promise<void> {
-    return this.#passage.quiet();
+    return this.#time.waitUntilQuiet();
   }
 
   /** Lets `ms` pass, and everything happen that falls due on the way. */
   pass(ms: Millis): Promise<void> {
-    return this.#passage.advance(ms);
+    return this.#time.advance(ms);
   }
 
   /** Lets time pass until `look` finds something, and answers it. Rejects when nothing is left to wait for. */
@@ -157,12 +157,12 @@ export class Service {
     let sent = Number.NaN;
     do {
       // Servers look at the clock once a minute: what was looked at before is as it was while nothing is sent.
-      if (sent === this.#delivery.made) continue;
-      sent = this.#delivery.made;
+      if (sent === this.#delivery.startedCount) continue;
+      sent = this.#delivery.startedCount;
       const found = await look();
       if (found !== undefined && found !== null && found !== false)
         return found as Exclude<T, undefined | null | false>;
-    } while (await this.#passage.toNextTimer(untilMs));
+    } while (await this.#time.advanceToNextTimer(untilMs));
     throw new Error(`waited ${PATIENCE_MS} ms in vain for ${what}`);
   }
 }

@@ -5,9 +5,9 @@
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import { mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
 import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../../protocol/options/settings.ts';
-import { configured, configuredCallback } from '../../../workflow/configuration.ts';
+import { applyRunConfig, applyRunConfigToCallback } from '../../../workflow/configuration.ts';
 import { INITIAL_ENTRY_KEY } from '../../../workflow/entry-keys.ts';
-import { entryBytesOf, SHOWN_AS } from '../../../workflow/journal.ts';
+import { DELIVERED_CALL_TYPES, entryBytesOf } from '../../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../../workflow/model.ts';
 import { type Draft, notBeforeOf } from '../../messages/accept.ts';
 import { renewed } from '../../messages/dead-retry.ts';
@@ -114,7 +114,7 @@ function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
 }
 
 function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RetriedEntry<Draft> {
-  const callType = SHOWN_AS[kind];
+  const callType = DELIVERED_CALL_TYPES[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
   return { kind: 'shared', key, entry: { runKey, kind, entryKey, bytes } };
 }
@@ -201,11 +201,11 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
   const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
   const made = isCall
     ? { header: old.header, settings: own }
-    : configured({ header: old.header, settings: own }, config);
+    : applyRunConfig({ header: old.header, settings: own }, config);
   return {
     ...renewed(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), wakesAtMs(old))),
     ...made,
-    settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
+    settings: callback ? { ...made.settings, callback: applyRunConfigToCallback(callback, config) } : made.settings,
   };
 }
 
@@ -227,7 +227,7 @@ function record(old: Message, { head, context }: Making, changes: Pick<MessageSe
 function movedResult(result: ResultPart, { head, config, override }: Making): ResultPart {
   const settings = settingsIn(result.settings, head);
   const own = config.isKept ? settings : { ...settings, ...changesOf(override) };
-  return { url: result.url, ...configured({ header: result.header, settings: own }, config) };
+  return { url: result.url, ...applyRunConfig({ header: result.header, settings: own }, config) };
 }
 
 function settingsIn(settings: MessageSettings, head: Head): MessageSettings {

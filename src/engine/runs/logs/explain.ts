@@ -1,9 +1,9 @@
 /** Explains why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
 import { shownUrl } from '../../../protocol/urls/shown-url.ts';
-import type { HistoryEntry, KnownRun, RunHistory } from '../../../workflow/history.ts';
-import { groupEntries, type StepEntries } from '../../../workflow/records.ts';
+import type { HistoryEntry, LoggedRun, RunHistory } from '../../../workflow/history.ts';
 import type { RunLog } from '../../../workflow/run-log.ts';
 import type { StepInfo } from '../../../workflow/step-info.ts';
+import { groupEntries, type StepEntries } from '../../../workflow/step-summaries.ts';
 import type { LiveMessage } from '../../lists/unfinished.ts';
 import { type Explanation, explain } from '../../messages/explain.ts';
 import type { Millis } from '../../model.ts';
@@ -82,7 +82,7 @@ export function explainActive(
   nowMs: Millis,
 ): RunExplanation {
   const steps = groupEntries(history.entries).flatMap((group) => group.steps);
-  const stepByKey = new Map(steps.flatMap((step) => Object.values(step.by).map((entry) => [entry.key, step])));
+  const stepByKey = new Map(steps.flatMap((step) => Object.values(step.byKind).map((entry) => [entry.key, step])));
   const moving = liveEntriesOf(history).flatMap((entry) => {
     const found = live.get(entry.message.id);
     return found ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, found, nowMs) : [];
@@ -114,7 +114,7 @@ export function explainEnded({ run, failure }: RunLog): RunExplanation {
   return failed;
 }
 
-function about({ id, createdAtMs }: KnownRun): Pick<RunExplanation, 'runId' | 'createdAtMs'> {
+function about({ id, createdAtMs }: LoggedRun): Pick<RunExplanation, 'runId' | 'createdAtMs'> {
   return { runId: id, createdAtMs };
 }
 
@@ -163,7 +163,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
 }
 
 /** The cause when a step waits for an event or for the end of another run. */
-function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
+function causeOfRecord({ info, byKind: by }: StepEntries): Cause | undefined {
   if (by.step) return undefined;
   if (by.wait) return causeOfWait(info, by.wait);
   const { invoked } = info;

@@ -1,5 +1,5 @@
 /** Types of the store's operations on the logs of workflow runs (see `stores.ts`). */
-import type { KnownMessage, KnownRun } from '../../../workflow/history.ts';
+import type { LoggedMessage, LoggedRun } from '../../../workflow/history.ts';
 import type { RunState } from '../../../workflow/model.ts';
 import type { LogDetail, LogState, MessageId, Millis, RunLogState } from '../../model.ts';
 
@@ -28,14 +28,14 @@ export interface RunEvent {
   atMs: Millis;
   state: LogState | RunLogState;
   /** Members about the run's start or end are present only on the events of its start or end. */
-  run: Pick<KnownRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
-    config?: KnownRun['config'];
+  run: Pick<LoggedRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
+    config?: LoggedRun['config'];
   };
   /** Absent on events of the run itself. */
-  message?: KnownMessage & { key: number };
+  message?: LoggedMessage & { key: number };
   /** The wait or the invocation whose result the message is, and the first message of the invoked run. */
-  record?: KnownMessage;
-  child?: KnownMessage;
+  record?: LoggedMessage;
+  child?: LoggedMessage;
   detail?: LogDetail;
 }
 

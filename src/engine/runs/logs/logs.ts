@@ -1,8 +1,9 @@
 /** Lists runs with their steps, and explains why a run makes no progress. */
-import { cutLog } from '../../../workflow/cut-log.ts';
+
 import type { RunState } from '../../../workflow/model.ts';
-import type { StepState } from '../../../workflow/records.ts';
 import { hasStepIn, type RunLog, runLogOf } from '../../../workflow/run-log.ts';
+import type { StepState } from '../../../workflow/step-summaries.ts';
+import { truncateLog } from '../../../workflow/truncate-log.ts';
 import type { EngineContext } from '../../context.ts';
 import type { Page, PageRequest } from '../../lists/page.ts';
 import type { ProjectId } from '../../model.ts';
@@ -76,7 +77,7 @@ async function read(
   const { items, ...rest } = await store.runLogs.listRunHistories({ projectId, filter, page, bodyBytesMax });
   const nowMs = clock.nowMs();
   const logs = items.map((history) => runLogOf(history, nowMs));
-  return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };
+  return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => truncateLog(log, bodyBytesMax)) };
 }
 
 /** Narrows the filter to runs that can have such a step. */

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import type { ResultPart, RunPart, WaitPart } from '../../../protocol/options/settings.ts';
-import { configured, withHeaders } from '../../../workflow/configuration.ts';
+import { applyRunConfig, withHeaders } from '../../../workflow/configuration.ts';
 import { entryKeyOfWait } from '../../../workflow/entry-keys.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { notifiedStep, timedOutStep } from '../../../workflow/waits.ts';
@@ -52,7 +52,7 @@ export function waiterOf(
 /** The settings of the result's message. The run's configuration is applied now, since it does not change. */
 function resultPartOf(part: ResultPart, { config }: Run, run: RunPart): ResultPart {
   const { callback: _callback, ...own } = part.settings;
-  const { header, settings } = configured({ header: part.header, settings: own }, config);
+  const { header, settings } = applyRunConfig({ header: part.header, settings: own }, config);
   const json = newHeaderMap();
   json['Content-Type'] = ['application/json'];
   return {

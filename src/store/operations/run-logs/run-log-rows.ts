@@ -3,11 +3,11 @@ import type { LogDetail, Message } from '../../../engine/model.ts';
 import type { RunEvent } from '../../../engine/runs/logs/log-store.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type {
-  Course,
+  DeliveryProgress,
   Failure,
   FailureFunction,
   HistoryEntry,
-  KnownRun,
+  LoggedRun,
   RunHistory,
 } from '../../../workflow/history.ts';
 import type { PageRows, Position } from '../lists/page.ts';
@@ -119,7 +119,7 @@ function placeOf(runKey: number, entryKey: string): string {
 }
 
 /** The run as its event shows it: the start with the caller or invoker, the end with the result. */
-function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, row: RunLogRow): RunEvent['run'] {
+function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: LoggedRun, row: RunLogRow): RunEvent['run'] {
   const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;
   if (state === 'RUN_STARTED') {
@@ -134,7 +134,7 @@ function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, ro
 /** Decodes runs in the order of the page. */
 export function decodeHistories(rows: HistoryRows): RunHistory[] {
   const runByKey = decodeRuns(rows);
-  const courseByKey = decodeCourses(rows);
+  const progressByKey = decodeProgress(rows);
   const childByKey = decodeByKey(rows.children);
   const callByKey = decodeByKey(rows.failureCalls);
   const entriesByRun = Map.groupBy(rows.journal, ({ run_key }) => run_key);
@@ -143,8 +143,8 @@ export function decodeHistories(rows: HistoryRows): RunHistory[] {
   const entryOf = (row: JournalRow): HistoryEntry => {
     const { key, position, kind, entryKey } = row;
     const message = decodeMessage(row);
-    const course = courseByKey.get(key) ?? { failures: [] };
-    const entry: HistoryEntry = { key, position, kind: entryKindOf(kind), entryKey, message, ...course };
+    const progress = progressByKey.get(key) ?? { failures: [] };
+    const entry: HistoryEntry = { key, position, kind: entryKindOf(kind), entryKey, message, ...progress };
     const child = message.settings.invoke && childByKey.get(message.settings.invoke.runKey);
     if (child) entry.child = child;
     return entry;
@@ -154,7 +154,7 @@ export function decodeHistories(rows: HistoryRows): RunHistory[] {
     const run = runByKey.get(n);
     if (!run) return [];
     const history: RunHistory = { run, entries: (entriesByRun.get(n) ?? []).map(entryOf) };
-    const failureFunction = failureFunctionOf(rowByKey.get(n), callByKey, courseByKey);
+    const failureFunction = failureFunctionOf(rowByKey.get(n), callByKey, progressByKey);
     if (failureFunction) history.failureFunction = failureFunction;
     return history;
   });
@@ -163,53 +163,53 @@ export function decodeHistories(rows: HistoryRows): RunHistory[] {
 function failureFunctionOf(
   row: KnownRunRow | undefined,
   callByKey: ReadonlyMap<number, Message>,
-  courseByKey: ReadonlyMap<number, Course>,
+  progressByKey: ReadonlyMap<number, DeliveryProgress>,
 ): FailureFunction | undefined {
   if (row?.failure_key == null || row.failure_state === null) return undefined;
   const message = callByKey.get(row.failure_key);
-  const course = courseByKey.get(row.failure_key) ?? { failures: [] };
-  return message && { state: failureStateOf(row.failure_state), message, ...course };
+  const progress = progressByKey.get(row.failure_key) ?? { failures: [] };
+  return message && { state: failureStateOf(row.failure_state), message, ...progress };
 }
 
-/** The course of each message that is unfinished or has log entries. */
-function decodeCourses(rows: HistoryRows): Map<number, Course> {
-  const courseByKey = new Map<number, Course>();
+/** The progress of each message that is unfinished or has log entries. */
+function decodeProgress(rows: HistoryRows): Map<number, DeliveryProgress> {
+  const progressByKey = new Map<number, DeliveryProgress>();
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, row]));
-  for (const row of rows.courses) noteEvent(courseFor(courseByKey, row.message_key), row, detailBySeq.get(row.seq));
+  for (const row of rows.courses) noteEvent(progressFor(progressByKey, row.message_key), row, detailBySeq.get(row.seq));
   for (const { key, due_at_ms, claimed_at_ms } of rows.pending) {
-    const course = courseFor(courseByKey, key);
-    course.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
+    const progress = progressFor(progressByKey, key);
+    progress.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
     // A message may be unfinished again, such as a failure callback that is sent again.
-    delete course.end;
+    delete progress.end;
   }
-  return courseByKey;
+  return progressByKey;
 }
 
-function courseFor(courseByKey: Map<number, Course>, key: number): Course {
-  const course = courseByKey.get(key) ?? { failures: [] };
-  courseByKey.set(key, course);
-  return course;
+function progressFor(progressByKey: Map<number, DeliveryProgress>, key: number): DeliveryProgress {
+  const progress = progressByKey.get(key) ?? { failures: [] };
+  progressByKey.set(key, progress);
+  return progress;
 }
 
-function noteEvent(course: Course, { at_ms, state }: CourseRow, row: DetailRow | undefined): void {
+function noteEvent(progress: DeliveryProgress, { at_ms, state }: CourseRow, row: DetailRow | undefined): void {
   const detail = row && decodeDetail(row);
   switch (logStateOf(state)) {
     case 'ERROR':
-      course.failures.push(failureOf(at_ms, detail));
-      delete course.parked;
+      progress.failures.push(failureOf(at_ms, detail));
+      delete progress.parked;
       return;
     case 'STEP_PARKED':
-      course.parked = failureOf(at_ms, detail);
+      progress.parked = failureOf(at_ms, detail);
       return;
     case 'DELIVERED':
-      course.end = 'delivered';
-      if (detail?.response) course.answer = detail.response;
+      progress.end = 'delivered';
+      if (detail?.response) progress.response = detail.response;
       return;
     case 'FAILED':
-      course.end = 'failed';
+      progress.end = 'failed';
       return;
     case 'CANCELED':
-      course.end = 'canceled';
+      progress.end = 'canceled';
       return;
     default:
       return;
@@ -222,19 +222,19 @@ function failureOf(atMs: number, { error = '', response }: LogDetail = {}): Fail
 
 function decodeRuns({ runs, responses, invokers }: Pick<HistoryRows, 'runs' | 'responses' | 'invokers'>) {
   const responseByKey = new Map(responses.map(({ key, response }) => [key, response]));
-  const runByKey = new Map<number, KnownRun>();
+  const runByKey = new Map<number, LoggedRun>();
   for (const row of runs) runByKey.set(row.key, decodeRun(row, responseByKey.get(row.key) ?? null));
   for (const invoker of invokers) noteInvoker(runByKey.get(invoker.run_key), invoker);
   return runByKey;
 }
 
 /** The first run that waits for a run is the one that invoked it. */
-function noteInvoker(run: KnownRun | undefined, { id, url, created_at_ms }: InvokerRow): void {
+function noteInvoker(run: LoggedRun | undefined, { id, url, created_at_ms }: InvokerRow): void {
   if (run) run.invoker ??= { id, url, createdAtMs: created_at_ms };
 }
 
-function decodeRun(row: KnownRunRow, response: Uint8Array | null): KnownRun {
-  const run: KnownRun = {
+function decodeRun(row: KnownRunRow, response: Uint8Array | null): LoggedRun {
+  const run: LoggedRun = {
     key: row.key,
     id: row.id,
     url: row.url,

@@ -1,6 +1,6 @@
 /** Encodes runs and the entries of their journals as rows, and decodes them. */
 import type { EntryKind, FailureCallbackState, NewEntry, NewRecord, NewRun } from '../../../engine/model.ts';
-import { SHOWN_AS } from '../../../workflow/journal.ts';
+import { DELIVERED_CALL_TYPES } from '../../../workflow/journal.ts';
 import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/model.ts';
 import type { NewContentRow } from '../messages/columns.ts';
 import { encodeContent, restoreCallback, withoutPrototype } from '../messages/content-rows.ts';
@@ -19,7 +19,7 @@ export const ENTRY_KIND: Readonly<Record<EntryKind, number>> = {
 
 /** The kinds that deliveries show, as an SQL list. */
 export const SHOWN_KINDS = Object.entries(ENTRY_KIND)
-  .flatMap(([kind, code]) => (SHOWN_AS[kind as EntryKind] ? [code] : []))
+  .flatMap(([kind, code]) => (DELIVERED_CALL_TYPES[kind as EntryKind] ? [code] : []))
   .join(', ');
 
 /** Entries whose message is delivered with the journal, not with its own body. */
@@ -185,7 +185,7 @@ export function decodeJournalEntry({ position, id, kind, body }: JournalRow): Jo
   return {
     position,
     messageId: id,
-    callType: SHOWN_AS[entryKindOf(kind)] ?? 'step',
+    callType: DELIVERED_CALL_TYPES[entryKindOf(kind)] ?? 'step',
     body: body ?? new Uint8Array(0),
   };
 }

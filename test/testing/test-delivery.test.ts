@@ -1,7 +1,7 @@
 /** The test kit advances its clock only while no attempt takes real time, so it must count them correctly. */
 import { expect, it } from 'vitest';
 import type { AttemptInFlight, Delivery } from '../../src/engine/ports.ts';
-import { Attempts } from '../../src/testing/attempts.ts';
+import { TestDelivery } from '../../src/testing/test-delivery.ts';
 import { claimed } from '../engine/fixtures.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
@@ -15,16 +15,16 @@ it('does not count an attempt whose idle call is extended after its end', async 
     },
     close: async () => {},
   };
-  const attempts = new Attempts(delivery, { clock: new SimulatedClock(), timeoutMsMax: 1_000 });
+  const attempts = new TestDelivery(delivery, { clock: new SimulatedClock(), timeoutMsMax: 1_000 });
   let attempt: AttemptInFlight | undefined;
   const outcome = attempts.attempt(claimed(), new AbortController().signal, (started) => {
     attempt = started;
   });
-  expect(attempts.underWay).toBe(1);
+  expect(attempts.inFlight).toBe(1);
   attempt?.pause();
-  expect(attempts.underWay).toBe(0);
+  expect(attempts.inFlight).toBe(0);
   end();
   await outcome;
   attempt?.extend();
-  expect(attempts.underWay).toBe(0);
+  expect(attempts.inFlight).toBe(0);
 });

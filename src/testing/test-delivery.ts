@@ -9,20 +9,20 @@ export interface Fault {
   to: string;
   times: number;
   /** The response to use instead of calling the endpoint. */
-  answer?: { status: number; body: string };
+  response?: { status: number; body: string };
   /** How long the response takes in virtual time; `Infinity`: it never arrives. */
-  lateMs: Millis;
+  delayMs: Millis;
 }
 
-export class Attempts implements Delivery {
+export class TestDelivery implements Delivery {
   readonly #delivery: Delivery;
   readonly #clock: Pick<Clock, 'startTimer'>;
   /** The timeout of attempts whose message sets none, and the maximum of all others. */
   readonly #timeoutMsMax: Millis;
   readonly #faults: Fault[];
-  #count = 0;
-  #made = 0;
-  #ended = Promise.withResolvers<void>();
+  #inFlight = 0;
+  #startedCount = 0;
+  #nextEnd = Promise.withResolvers<void>();
 
   /** Removes faults from `faults` when they are used up. */
   constructor(
@@ -36,27 +36,31 @@ export class Attempts implements Delivery {
   }
 
   /** Attempts that take real time: not those that only wait for virtual time to pass. */
-  get underWay(): number {
-    return this.#count;
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
-  get made(): number {
-    return this.#made;
+  get startedCount(): number {
+    return this.#startedCount;
   }
 
   /** Resolves when the next attempt has ended. */
   get nextEnd(): Promise<void> {
-    return this.#ended.promise;
+    return this.#nextEnd.promise;
   }
 
-  async attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
-    this.#made += 1;
+  async attempt(
+    claimed: Claimed,
+    signal: AbortSignal,
+    onStarted?: (attempt: AttemptInFlight) => void,
+  ): Promise<Outcome> {
+    this.#startedCount += 1;
     const fault = this.#nextFault(claimed.message);
-    const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal, begun);
-    if (!fault || fault.lateMs === 0 || outcome.kind === 'interrupted') return outcome;
+    const outcome = fault?.response ? responseOutcome(fault.response) : await this.#send(claimed, signal, onStarted);
+    if (!fault || fault.delayMs === 0 || outcome.kind === 'interrupted') return outcome;
     const timeoutMs = Math.min(claimed.message.settings.timeoutMs ?? this.#timeoutMsMax, this.#timeoutMsMax);
-    const isInTime = fault.lateMs < timeoutMs;
-    const isOver = await this.#pass(Math.min(fault.lateMs, timeoutMs), signal);
+    const isInTime = fault.delayMs < timeoutMs;
+    const isOver = await this.#wait(Math.min(fault.delayMs, timeoutMs), signal);
     if (isOver && isInTime) return outcome;
     if (outcome.kind === 'answered') outcome.release?.();
     return isOver ? timedOut(timeoutMs) : { kind: 'interrupted' };
@@ -66,41 +70,41 @@ export class Attempts implements Delivery {
     return this.#delivery.close();
   }
 
-  async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
+  async #send(claimed: Claimed, signal: AbortSignal, onStarted?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     let isPaused = false;
     let hasEnded = false;
-    const count = (pauses: boolean): void => {
+    const setPaused = (pauses: boolean): void => {
       if (hasEnded || pauses === isPaused) return;
       isPaused = pauses;
       if (pauses) this.#end();
-      else this.#count += 1;
+      else this.#inFlight += 1;
     };
-    this.#count += 1;
+    this.#inFlight += 1;
     try {
       // A paused attempt takes no real time: its endpoint waits for the server.
       return await this.#delivery.attempt(claimed, signal, (attempt) =>
-        begun?.({
+        onStarted?.({
           extend: () => {
-            count(false);
+            setPaused(false);
             attempt.extend();
           },
           pause: () => {
-            count(true);
+            setPaused(true);
             attempt.pause();
           },
           interrupt: () => attempt.interrupt(),
         }),
       );
     } finally {
-      count(true);
+      setPaused(true);
       hasEnded = true; // an idle call extends its attempt when it ends, perhaps after the attempt
     }
   }
 
   #end(): void {
-    this.#count -= 1;
-    this.#ended.resolve();
-    this.#ended = Promise.withResolvers();
+    this.#inFlight -= 1;
+    this.#nextEnd.resolve();
+    this.#nextEnd = Promise.withResolvers();
   }
 
   #nextFault({ projectId, url }: Message): Fault | undefined {
@@ -113,7 +117,7 @@ export class Attempts implements Delivery {
   }
 
   /** Resolves to true after `ms`, or to false when `signal` aborts first. */
-  #pass(ms: Millis, signal: AbortSignal): Promise<boolean> {
+  #wait(ms: Millis, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const end = (isOver: boolean) => {
         timer.cancel();
@@ -127,6 +131,6 @@ export class Attempts implements Delivery {
   }
 }
 
-function answered({ status, body }: { status: number; body: string }): Outcome {
+function responseOutcome({ status, body }: { status: number; body: string }): Outcome {
   return { kind: 'answered', status, header: {}, body: Buffer.from(body) };
 }

@@ -4,7 +4,7 @@
  */
 
 import { entryKeyOfCallResult } from './entry-keys.ts';
-import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
+import type { DeliveryProgress, Failure, HistoryEntry, LoggedRun } from './history.ts';
 import type { EntryKind } from './model.ts';
 import { joinStepInfo, type StepInfo, stepInfoOf } from './step-info.ts';
 
@@ -16,7 +16,7 @@ export type StepState =
   | 'STEP_FAILED'
   | 'STEP_CANCELED';
 
-export interface StepRecord {
+export interface StepSummary {
   info: StepInfo;
   state: StepState;
   /** The failed attempts of an unfinished step, oldest first, with the reason for parking. Empty once the step has a result. */
@@ -28,7 +28,7 @@ export interface StepRecord {
 export interface StepEntries {
   info: StepInfo;
   /** The last entry of each kind. */
-  by: Partial<Record<EntryKind, HistoryEntry>>;
+  byKind: Partial<Record<EntryKind, HistoryEntry>>;
 }
 
 /** Steps that run concurrently: a single step, or a parallel group. */
@@ -51,14 +51,15 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
     });
     // An entry without a step id is a step of its own, except the initial one.
     const hasId = info.stepId > 0 || entry.kind === 'initial';
-    const known = (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
-    if (known) {
+    const earlier =
+      (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
+    if (earlier) {
       // Entries after a result add nothing.
-      if (known.by.step) continue;
-      known.info = joinStepInfo(known.info, info);
-      known.by[entry.kind] = entry;
+      if (earlier.byKind.step) continue;
+      earlier.info = joinStepInfo(earlier.info, info);
+      earlier.byKind[entry.kind] = entry;
     }
-    const step = known || place({ info, by: { [entry.kind]: entry } }, groups);
+    const step = earlier || addToGroup({ info, byKind: { [entry.kind]: entry } }, groups);
     if (hasId) byId.set(info.stepId, step);
     if (entry.kind === 'toCallback') callByKey.set(entryKeyOfCallResult(entry.key), step);
   }
@@ -67,7 +68,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
 }
 
 /** A parallel group is planned at once, so the first entries of its steps are consecutive. */
-function place(step: StepEntries, groups: StepGroup[]): StepEntries {
+function addToGroup(step: StepEntries, groups: StepGroup[]): StepEntries {
   const { concurrent } = step.info;
   const last = groups.at(-1);
   if (concurrent > 1 && last?.concurrent === concurrent && last.steps.length < concurrent) last.steps.push(step);
@@ -75,27 +76,40 @@ function place(step: StepEntries, groups: StepGroup[]): StepEntries {
   return step;
 }
 
-export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepRecord {
-  const { info, by } = step;
-  if (by.initial) return { info, state: 'STEP_SUCCESS', failures: [] };
-  if (by.step) return recordOfResult(info, by, by.step, run, nowMs);
-  const failures = failuresOf(by);
-  if (run.state !== 'RUN_STARTED') return { info, state: stateAfterEnd(by, run), failures };
-  const executing = executingOf(by);
+export function summarizeStep(step: StepEntries, run: LoggedRun, nowMs: number): StepSummary {
+  const { info, byKind } = step;
+  if (byKind.initial) return { info, state: 'STEP_SUCCESS', failures: [] };
+  if (byKind.step) return summarizeFinishedStep(info, byKind, byKind.step, run, nowMs);
+  const failures = failuresOfStep(byKind);
+  if (run.state !== 'RUN_STARTED') return { info, state: stateAfterEnd(byKind, run), failures };
+  const executing = executingOf(byKind);
   if (!executing) return { info, state: 'STEP_PROGRESS', failures };
-  const record: StepRecord = { info, state: stateOfDelivery(executing), failures };
+  const summary: StepSummary = { info, state: stateOfDelivery(executing), failures };
   const dueAtMs = executing.pending?.dueAtMs;
-  if (dueAtMs !== undefined && (record.state !== 'STEP_PROGRESS' || dueAtMs > nowMs)) record.nextDeliveryAtMs = dueAtMs;
-  return record;
+  if (dueAtMs !== undefined && (summary.state !== 'STEP_PROGRESS' || dueAtMs > nowMs))
+    summary.nextDeliveryAtMs = dueAtMs;
+  return summary;
 }
 
 /** The delivery that continues the step; `undefined` while it waits for an event, another run, or the run's next publish. */
-function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntries['by']): HistoryEntry | undefined {
+function executingOf({
+  plan,
+  toCallback,
+  fromCallback,
+  wait,
+  invoke,
+}: StepEntries['byKind']): HistoryEntry | undefined {
   return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
 }
 
 /** The state of a step whose result is not saved yet. A dead call does not fail its step: the result of the call reports it. */
-export function stateOfDelivery({ pending, end, failures, parked, kind }: Course & { kind?: EntryKind }): StepState {
+export function stateOfDelivery({
+  pending,
+  end,
+  failures,
+  parked,
+  kind,
+}: DeliveryProgress & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
   if (!pending || pending.isInFlight) return 'STEP_PROGRESS';
@@ -104,47 +118,48 @@ export function stateOfDelivery({ pending, end, failures, parked, kind }: Course
 }
 
 /** The state of a step without a result. An invoked run continues when the invoking run fails (contract W 12.3). */
-function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
-  if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
-  return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
+function stateAfterEnd(byKind: StepEntries['byKind'], run: LoggedRun): StepState {
+  if (byKind.plan?.end === 'failed' || byKind.fromCallback?.end === 'failed') return 'STEP_FAILED';
+  return byKind.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
 }
 
 /** The failures of a delivery. The reason for parking is included once, however many attempts followed. */
-export function troublesOf({ failures, parked }: Course): Failure[] {
+export function failuresOfDelivery({ failures, parked }: DeliveryProgress): Failure[] {
   return parked ? [...failures, parked] : failures;
 }
 
-function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Failure[] {
+function failuresOfStep({ plan, toCallback, fromCallback }: StepEntries['byKind']): Failure[] {
   const entries = [plan, toCallback, fromCallback];
-  return entries.flatMap((entry) => (entry ? troublesOf(entry) : [])).sort((a, b) => a.atMs - b.atMs);
+  return entries.flatMap((entry) => (entry ? failuresOfDelivery(entry) : [])).sort((a, b) => a.atMs - b.atMs);
 }
 
 /**
  * The state of a step with a result. The result of a sleep is saved when the sleep starts. The sleep ends when the result is
  * delivered, which may be early. In a parallel group, the delivery of the plan is delayed instead.
  */
-function recordOfResult(
+function summarizeFinishedStep(
   info: StepInfo,
-  by: StepEntries['by'],
+  byKind: StepEntries['byKind'],
   result: HistoryEntry,
-  run: KnownRun,
+  run: LoggedRun,
   nowMs: number,
-): StepRecord {
+): StepSummary {
   const isSleep = info.sleepForMs !== undefined || info.sleepUntilMs !== undefined;
-  if (!isSleep || by.plan || !isAsleep(result, run, nowMs)) return { info, state: 'STEP_SUCCESS', failures: [] };
+  if (!isSleep || byKind.plan || !isAsleep(result, run, nowMs)) return { info, state: 'STEP_SUCCESS', failures: [] };
   if (run.state !== 'RUN_STARTED') return { info, state: 'STEP_CANCELED', failures: [] };
   const wakesAtMs = result.pending?.dueAtMs ?? result.message.notBeforeMs;
   return { info, state: 'STEP_PROGRESS', failures: [], nextDeliveryAtMs: wakesAtMs };
 }
 
 /** Whether the step sleeps, or was asleep when the run ended. */
-function isAsleep({ message, ...course }: HistoryEntry, { completedAtMs }: KnownRun, nowMs: number): boolean {
-  const { pending, end } = course;
-  if (end === 'delivered' || end === 'failed' || pending?.isInFlight || troublesOf(course).length > 0) return false;
+function isAsleep({ message, ...progress }: HistoryEntry, { completedAtMs }: LoggedRun, nowMs: number): boolean {
+  const { pending, end } = progress;
+  if (end === 'delivered' || end === 'failed' || pending?.isInFlight || failuresOfDelivery(progress).length > 0)
+    return false;
   return (pending?.dueAtMs ?? message.notBeforeMs) > (completedAtMs ?? nowMs);
 }
 
 /** Whether all steps of a group have their results, so that the delivery of the last one continues after the group. */
 export function isComplete({ concurrent, steps }: StepGroup): boolean {
-  return steps.length >= concurrent && steps.every(({ by }) => by.initial ?? by.step);
+  return steps.length >= concurrent && steps.every(({ byKind }) => byKind.initial ?? byKind.step);
 }

@@ -5,63 +5,72 @@ import type { Config } from '../config/table.ts';
 import type { Millis } from '../engine/model.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../server/server.ts';
 import { endOfTurn, systemClock } from '../system/system.ts';
-import { Attempts, type Fault } from './attempts.ts';
-import { HeldClock } from './held-clock.ts';
-import { Passage } from './passage.ts';
+import { type Fault, TestDelivery } from './test-delivery.ts';
+import { TimeAdvancer } from './time-advancer.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 /** Defaults for virtual time: with the usual interval of a minute, retention would be most of the work when a year passes. */
-export const HELD_SETTINGS = { WAYPOST_RETENTION_INTERVAL: '1d' };
+export const VIRTUAL_TIME_DEFAULTS = { WAYPOST_RETENTION_INTERVAL: '1d' };
 
 /** What a server is started with, and keeps across restarts. */
-export interface Ground extends Pick<ServerOptions, 'log' | 'credentials' | 'onFatal'> {
+export interface VirtualServerOptions extends Pick<ServerOptions, 'log' | 'credentials' | 'onFatal'> {
   config: Config;
-  clock: HeldClock;
+  clock: VirtualClock;
   store: OpenedStore;
   /** The faults of future attempts. */
   faults: Fault[];
   /** Whether requests can advance the clock. */
-  isPassedByRequests: boolean;
+  isAdvancedByRequests: boolean;
 }
 
 /** A running server, and the control of its clock. */
-export interface Held {
+export interface VirtualServer {
   server: RunningServer;
-  passage: Passage;
+  time: TimeAdvancer;
 }
 
 /** Requires a `config` with an in-memory store. It runs in this thread, so that it is known when its work is finished. */
-export async function openGround(
+export async function prepareVirtualServer(
   config: Config,
   {
     startMs,
-    isPassedByRequests = false,
+    isAdvancedByRequests = false,
     ...options
-  }: Pick<Ground, 'log' | 'credentials' | 'onFatal'> & { startMs?: Millis | undefined; isPassedByRequests?: boolean },
-): Promise<Ground> {
+  }: Pick<VirtualServerOptions, 'log' | 'credentials' | 'onFatal'> & {
+    startMs?: Millis | undefined;
+    isAdvancedByRequests?: boolean;
+  },
+): Promise<VirtualServerOptions> {
   const store = await openStore(config, { onFatal: options.onFatal, create: true, isInline: true });
-  return { ...options, config, store, clock: new HeldClock(startMs), faults: [], isPassedByRequests };
+  return { ...options, config, store, clock: new VirtualClock(startMs), faults: [], isAdvancedByRequests };
 }
 
 /** Throws `CannotStart`. The store stays open after that, and after the server has stopped. */
-export async function startHeld({ config, clock, faults, isPassedByRequests, ...options }: Ground): Promise<Held> {
-  let attempts: Attempts | undefined;
+export async function startVirtualServer({
+  config,
+  clock,
+  faults,
+  isAdvancedByRequests,
+  ...options
+}: VirtualServerOptions): Promise<VirtualServer> {
+  let testDelivery: TestDelivery | undefined;
   /** Attempts in flight, and commands that are not saved yet. Saving takes only turns of the event loop. */
-  const underWay = (): Promise<unknown> | undefined => {
-    if (attempts !== undefined && attempts.underWay > 0) return attempts.nextEnd;
+  const workInFlight = (): Promise<unknown> | undefined => {
+    if (testDelivery !== undefined && testDelivery.inFlight > 0) return testDelivery.nextEnd;
     return (options.store.stats?.().waiting ?? 0) > 0 ? endOfTurn() : undefined;
   };
-  const passage = new Passage(clock, underWay);
+  const time = new TimeAdvancer(clock, workInFlight);
   const server = await startServer(config, {
     ...options,
     clock,
     around: {
       signatureClock: systemClock,
       wrap: (delivery) => {
-        attempts = new Attempts(delivery, { clock, timeoutMsMax: config.timeoutMaxMs, faults });
-        return attempts;
+        testDelivery = new TestDelivery(delivery, { clock, timeoutMsMax: config.timeoutMaxMs, faults });
+        return testDelivery;
       },
-      ...(isPassedByRequests && { virtualTime: passage }),
+      ...(isAdvancedByRequests && { virtualTime: time }),
     },
   });
-  return { server, passage };
+  return { server, time };
 }

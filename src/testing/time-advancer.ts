@@ -2,7 +2,7 @@
 import type { Millis } from '../engine/model.ts';
 import type { TimerKind } from '../engine/ports.ts';
 import { endOfTurn } from '../system/system.ts';
-import type { HeldClock } from './held-clock.ts';
+import type { VirtualClock } from './virtual-clock.ts';
 
 /**
  * The store is in this process, so only network I/O takes more than a few turns of the event loop, and it is counted as work
@@ -10,16 +10,16 @@ import type { HeldClock } from './held-clock.ts';
  */
 const QUIET_TURNS = 10;
 
-export class Passage {
-  readonly #clock: HeldClock;
-  readonly #underWay: () => Promise<unknown> | undefined;
+export class TimeAdvancer {
+  readonly #clock: VirtualClock;
+  readonly #workInFlight: () => Promise<unknown> | undefined;
   /** Resolves when all requested advances are finished. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
-  /** `underWay` returns `undefined` if no work is in flight, otherwise a promise that resolves when to check again. */
-  constructor(clock: HeldClock, underWay: () => Promise<unknown> | undefined) {
+  /** `workInFlight` returns `undefined` if no work is in flight, otherwise a promise that resolves when to check again. */
+  constructor(clock: VirtualClock, workInFlight: () => Promise<unknown> | undefined) {
     this.#clock = clock;
-    this.#underWay = underWay;
+    this.#workInFlight = workInFlight;
   }
 
   nowMs(): Millis {
@@ -33,53 +33,53 @@ export class Passage {
 
   /** Advances the clock by `ms`, and finishes all work that becomes due. */
   advance(ms: Millis): Promise<void> {
-    return this.#inTurn(() => this.#to(this.#clock.nowMs() + ms));
+    return this.#enqueue(() => this.#advanceTo(this.#clock.nowMs() + ms));
   }
 
   /** Advances the clock until no work is scheduled. Resolves to false if that takes more than `limitMs`. */
   runUntilIdle(limitMs: Millis): Promise<boolean> {
-    return this.#inTurn(() => this.#toEndOfWork(this.#clock.nowMs() + limitMs));
+    return this.#enqueue(() => this.#advanceUntilIdle(this.#clock.nowMs() + limitMs));
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => {});
     return done;
   }
 
   /** Resolves when no work is left at the current time. */
-  async quiet(): Promise<void> {
+  async waitUntilQuiet(): Promise<void> {
     for (let turns = 0; turns < QUIET_TURNS; turns += 1) {
       await endOfTurn();
-      const more = this.#underWay();
-      if (more === undefined) continue;
-      await more;
+      const work = this.#workInFlight();
+      if (work === undefined) continue;
+      await work;
       turns = -1;
     }
   }
 
-  async #to(untilMs: Millis): Promise<void> {
-    await this.quiet();
-    while (await this.toNextTimer(untilMs));
+  async #advanceTo(untilMs: Millis): Promise<void> {
+    await this.waitUntilQuiet();
+    while (await this.advanceToNextTimer(untilMs));
     this.#clock.advanceTo(untilMs);
-    await this.quiet();
+    await this.waitUntilQuiet();
   }
 
-  async #toEndOfWork(untilMs: Millis): Promise<boolean> {
-    await this.quiet();
+  async #advanceUntilIdle(untilMs: Millis): Promise<boolean> {
+    await this.waitUntilQuiet();
     while (!this.isIdle) {
-      if (!(await this.toNextTimer(untilMs, 'work'))) return false;
+      if (!(await this.advanceToNextTimer(untilMs, 'work'))) return false;
     }
     return true;
   }
 
   /** Advances to the next timer and returns true, unless the next timer of `kind` is after `untilMs`. */
-  async toNextTimer(untilMs: Millis, kind?: TimerKind): Promise<boolean> {
+  async advanceToNextTimer(untilMs: Millis, kind?: TimerKind): Promise<boolean> {
     const wantedAtMs = this.#clock.nextTimerAtMs(kind);
     const atMs = this.#clock.nextTimerAtMs();
     if (atMs === undefined || wantedAtMs === undefined || wantedAtMs > untilMs) return false;
     this.#clock.advanceTo(atMs);
-    await this.quiet();
+    await this.waitUntilQuiet();
     return true;
   }
 }

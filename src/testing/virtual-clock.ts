@@ -9,7 +9,7 @@ interface PendingTimer {
   kind: TimerKind;
 }
 
-export class HeldClock implements Clock {
+export class VirtualClock implements Clock {
   readonly isHeld = true;
   readonly #timers = new Set<PendingTimer>();
   #nowMs: Millis;

@@ -8,29 +8,29 @@ const NOTHING = new Uint8Array(0);
  * Truncates the results of steps to `bytesMax` plus one byte, which shows that there was more. Redacted bodies are not
  * truncated: views show a hash of the whole body.
  */
-export function cutLog(log: RunLog, bytesMax: number): RunLog {
+export function truncateLog(log: RunLog, bytesMax: number): RunLog {
   if (log.run.config.redact?.body) return log;
   return {
     ...log,
-    groups: log.groups.map(({ type, records }) => ({
+    groups: log.groups.map(({ type, steps }) => ({
       type,
-      records: records.map((record) => ({ ...record, info: cutInfo(record.info, bytesMax) })),
+      steps: steps.map((step) => ({ ...step, info: truncateInfo(step.info, bytesMax) })),
     })),
     // No view shows this body; dropping it saves memory.
     next: log.next.map((step) => ({ ...step, message: { ...step.message, body: NOTHING } })),
   };
 }
 
-function cutInfo(info: StepInfo, bytesMax: number): StepInfo {
+function truncateInfo(info: StepInfo, bytesMax: number): StepInfo {
   if (info.redact?.body) return info;
   const cut: StepInfo = { ...info };
-  if (info.out) cut.out = beginning(info.out, bytesMax);
+  if (info.out) cut.out = truncate(info.out, bytesMax);
   const response = info.call?.response;
-  if (response) cut.call = { ...info.call, response: { ...response, body: beginning(response.body, bytesMax) } };
+  if (response) cut.call = { ...info.call, response: { ...response, body: truncate(response.body, bytesMax) } };
   return cut;
 }
 
 /** Copies the bytes, so that the rest can be garbage-collected. */
-function beginning(bytes: Uint8Array, bytesMax: number): Uint8Array {
+function truncate(bytes: Uint8Array, bytesMax: number): Uint8Array {
   return bytes.length > bytesMax ? new Uint8Array(bytes.subarray(0, bytesMax + 1)) : bytes;
 }
