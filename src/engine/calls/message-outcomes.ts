@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/responses.ts';
 import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
-import { type EntryPlace, placeOf, stepIn } from '../../workflow/steps.ts';
+import { type EntryIdentity, identityOfStep, stepOfMembers } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';
 
 /** The content of a response that ends its run. */
@@ -14,7 +14,7 @@ export interface RunResponse {
 
 export interface LastStep {
   body: Uint8Array;
-  place: EntryPlace;
+  place: EntryIdentity;
 }
 
 export interface MessageOutcome {
@@ -73,8 +73,8 @@ function parseRunResponse({ header, body }: ResponseOutcome): RunResponse | unde
 /** Parses a step in the format of an element of `append` (contract K 3.3). */
 function parseLastStep(json: Uint8Array): LastStep | undefined {
   const members = parseObject(json);
-  const step = members && stepIn(members);
-  const place = step && placeOf(step);
+  const step = members && stepOfMembers(members);
+  const place = step && identityOfStep(step);
   return place?.kind === 'step' ? { body: Buffer.from(JSON.stringify(members)), place } : undefined;
 }
 
