@@ -3,7 +3,7 @@
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { SealBroken, seal, unseal } from '../config/sealing.ts';
 import type { Cell, Project, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
-import { STALE, untilCurrent } from '../engine/loops/until-current.ts';
+import { retryWhileStale, STALE } from '../engine/loops/retry-while-stale.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
@@ -312,7 +312,7 @@ export class StoredAccounts implements Accounts {
   }
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
-    return untilCurrent('the pair of signing keys', async () => {
+    return retryWhileStale('the pair of signing keys', async () => {
       const { sealed, keys } = this.#pairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });

@@ -14,7 +14,7 @@ export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, Deliv
   active: ActiveRuns;
   operatorEvents: OperatorEvents | undefined;
   dispatcher: Dispatcher;
-  left: DueLoop;
+  cancellations: DueLoop;
   /** Ends waits at their deadlines. */
   waiters: DueLoop;
   /** Triggers schedules. */

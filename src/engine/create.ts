@@ -12,7 +12,7 @@ import { NO_PROJECT } from './operator-events/model.ts';
 import { Reports } from './reports.ts';
 import { type Recovered, RunningEngine } from './running-engine.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
-import { leftLoop } from './runs/endings/endings.ts';
+import { cancelLoop } from './runs/endings/endings.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
 import { waiterLoop } from './runs/waits/wakes.ts';
 import { scheduleLoop } from './schedules/loop.ts';
@@ -31,10 +31,20 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const minutes = new MinuteCounter(store.minutes, deps.clock, deps.log);
   const operatorEvents = deps.operatorEvents && new OperatorEvents(deps, numbers, deps.operatorEvents);
   const reports = new Reports(deps, minutes, operatorEvents);
-  const left = leftLoop(deps);
+  const cancellations = cancelLoop(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
   const areClaimsApart = recovery.kind === 'heartbeat';
-  const delivering = { ...deps, numbers, bodies, minutes, reports, operatorEvents, left, fence, areClaimsApart };
+  const delivering = {
+    ...deps,
+    numbers,
+    bodies,
+    minutes,
+    reports,
+    operatorEvents,
+    cancellations,
+    fence,
+    areClaimsApart,
+  };
   const dispatcher = new Dispatcher(delivering);
   const context = contextOf({ ...delivering, dispatcher, active: new ActiveRuns(store) });
   await addBacklogs(dispatcher, deps, heartbeat);

@@ -86,7 +86,7 @@ export interface Claimed {
   parkings?: number;
   claimToken: ClaimToken;
   /** Its position in the journal of its run; absent: it is in no journal. */
-  journal?: JournalPlace;
+  journal?: JournalPosition;
   /** A call continues with it: it is not sent. */
   isInCall?: true;
   /** The body that is sent instead of the message's own: the journal of its run. */
@@ -109,7 +109,7 @@ export interface ClaimRef {
 }
 
 /** The position of a message in the journal of its run. */
-export interface JournalPlace {
+export interface JournalPosition {
   /** The delivered body has the entries up to this one. */
   position: number;
   /** Bytes of the delivered body; 0 when the endpoint must fetch it. */

@@ -58,19 +58,28 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
 
   /** Starts the loops, which also do the work that became due while no process ran. */
   startLoops(): void {
-    const { clock, log, dispatcher, schedules, waiters, left, operatorEvents, dropsExpired = true } = this.#context;
+    const {
+      clock,
+      log,
+      dispatcher,
+      schedules,
+      waiters,
+      cancellations,
+      operatorEvents,
+      dropsExpired = true,
+    } = this.#context;
     const retention = this.#retention;
     if (dropsExpired) retention.start();
     let times = 0;
     clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
-    for (const loop of [schedules, waiters, left]) loop.wake();
+    for (const loop of [schedules, waiters, cancellations]) loop.wake();
     operatorEvents?.start(dispatcher.intake);
     this.#watch?.start();
     this.#heartbeat?.start({
       dispatcher,
       noteSchedule: (atMs) => schedules.noteNext(atMs),
       noteDeadline: (atMs) => waiters.noteNext(atMs),
-      noteEndedRun: () => left.noteNext(0),
+      noteEndedRun: () => cancellations.noteNext(0),
       noteExpiredWorker: () => {
         retention.hasten();
         operatorEvents?.noteSaved(); // also the events that the dead worker had saved
@@ -172,13 +181,13 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 
   async #quiesce(limitMs: Millis): Promise<void> {
-    const { dispatcher, minutes, schedules, waiters, left, operatorEvents } = this.#context;
+    const { dispatcher, minutes, schedules, waiters, cancellations, operatorEvents } = this.#context;
     dispatcher.intake.close();
     this.#gate.close();
     this.#heartbeat?.noteDraining();
     await Promise.all([
       dispatcher.drain(limitMs),
-      ...[this.#retention, schedules, waiters, left, this.#release, operatorEvents, this.#watch].map((each) =>
+      ...[this.#retention, schedules, waiters, cancellations, this.#release, operatorEvents, this.#watch].map((each) =>
         each?.stop(),
       ),
     ]);

@@ -64,7 +64,7 @@ export function bench(
   const deps = {
     store,
     bodies,
-    left: { noteNext: () => {} },
+    cancellations: { noteNext: () => {} },
     numbers,
     clock,
     randomness,

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Draft } from '../../src/engine/messages/accept.ts';
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
-import type { OutlinedEntry, RunOverride, RunRetry } from '../../src/engine/runs/dead/dead-run-store.ts';
-import { type Beginning, type Remains, retryOf } from '../../src/engine/runs/dead/run-retry.ts';
+import type { EntryOutline, RunOverride, RunRetry } from '../../src/engine/runs/dead/dead-run-store.ts';
+import { type ChildRun, type FailedRunData, retryOf } from '../../src/engine/runs/dead/run-retry.ts';
 import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/options/settings.ts';
 import { entryBytesOf } from '../../src/workflow/journal.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
@@ -75,13 +75,13 @@ beforeEach(() => {
 function piecesFrom(
   entries: readonly [EntryKind, string, Message?][],
   override: RunOverride = {},
-  { config = {}, children = [] as Beginning[], entriesMax = 100 } = {},
+  { config = {}, children = [] as ChildRun[], entriesMax = 100 } = {},
 ): RunRetry<Draft>[] {
-  const journal = entries.map(([kind, entryKey], position): OutlinedEntry => {
+  const journal = entries.map(([kind, entryKey], position): EntryOutline => {
     return { position, kind, entryKey, key: 100 + position, bodyBytes: 30 };
   });
   const messages = new Map(entries.flatMap(([, , message], position) => (message ? [[100 + position, message]] : [])));
-  const remains: Remains = {
+  const remains: FailedRunData = {
     dlqId: '7-8',
     run: runOf(config),
     journal,

@@ -10,12 +10,12 @@ import { type NewMessage, NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type {
   NewWaiter,
-  Notified,
+  NotificationResult,
   PendingEvent,
   PendingEventLimits,
   WaitCommand,
   Waiter,
-  Waiting,
+  WaitOutcome,
 } from '../../src/engine/runs/stores.ts';
 import * as waits from '../../src/engine/runs/waits/waits.ts';
 import { waiterLoop } from '../../src/engine/runs/waits/wakes.ts';
@@ -103,7 +103,7 @@ class MemoryStore implements WaiterStore {
   }: {
     waiter: NewWaiter;
     taken?: { pendingEventKey: number; result: NewMessage } | undefined;
-  }): Promise<Waiting> {
+  }): Promise<WaitOutcome> {
     await this.#called('addWaiter');
     const active = [...this.runs.values()].find(({ key }) => key === entry.runKey);
     if (!active) return { kind: 'over' };
@@ -267,13 +267,13 @@ class Bench {
     });
   }
 
-  async notify(event = 'data'): Promise<Notified[]> {
-    const all: Notified[] = [];
+  async notify(event = 'data'): Promise<NotificationResult[]> {
+    const all: NotificationResult[] = [];
     await this.waits.notify(PROJECT, EVENT, Buffer.from(event), (piece) => all.push(...piece));
     return all;
   }
 
-  notifyRun(of: Run, event = 'data', oldestOnly = false): Promise<Notified | undefined> {
+  notifyRun(of: Run, event = 'data', oldestOnly = false): Promise<NotificationResult | undefined> {
     return this.waits.notifyRun(PROJECT, of.id, EVENT, Buffer.from(event), { oldestOnly });
   }
 

@@ -102,9 +102,9 @@ const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
 const LEGAL_IN_CELLS = /^C(A+ER)*A+(D|EF)Q$/;
 
 /** P2: every message ends exactly once, by a way that the contract knows. */
-function checkEndings({ world, remains, histories }: Evidence): void {
-  for (const id of remains.unfinished) world.violate('P2', 'a message never ends', id);
-  const unfinished = new Set(remains.unfinished);
+function checkEndings({ world, remains: failed, histories }: Evidence): void {
+  for (const id of failed.unfinished) world.violate('P2', 'a message never ends', id);
+  const unfinished = new Set(failed.unfinished);
   for (const { message, letters } of histories.values()) {
     const isLegal = LEGAL.test(letters) || (world.databases.length > 1 && LEGAL_IN_CELLS.test(letters));
     if (!unfinished.has(message.id) && !isLegal) {
@@ -195,8 +195,8 @@ function hasEndedRun(world: World, first: Attempt, second: Attempt): boolean {
 }
 
 /** P3: what the logs say of an ending, the endpoints and the DLQ say too. */
-function checkDead({ world, remains, histories, attemptsById }: Evidence): void {
-  const deadByKey = new Map(remains.dead.map((entry) => [entry.message.key, entry]));
+function checkDead({ world, remains: failed, histories, attemptsById }: Evidence): void {
+  const deadByKey = new Map(failed.dead.map((entry) => [entry.message.key, entry]));
   const calls = Map.groupBy(
     world.ledger.deadCalls.flatMap((call) => call.dlqIds.map((dlqId) => ({ dlqId, call }))),
     ({ dlqId }) => dlqId.split('-')[1] ?? '',
@@ -232,7 +232,7 @@ function forbidsRetry({ reply }: Attempt): boolean {
 }
 
 /** P2: only what was asked for is cancelled, and what was cancelled is not sent any more. */
-function checkCancels({ world, remains, histories, attemptsById }: Evidence): void {
+function checkCancels({ world, remains: failed, histories, attemptsById }: Evidence): void {
   const { cancels } = world.ledger;
   const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
   // A bulk cancel works in pieces: one that was refused may have done some of them.
@@ -254,7 +254,7 @@ function checkCancels({ world, remains, histories, attemptsById }: Evidence): vo
       const attempts = attemptsById.get(id) ?? [];
       const late = attempts.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
       // The answer to a claim that was committed before the cancel may come long after it.
-      if (late && attempts.length > claimsBeforeCancel(remains, id))
+      if (late && attempts.length > claimsBeforeCancel(failed, id))
         world.violate('P2', 'sent after its cancel was confirmed', id);
     }
   }

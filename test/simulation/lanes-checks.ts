@@ -220,7 +220,7 @@ function queueChanges({ ledger }: World, queueName: string): Change<{ parallelis
  * its callbacks have ended.
  */
 function checkOrder(evidence: Evidence): void {
-  const { world, histories, remains } = evidence;
+  const { world, histories, remains: failed } = evidence;
   const births = birthsOf(evidence);
   const sources = callbackSources(evidence);
   for (const [queueName, parallelisms] of Object.entries(PARALLELISMS_BY_QUEUE)) {
@@ -230,7 +230,7 @@ function checkOrder(evidence: Evidence): void {
     const started = new Set<MessageId>();
     const acceptedAt = new Map<MessageId, number>();
     let latestStarted = -1;
-    for (const [index, { id, state }] of remains.changes.entries()) {
+    for (const [index, { id, state }] of failed.changes.entries()) {
       if (TERMINAL.has(state)) open.delete(id);
       const source = sources.get(id);
       if (source?.settings.queueName === queueName && state === 'CREATED') open.set(id, source.id);
@@ -258,12 +258,12 @@ function checkOrder(evidence: Evidence): void {
 }
 
 /** The message that each callback tells of; a callback that came from the DLQ holds no slot. */
-function callbackSources({ world, histories, remains }: Evidence): Map<MessageId, Message> {
+function callbackSources({ world, histories, remains: failed }: Evidence): Map<MessageId, Message> {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
   const told = new Set<string>();
   // Not by their keys, which several workers give out at the same time.
-  const createdAt = new Map(remains.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
+  const createdAt = new Map(failed.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
   const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
   const oldestFirst = [...histories.values()].toSorted((a, b) => atOf(a) - atOf(b));
   for (const { message } of oldestFirst) {
@@ -278,9 +278,9 @@ function callbackSources({ world, histories, remains }: Evidence): Map<MessageId
 }
 
 /** P5: the messages of one batch enter their queue in its order (contract M 14.10). */
-function checkBatches({ world, remains }: Evidence): void {
+function checkBatches({ world, remains: failed }: Evidence): void {
   const acceptedAt = new Map<MessageId, number>();
-  for (const [index, { id, state }] of remains.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
+  for (const [index, { id, state }] of failed.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
   for (const { items, fortune } of world.ledger.publishes) {
     if (fortune !== 'acked') continue;
     const enqueued = items.filter(({ command, deduplicated }) => command.options.settings.queueName && !deduplicated);

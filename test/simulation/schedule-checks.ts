@@ -332,13 +332,13 @@ interface Endings {
 
 const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-function endingsOf({ remains }: Evidence): Endings {
+function endingsOf({ remains: failed }: Evidence): Endings {
   const endings: Endings = { createdAt: new Map(), endedAt: new Map(), endedAtWallMs: new Map() };
-  for (const [index, { id, state }] of remains.changes.entries()) {
+  for (const [index, { id, state }] of failed.changes.entries()) {
     if (state === 'CREATED') endings.createdAt.set(id, index);
     else if (TERMINAL.has(state)) endings.endedAt.set(id, index);
   }
-  for (const { message, state, atMs } of remains.logs) {
+  for (const { message, state, atMs } of failed.logs) {
     if (TERMINAL.has(state)) endings.endedAtWallMs.set(message.id, atMs);
   }
   return endings;

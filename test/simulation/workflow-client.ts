@@ -8,7 +8,7 @@ import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
 import type { RunOverride, StartedRun } from '../../src/engine/runs/dead/dead-run-store.ts';
-import type { Notified } from '../../src/engine/runs/stores.ts';
+import type { NotificationResult } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options/options.ts';
@@ -161,16 +161,21 @@ export class WorkflowClient {
     });
   }
 
-  notify(eventId: string, event: string, request = this.request()): Promise<Notified[]> {
+  notify(eventId: string, event: string, request = this.request()): Promise<NotificationResult[]> {
     return this.#send(request, async (engine) => {
-      const told: Notified[] = [];
+      const told: NotificationResult[] = [];
       await engine.notify(PROJECT, eventId, Buffer.from(event), (piece) => told.push(...piece));
       return told;
     });
   }
 
   /** `undefined`: no such run is active. */
-  notifyRun(runId: string, eventId: string, event: string, request = this.request()): Promise<Notified | undefined> {
+  notifyRun(
+    runId: string,
+    eventId: string,
+    event: string,
+    request = this.request(),
+  ): Promise<NotificationResult | undefined> {
     return this.#send(request, (engine) =>
       engine.notifyRun(PROJECT, runId, eventId, Buffer.from(event), { oldestOnly: false }),
     );

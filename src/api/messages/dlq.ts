@@ -3,10 +3,10 @@
 import { Type } from '@sinclair/typebox';
 import type { Engine } from '../../engine/commands.ts';
 import type { Page } from '../../engine/lists/page.ts';
-import { STALE, untilCurrent } from '../../engine/loops/until-current.ts';
+import { retryWhileStale, STALE } from '../../engine/loops/retry-while-stale.ts';
 import type { DeadRetryOverride } from '../../engine/messages/dead-retry.ts';
 import type { ProjectId } from '../../engine/model.ts';
-import type { DeadRun, NotRetried, RunOverride, StartedRun } from '../../engine/runs/dead/dead-run-store.ts';
+import type { DeadRun, RetryRefusal, RunOverride, StartedRun } from '../../engine/runs/dead/dead-run-store.ts';
 import type { DeadMessage } from '../../engine/stores.ts';
 import { decodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -193,7 +193,7 @@ export function dlqRoutes(services: Services): Route[] {
     const { ids, ...args } = await readBulk(MESSAGE_BULK_FILTERS, COUNT_LIMITS, call);
     const { messageIds, cursor } = ids
       ? { messageIds: await retryIds(call.projectId, ids, override), cursor: undefined }
-      : await untilCurrent('the choice of entries', async () => {
+      : await retryWhileStale('the choice of entries', async () => {
           const page = await messages.list(call.projectId, args);
           const retried = await engine.retryDead(call.projectId, idsOf(page.items), override);
           return retried ? { messageIds: retried, cursor: page.cursor } : STALE;
@@ -286,7 +286,7 @@ export function runDlqRoutes(services: Services): Route[] {
 
   async function startAll(start: StartMethod, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
     const started: StartedRun[] = [];
-    let refused: { reason: NotRetried; dlqId: string } | undefined;
+    let refused: { reason: RetryRefusal; dlqId: string } | undefined;
     for (const dlqId of ids) {
       const outcome = await engine[start](projectId, dlqId, override);
       if (typeof outcome !== 'string') started.push(outcome);
@@ -295,7 +295,7 @@ export function runDlqRoutes(services: Services): Route[] {
     return { started, refused };
   }
 
-  function startError(reason: NotRetried, dlqId: string): ApiError {
+  function startError(reason: RetryRefusal, dlqId: string): ApiError {
     switch (reason) {
       case 'missing':
         return runs.notFound(dlqId);

@@ -1,6 +1,6 @@
 /** Makes runs wait for events, notifies waiting runs, and lists waiters (contract W 14.6, 14.7). */
 import { Type } from '@sinclair/typebox';
-import type { ListedWaiter, Notified, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
+import type { ListedWaiter, NotificationResult, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../../protocol/names.ts';
 import type { Redaction, WaitPart } from '../../protocol/options/settings.ts';
@@ -64,7 +64,7 @@ function redactionOf({ record }: Waiter): Redaction | undefined {
 }
 
 /** Without a waiter, the notification was saved as a pending event for the next wait of the run (contract W 14.7). */
-const NOTIFIED = shapeOf<[Notified]>()(
+const NOTIFIED = shapeOf<[NotificationResult]>()(
   {
     waiter: [Type.Optional(WAITER.schema), ({ waiter }) => waiter && waiterView(waiter)],
     messageId: [Type.Optional(MessageIdSchema), ({ messageId }) => messageId],
@@ -172,7 +172,7 @@ class NotifiedJson {
   readonly #elements: string[] = [];
   #bytes = 0;
 
-  add(batch: readonly Notified[]): void {
+  add(batch: readonly NotificationResult[]): void {
     for (const notified of batch) {
       if (this.#bytes > RESPONSE_BYTES.end) return;
       const view = NOTIFIED.view(notified);

@@ -1,6 +1,6 @@
 /** Combines the engines of all cells into one for the API: each command goes to the cell of its project. */
 import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
-import { within } from '../../engine/loops/within.ts';
+import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { asked, type ProjectStore } from '../../engine/project-store.ts';
@@ -120,7 +120,7 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
 /** Why the store of the engine cannot save, or does not respond in time; undefined: it can. */
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
   const answered = engine.ping().then(() => '', publicReason);
-  return within(clock, PING_MS, answered).then(
+  return withTimeLimit(clock, PING_MS, answered).then(
     (reason = `it does not answer within ${PING_MS} ms`) => reason || undefined,
   );
 }

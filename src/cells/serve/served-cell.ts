@@ -9,7 +9,7 @@ import { unseal } from '../../config/sealing.ts';
 import type { Cell, Project } from '../../engine/accounts/store.ts';
 import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
-import { within } from '../../engine/loops/within.ts';
+import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Timer } from '../../engine/ports.ts';
 import { publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
@@ -210,7 +210,7 @@ export class ServedCell implements CellState {
     this.#wake();
     // If the cell is closing, it is opened again afterwards.
     for (let waits = 0; waits < 2 && !this.opened && !this.#failure; waits += 1) {
-      if ('done' in this.#state) await within(this.#context.first.clock, OPENED_IN_MS, this.#state.done);
+      if ('done' in this.#state) await withTimeLimit(this.#context.first.clock, OPENED_IN_MS, this.#state.done);
       this.#wake();
     }
     if (this.opened) return this.opened;

@@ -5,7 +5,7 @@
  * attempt is checked again when it connects. The reasons are shown after `invalid destination url: `.
  */
 
-import { within } from '../../engine/loops/within.ts';
+import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { Machine } from '../../engine/ports.ts';
 import { withArticle } from '../outcome.ts';
@@ -81,12 +81,12 @@ export class DestinationCheck {
   async #resolve(hostname: string, projectId: ProjectId, nowMs: Millis): Promise<DestinationVerdict> {
     const clock = this.#clock;
     const request = this.#resolver.request(hostname, projectId);
-    const running = await within(clock, START_LIMIT_MS, request.started);
+    const running = await withTimeLimit(clock, START_LIMIT_MS, request.started);
     request.cancel();
     if (running === undefined) return OK; // the resolver is busy, so the name is unknown
     let addresses: ResolvedAddress[] | undefined;
     try {
-      addresses = await within(clock, LOOKUP_LIMIT_MS, running.addresses);
+      addresses = await withTimeLimit(clock, LOOKUP_LIMIT_MS, running.addresses);
     } catch (error) {
       // Expected: the name does not exist, or its servers do not respond.
       return unresolvable(hostname, error);

@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
 import { backlogKey } from '../lanes/backlog-key.ts';
-import { STALE, untilCurrent } from '../loops/until-current.ts';
+import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
 import { acceptContextOf, type Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
@@ -72,7 +72,7 @@ function save(
   inCall?: CheckpointInCall,
 ): Promise<CheckpointResult> {
   const { active } = context;
-  return untilCurrent('the workflow run', async () => {
+  return retryWhileStale('the workflow run', async () => {
     const run = await runOf(context, projectId, command.runKey, inCall?.call);
     if (!run) return { kind: 'ended' };
     if (inCall) inCall.call.run = run;

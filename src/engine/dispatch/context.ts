@@ -23,7 +23,7 @@ export interface DeliveryContext
   numbers: Numbers;
   bodies: JournalBodies;
   /** The loop that cancels the remaining messages of ended runs, and those of runs whose resumption was not completed. */
-  left: Pick<DueLoop, 'noteNext'>;
+  cancellations: Pick<DueLoop, 'noteNext'>;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
 }

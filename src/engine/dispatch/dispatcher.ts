@@ -104,7 +104,7 @@ export class Dispatcher implements CallSlots {
   noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
     this.#context.bodies.forget(runKey);
     this.#idleCalls.endOf(runKey);
-    if (isMoreLeft) this.#context.left.noteNext(0);
+    if (isMoreLeft) this.#context.cancellations.noteNext(0);
   }
 
   /** Whether this worker works on the claim, or has a pending claim that may return it. */

@@ -1,5 +1,5 @@
 /** The results of saving new messages. */
-import type { JournalPlace, MessageId, Millis } from '../model.ts';
+import type { JournalPosition, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
 /** `dropped`: it was not saved, because the run of its journal is over, or the journal already has its entry. */
@@ -9,7 +9,7 @@ export type AcceptedState = WaitState | 'claimed' | 'dropped';
 export interface Saved {
   state: AcceptedState;
   /** Present when it entered the journal of a run. */
-  journal?: JournalPlace;
+  journal?: JournalPosition;
   /** For a dropped message: the message that has its entry. */
   messageId?: MessageId;
 }

@@ -1,23 +1,23 @@
 /** Commands of clients on active runs: reads, completes and cancels one or many (contract W 17.2). */
 import type { EndState, JournalEntry, Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
-import { STALE, untilCurrent } from '../loops/until-current.ts';
+import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import { isOf } from './active-runs.ts';
+import { wasCreatedAt } from './active-runs.ts';
 import type { ActiveRunFilter } from './dead/dead-run-store.ts';
-import { type Ending, endingOf, type RunEnd } from './endings/endings.ts';
-import type { EndedAs } from './stores.ts';
+import { draftEnding, type EndingDraft, type RunEnd } from './endings/endings.ts';
+import type { RunEndResult } from './stores.ts';
 
 /** Runs that a bulk cancel reads together. */
-const READ_TOGETHER = 500;
+const READ_BATCH = 500;
 /** Runs ended in one transaction, which delays publishes by about a millisecond. */
-const ENDED_TOGETHER = 20;
+const END_BATCH = 20;
 
 /** The end of a run by a command. */
-type Ends = Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> };
+type EndByCommand = Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> };
 
 /** Selects among runs that had the same id one after the other. Absent: the active one. */
-export interface WhichRun {
+export interface RunSelector {
   createdAtMs?: Millis | undefined;
   runKey?: RunKey | undefined;
 }
@@ -57,8 +57,8 @@ export async function completeRun(
   response: Uint8Array,
   createdAtMs?: Millis,
 ): Promise<void> {
-  const ends = { state: 'RUN_SUCCESS', ...(response.length > 0 && { response }) } as const;
-  await endOne(context, projectId, runId, { createdAtMs }, ends);
+  const end = { state: 'RUN_SUCCESS', ...(response.length > 0 && { response }) } as const;
+  await endRun(context, projectId, runId, { createdAtMs }, end);
 }
 
 /** False when no such run is active. */
@@ -66,26 +66,26 @@ export function cancelRun(
   context: EngineContext,
   projectId: ProjectId,
   runId: string,
-  which: WhichRun = {},
+  selector: RunSelector = {},
 ): Promise<boolean> {
-  return endOne(context, projectId, runId, which, { state: 'RUN_CANCELED' });
+  return endRun(context, projectId, runId, selector, { state: 'RUN_CANCELED' });
 }
 
-function endOne(
+function endRun(
   context: EngineContext,
   projectId: ProjectId,
   runId: string,
-  { createdAtMs, runKey }: WhichRun,
-  ends: Ends,
+  { createdAtMs, runKey }: RunSelector,
+  end: EndByCommand,
 ): Promise<boolean> {
   const { active } = context;
-  return untilCurrent('the workflow run', async () => {
+  return retryWhileStale('the workflow run', async () => {
     const { run, isFresh } = await active.find(projectId, runId);
-    const isMeant = run && isOf(run, createdAtMs) && (runKey ?? run.key) === run.key;
-    const [as = 'over'] = isMeant ? await endAll(context, [run], ends) : [];
-    if (as === 'ended') return true;
+    const isSelected = run && wasCreatedAt(run, createdAtMs) && (runKey ?? run.key) === run.key;
+    const [result = 'over'] = isSelected ? await endRuns(context, [run], end) : [];
+    if (result === 'ended') return true;
     active.forget(projectId, runId);
-    return as === 'over' && isFresh ? false : STALE;
+    return result === 'over' && isFresh ? false : STALE;
   });
 }
 
@@ -105,7 +105,7 @@ export async function cancelRunsMatching(
   let cancelled = 0;
   let afterKey: RunKey | undefined = -1;
   while (afterKey !== undefined && cancelled < count) {
-    const page = { afterKey, limit: Math.min(READ_TOGETHER, count - cancelled) };
+    const page = { afterKey, limit: Math.min(READ_BATCH, count - cancelled) };
     const found: { keys: RunKey[]; nextAfterKey?: RunKey } = await store.deadRuns.activeRunKeys({
       ...{ projectId, filter },
       ...page,
@@ -123,47 +123,53 @@ async function cancelAll<Name>(
   find: (name: Name) => Promise<Run | undefined>,
 ): Promise<number> {
   let cancelled = 0;
-  for (let at = 0; at < names.length; at += ENDED_TOGETHER) {
-    let piece = names.slice(at, at + ENDED_TOGETHER);
-    await untilCurrent('a workflow run', async () => {
+  for (let at = 0; at < names.length; at += END_BATCH) {
+    let batch = names.slice(at, at + END_BATCH);
+    await retryWhileStale('a workflow run', async () => {
       const found: { name: Name; run: Run }[] = [];
-      for (const name of piece) {
+      for (const name of batch) {
         const run = await find(name);
         if (run?.state === 'RUN_STARTED') found.push({ name, run });
       }
       if (found.length === 0) return;
       const runs = found.map(({ run }) => run);
-      const ended = await endAll(context, runs, { state: 'RUN_CANCELED' });
-      cancelled += ended.filter((as) => as === 'ended').length;
-      piece = found.filter((_, index) => ended[index] === 'changed').map(({ name }) => name);
-      return piece.length > 0 ? STALE : undefined;
+      const results = await endRuns(context, runs, { state: 'RUN_CANCELED' });
+      cancelled += results.filter((as) => as === 'ended').length;
+      batch = found.filter((_, index) => results[index] === 'changed').map(({ name }) => name);
+      return batch.length > 0 ? STALE : undefined;
     });
   }
   return cancelled;
 }
 
 /** Ends `runs` in one transaction; answers how each ended. Throws `StoreUnavailable`. */
-async function endAll(context: EngineContext, runs: readonly Run[], by: Ends): Promise<EndedAs['kind'][]> {
+async function endRuns(
+  context: EngineContext,
+  runs: readonly Run[],
+  end: EndByCommand,
+): Promise<RunEndResult['kind'][]> {
   const { store, clock, active, dispatcher, reports } = context;
   const { intake } = dispatcher;
   const atMs = clock.nowMs();
-  const ends: Ending[] = [];
-  for (const run of runs) ends.push(await endingOf(store, run, { ...by, atMs }));
+  const drafted: EndingDraft[] = [];
+  for (const run of runs) drafted.push(await draftEnding(store, run, { ...end, atMs }));
   const save = (newMessages: NewMessage[]) => {
     const rest = [...newMessages];
-    const endings = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
+    const endings = drafted.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
     return store.runs.endRuns({ endings, nowMs: atMs });
   };
-  const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
-  const answers = await intake.save(drafts, save, (all) =>
-    all.flatMap((as, index) => (as.kind === 'ended' ? as.follows : (ends[index]?.follows ?? []).map(() => undefined))),
+  const drafts = await intake.draftsOf(drafted.flatMap(({ follows }) => follows));
+  const results = await intake.save(drafts, save, (all) =>
+    all.flatMap((as, index) =>
+      as.kind === 'ended' ? as.follows : (drafted[index]?.follows ?? []).map(() => undefined),
+    ),
   );
   for (const [index, run] of runs.entries()) {
     active.forget(run.projectId, run.id);
-    const answer = answers[index];
-    if (answer?.kind !== 'ended') continue;
-    dispatcher.noteRunEnd(run.key, answer.isMoreLeft);
-    reports.runEnded(run, by.state, atMs);
+    const result = results[index];
+    if (result?.kind !== 'ended') continue;
+    dispatcher.noteRunEnd(run.key, result.isMoreLeft);
+    reports.runEnded(run, end.state, atMs);
   }
-  return answers.map(({ kind }) => kind);
+  return results.map(({ kind }) => kind);
 }

@@ -20,32 +20,32 @@ export class ActiveRuns {
 
   /** `isFresh`: read from the store by this call. */
   async find(projectId: ProjectId, id: string): Promise<{ run: Run | undefined; isFresh: boolean }> {
-    const known = this.#runs.get(nameOf(projectId, id));
-    return known ? { run: known, isFresh: false } : { run: await this.read(projectId, id), isFresh: true };
+    const cached = this.#runs.get(cacheKeyOf(projectId, id));
+    return cached ? { run: cached, isFresh: false } : { run: await this.read(projectId, id), isFresh: true };
   }
 
   /** Reads the run from the store, even if it is cached. */
   async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
     const run = await this.#store.runs.findActiveRun({ projectId, id });
-    if (run) this.#runs.set(nameOf(projectId, id), run);
+    if (run) this.#runs.set(cacheKeyOf(projectId, id), run);
     else this.forget(projectId, id);
     return run;
   }
 
   note(run: Run): void {
-    this.#runs.set(nameOf(run.projectId, run.id), run);
+    this.#runs.set(cacheKeyOf(run.projectId, run.id), run);
   }
 
   forget(projectId: ProjectId, id: string): void {
-    this.#runs.delete(nameOf(projectId, id));
+    this.#runs.delete(cacheKeyOf(projectId, id));
   }
 }
 
-function nameOf(projectId: ProjectId, id: string): string {
+function cacheKeyOf(projectId: ProjectId, id: string): string {
   return `${projectId} ${id}`;
 }
 
 /** Whether `run` was created at `createdAtMs`. Senders that do not know the time omit it, or send 0. */
-export function isOf(run: Run, createdAtMs: number | undefined): boolean {
+export function wasCreatedAt(run: Run, createdAtMs: number | undefined): boolean {
   return !createdAtMs || run.createdAtMs === createdAtMs;
 }

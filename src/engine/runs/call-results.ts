@@ -9,8 +9,8 @@ import { type CountedOutcome, reportOf, withContentType } from '../messages/call
 import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Millis } from '../model.ts';
 
-const STATUS_OF_TIMEOUT = 504;
-const STATUS_OF_NO_ANSWER = 502;
+const TIMEOUT_STATUS = 504;
+const STATUS_WITHOUT_RESPONSE = 502;
 
 /** The message with the result of a call that has succeeded or failed. */
 export function callResultsOf({ message, retried }: Claimed, ended: CountedOutcome, atMs: Millis): FollowUp[] {
@@ -23,7 +23,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: CountedOutco
   const body = encodeCallbackPayload(
     {
       ...report,
-      status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),
+      status: ended.kind === 'answered' ? ended.status : statusWithoutResponse(ended),
       retried: hasSucceeded ? retried : settings.maxRetries,
     },
     { forWorkflow: true },
@@ -42,6 +42,6 @@ export function callResultsOf({ message, retried }: Claimed, ended: CountedOutco
   return [followUpOf(message, parts, atMs)];
 }
 
-function statusWithoutAnswer({ reason }: Extract<CountedOutcome, { kind: 'unreachable' }>): number {
-  return reason === 'timeout' ? STATUS_OF_TIMEOUT : STATUS_OF_NO_ANSWER;
+function statusWithoutResponse({ reason }: Extract<CountedOutcome, { kind: 'unreachable' }>): number {
+  return reason === 'timeout' ? TIMEOUT_STATUS : STATUS_WITHOUT_RESPONSE;
 }

@@ -40,7 +40,7 @@ export function draftOfStart(
   context: AcceptContext,
 ): Draft {
   const random = randomOf(context);
-  const published = newMessageOf(inTraceOf(parent, command, context), key, context);
+  const published = newMessageOf(withTraceOf(parent, command, context), key, context);
   const { header } = published;
   const config = runConfigOf({ header, settings: published.settings }, start, command.url);
   const part: RunPart = {
@@ -54,15 +54,16 @@ export function draftOfStart(
   };
   if (start.isRest) part.isRest = true;
   // Without this, a step whose request names another trace would leave the run's trace.
-  const begun = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
-  if (begun) config.trace = begun;
+  const trace = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
+  if (trace) config.trace = trace;
   const { callback: _callback, failureCallback, ...settings } = published.settings;
   const message: Message = { ...published, settings: { ...settings, run: part } };
   if (config.trace) message.settings.trace = config.trace;
   // A run that keeps its configuration has the failure callback in there.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
-  if (parent && command.invocation) run.invoker = invocationOf(command.invocation, parent, message, recordKey, random);
+  if (parent && command.invocation)
+    run.invoker = invocationRecord(command.invocation, parent, message, recordKey, random);
   return {
     message,
     run,
@@ -71,11 +72,11 @@ export function draftOfStart(
 }
 
 /** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another. */
-function inTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: AcceptContext): PublishCommand {
+function withTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: AcceptContext): PublishCommand {
   const { options } = command;
   if (!parent || options.header['Traceparent']) return command;
-  const { trace: known } = parent.config;
-  const trace = isTraced ? traceWithin(spanOfRun(parent, known), known) : known;
+  const { trace: parentTrace } = parent.config;
+  const trace = isTraced ? traceWithin(spanOfRun(parent, parentTrace), parentTrace) : parentTrace;
   if (!trace) return command;
   return { ...command, options: { ...options, settings: { ...options.settings, trace } } };
 }
@@ -98,16 +99,16 @@ export function draftOfAdoption(
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);
-  const part: RunPart = { ...partOf(run, 'step', start.features), init: 'known' };
+  const part: RunPart = { ...runPartOf(run, 'step', start.features), init: 'known' };
   if (run.config.isRest) part.isRest = true;
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...applyRunConfig({ header: published.header, settings }, config) };
   message.settings.run = part;
-  const place = { runKey: run.key, runVersion: run.version, kind: 'initial', entryKey: INITIAL_ENTRY_KEY } as const;
+  const entry = { runKey: run.key, runVersion: run.version, kind: 'initial', entryKey: INITIAL_ENTRY_KEY } as const;
   return {
     message,
     run: { id: run.id, url: run.url, createdAtMs: run.createdAtMs, config, isBySdk: true },
-    entry: entryOf(message, place, context.lazyAboveBytes),
+    entry: entryOf(message, entry, context.lazyAboveBytes),
   };
 }
 
@@ -123,7 +124,7 @@ export function draftOfAppend(
   const published = newMessageOf(command, key, context);
   const { callback, ...own } = published.settings;
   const { callType, features, stepSettings } = append;
-  const part: RunPart = { ...partOf(run, callType, features), ...(stepSettings && { stepSettings }) };
+  const part: RunPart = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
   const sent = { header: published.header, settings: { ...own, run: part } };
   const isCall = callType === 'toCallback';
   const { header, settings } = isCall
@@ -145,12 +146,12 @@ export function draftOfAppend(
 }
 
 /** The part of `run` that its messages repeat. */
-export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
+export function runPartOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }
 
 /** The record of an invocation in the parent's journal. */
-function invocationOf(
+function invocationRecord(
   { step, result, features }: Invocation,
   parent: Run,
   child: Message,
@@ -161,7 +162,7 @@ function invocationOf(
   if (stepId === undefined)
     throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
   const delivered = applyRunConfig(result, parent.config);
-  const run = partOf(parent, 'step', features);
+  const run = runPartOf(parent, 'step', features);
   const { settings: own, header } = delivered;
   const invoke: InvokePart = {
     runKey: child.key,

@@ -13,11 +13,11 @@ import type { FollowUp, Message, Millis, NewEntry, NewRecord } from '../model.ts
 /** The whole entry of a message: the bytes that it adds to deliveries, and the size above which the endpoint fetches them. */
 export function entryOf(
   message: Message,
-  place: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
+  fields: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
   lazyAboveBytes: number,
 ): NewEntry {
   const { run } = message.settings;
-  const entry: NewEntry = { ...place, bytes: entryBytesOf(message.body.length, run?.callType) };
+  const entry: NewEntry = { ...fields, bytes: entryBytesOf(message.body.length, run?.callType) };
   if (run && fetchesLazily(run.features)) entry.lazyAboveBytes = lazyAboveBytes;
   return entry;
 }
@@ -36,7 +36,7 @@ export function draftOfFollowUp(
 /** The record of a wait or an invocation in the journal of `run`. It is never sent. `body`: the step that waits. */
 export function recordOf(
   run: Run,
-  place: Pick<NewEntry, 'kind' | 'entryKey'>,
+  entry: Pick<NewEntry, 'kind' | 'entryKey'>,
   parts: Pick<Message, 'key' | 'id' | 'url' | 'body' | 'createdAtMs'> & {
     callerIp: string | undefined;
     settings: Pick<MessageSettings, 'dialect' | 'maxRetries' | 'run' | 'wait' | 'invoke'>;
@@ -53,7 +53,7 @@ export function recordOf(
     settings: run.config.redact ? { ...settings, redact: run.config.redact } : settings,
   };
   if (callerIp !== undefined) message.callerIp = callerIp;
-  return { message, entry: { ...place, runKey: run.key, runVersion: run.version, bytes: 0 } };
+  return { message, entry: { ...entry, runKey: run.key, runVersion: run.version, bytes: 0 } };
 }
 
 /**

@@ -31,8 +31,8 @@ interface Journal {
   bytes: number;
 }
 
-const EMPTY = new Uint8Array(0);
-const NOTHING: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
+const EMPTY_BODY = new Uint8Array(0);
+const EMPTY_JOURNAL: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
 
 export class JournalBodies {
   readonly #store: { runs: Pick<Store['runs'], 'readJournal'> };
@@ -46,8 +46,8 @@ export class JournalBodies {
 
   /** Notes a saved entry that deliveries contain. */
   note(runKey: RunKey, entry: JournalEntry): void {
-    const known = this.#journals.get(runKey) ?? NOTHING;
-    if (known.upTo === entry.position - 1) this.#keep(runKey, withEntries(known, [entry], entry.position));
+    const known = this.#journals.get(runKey) ?? EMPTY_JOURNAL;
+    if (known.upTo === entry.position - 1) this.#cache(runKey, withEntries(known, [entry], entry.position));
   }
 
   forget(runKey: RunKey): void {
@@ -58,57 +58,57 @@ export class JournalBodies {
   }
 
   /** The body to send instead of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
-  bodyOf({ message, journal: place }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
+  bodyOf({ message, journal: position }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
-    if (!run || !place || run.callType === 'toCallback') return undefined;
-    if (place.bytes === 0) return EMPTY;
+    if (!run || !position || run.callType === 'toCallback') return undefined;
+    if (position.bytes === 0) return EMPTY_BODY;
     if (run.callType === 'fromCallback') return undefined;
     // Another worker may still save a different message here, so a cached journal could be wrong.
-    if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, place.position);
+    if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, position.position);
     const known = this.#journals.get(run.key);
-    if (!known || known.upTo < place.position) return this.#read(message.projectId, run.key, place.position);
+    if (!known || known.upTo < position.position) return this.#read(message.projectId, run.key, position.position);
     this.#journals.delete(run.key);
     this.#journals.set(run.key, known);
-    return bodyUpTo(known, place.position);
+    return bodyUpTo(known, position.position);
   }
 
   /** As `bodyOf`, without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
-  async entriesOf({ message, journal: place }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
+  async entriesOf({ message, journal: position }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
     const { run } = message.settings;
-    if (!run || !place || place.bytes === 0) return undefined;
+    if (!run || !position || position.bytes === 0) return undefined;
     const known = this.#journals.get(run.key);
-    const range = { afterPosition, toPosition: place.position };
-    if (known && known.upTo >= place.position) return bodyOfRange(known, range);
+    const range = { afterPosition, toPosition: position.position };
+    if (known && known.upTo >= position.position) return bodyOfRange(known, range);
     const entries = await this.#store.runs.readJournal({ projectId: message.projectId, runKey: run.key, ...range });
-    return bodyOfRange(withEntries(NOTHING, entries, place.position), range);
+    return bodyOfRange(withEntries(EMPTY_JOURNAL, entries, position.position), range);
   }
 
   async #readOnce(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
     const entries = await this.#store.runs.readJournal({
       projectId,
       runKey,
-      afterPosition: NOTHING.upTo,
+      afterPosition: EMPTY_JOURNAL.upTo,
       toPosition: position,
     });
-    return bodyUpTo(withEntries(NOTHING, entries, position), position);
+    return bodyUpTo(withEntries(EMPTY_JOURNAL, entries, position), position);
   }
 
   async #read(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
     const known = this.#journals.get(runKey);
-    const { upTo } = known ?? NOTHING;
+    const { upTo } = known ?? EMPTY_JOURNAL;
     const missing = await this.#store.runs.readJournal({
       projectId,
       runKey,
       afterPosition: upTo,
       toPosition: position,
     });
-    const whole = withEntries(known ?? NOTHING, missing, position);
+    const whole = withEntries(known ?? EMPTY_JOURNAL, missing, position);
     // If the cached journal has changed during the read, it may have more entries.
-    if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);
+    if (this.#journals.get(runKey) === known) this.#cache(runKey, whole);
     return bodyUpTo(whole, position);
   }
 
-  #keep(runKey: RunKey, journal: Journal): void {
+  #cache(runKey: RunKey, journal: Journal): void {
     this.forget(runKey);
     if (journal.bytes > JOURNAL_BYTES_MAX) return;
     this.#journals.set(runKey, journal);

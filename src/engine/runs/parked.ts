@@ -4,7 +4,7 @@ import type { EngineContext } from '../context.ts';
 import type { ProjectId } from '../model.ts';
 
 /** Messages made due concurrently, each in a small transaction. */
-const TOGETHER = 100;
+const BATCH = 100;
 
 /** Whether the run was parked; `undefined`: no such run is active. */
 export async function resumeParkedRun(
@@ -23,19 +23,19 @@ export async function resumeParkedRuns(
   runKey?: RunKey,
 ): Promise<number> {
   let resumed = 0;
-  let latest = -1;
+  let latestRunKey = -1;
   for (let after = { runKey: -1, key: -1 }; ; ) {
-    const found = await store.runs.findParked({ projectId, runKey, after, limit: TOGETHER });
-    const made = await Promise.all(
+    const found = await store.runs.findParked({ projectId, runKey, after, limit: BATCH });
+    const results = await Promise.all(
       found.map(({ id }) => store.messages.makeDue({ projectId, id, nowMs: clock.nowMs() })),
     );
     for (const [index, message] of found.entries()) {
-      if (made[index] === 'due' && message.runKey !== latest) {
-        latest = message.runKey;
+      if (results[index] === 'due' && message.runKey !== latestRunKey) {
+        latestRunKey = message.runKey;
         resumed += 1;
       }
       after = message;
     }
-    if (found.length < TOGETHER) return resumed;
+    if (found.length < BATCH) return resumed;
   }
 }

@@ -4,7 +4,7 @@ import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/options/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
-import { changesTooOften, ROUNDS_MAX } from '../loops/until-current.ts';
+import { changesTooOften, ROUNDS_MAX } from '../loops/retry-while-stale.ts';
 import {
   type AcceptContext,
   acceptContextOf,
@@ -17,7 +17,7 @@ import { OF_CLIENT, savedOf } from '../messages/intake.ts';
 import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';
-import { type ActiveRuns, isOf } from './active-runs.ts';
+import { type ActiveRuns, wasCreatedAt } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
@@ -25,10 +25,10 @@ import type { JournalBodies } from './journal-bodies.ts';
 const READMISSIONS_MAX = 5;
 
 /** The drafts of one try of a publish, and the runs on which they rely. */
-interface Round {
+interface DraftedPublish {
   drafts: Draft[];
   /** Runs from the cache. */
-  remembered: Run[];
+  cachedRuns: Run[];
 }
 
 /** Returns for each command the message that was saved. Throws as `Engine.publish` does. */
@@ -45,7 +45,7 @@ export async function publishAll(
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const context = { ...acceptContextOf(engine, projectId), runsAfterMs };
     const drafted = draftAll(engine, commands, context);
-    const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
+    const { drafts, cachedRuns } = drafted instanceof Promise ? await drafted : drafted;
     const save = (messages: NewMessage[]) =>
       store.messages.accept({ messages, nowMs: context.nowMs, accountsVersion }).then((saved) => {
         noteSaved(engine, messages, saved); // before messages are sent: the first delivery may need the journal
@@ -53,14 +53,14 @@ export async function publishAll(
       });
     try {
       const accepted = await dispatcher.intake.save(drafts, save, savedOf, OF_CLIENT);
-      const refusal = accepted.find(isRefused);
+      const refusal = accepted.find(isRefusal);
       if (!refusal) return { drafts, accepted, context };
       if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
       // No run is from the cache: all were just read, so one has really ended.
-      if (refusal.kind === 'runOver' && remembered.length === 0) throw runOver();
-      for (const run of remembered) active.forget(projectId, run.id);
+      if (refusal.kind === 'runOver' && cachedRuns.length === 0) throw runOver();
+      for (const run of cachedRuns) active.forget(projectId, run.id);
     } catch (error) {
       if (!admitted || !(error instanceof AccountsChanged)) throw error;
       accountsVersion = await admitted.readmit();
@@ -83,7 +83,11 @@ function noteSaved(
   }
 }
 
-function draftAll(engine: EngineContext, commands: PublishCommand[], context: AcceptContext): Round | Promise<Round> {
+function draftAll(
+  engine: EngineContext,
+  commands: PublishCommand[],
+  context: AcceptContext,
+): DraftedPublish | Promise<DraftedPublish> {
   // If a command belongs to a run, each gets a second key, for the record of an invocation in its parent's journal.
   const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
   const firstKey = engine.numbers.take(keysOfEach * commands.length);
@@ -91,7 +95,7 @@ function draftAll(engine: EngineContext, commands: PublishCommand[], context: Ac
   const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
   // Most publishes are plain, and a key is available without a round trip: then no promise is needed.
   if (isPlain && typeof firstKey === 'number') {
-    return { drafts: [draftOf(command, firstKey, context)], remembered: [] };
+    return { drafts: [draftOf(command, firstKey, context)], cachedRuns: [] };
   }
   return draftInSlices(engine, commands, firstKey, context);
 }
@@ -101,21 +105,21 @@ async function draftInSlices(
   commands: PublishCommand[],
   firstKeyTaken: number | Promise<number>,
   context: AcceptContext,
-): Promise<Round> {
+): Promise<DraftedPublish> {
   const firstKey = await firstKeyTaken;
   const slices = engine.dispatcher.intake.slices();
-  const round: Round = { drafts: [], remembered: [] };
+  const drafted: DraftedPublish = { drafts: [], cachedRuns: [] };
   for (const [index, command] of commands.entries()) {
     const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
     const { run } = command.options;
     const slowHash = run ? undefined : slowDeduplicationHashOf(command, slices);
     const draft = run
-      ? await draftOfRun(engine.active, command, run, keys, context, round.remembered)
+      ? await draftOfRun(engine.active, command, run, keys, context, drafted.cachedRuns)
       : draftOf(command, keys.key, context, slowHash && (await slowHash));
-    round.drafts.push(draft);
+    drafted.drafts.push(draft);
     if (slices.isOver) await slices.next();
   }
-  return round;
+  return drafted;
 }
 
 async function draftOfRun(
@@ -124,10 +128,10 @@ async function draftOfRun(
   request: RunRequest,
   keys: { key: number; recordKey: number },
   context: AcceptContext,
-  remembered: Run[],
+  cachedRuns: Run[],
 ): Promise<Draft> {
   if (request.kind === 'append') {
-    const run = await runOf(active, context.projectId, request, remembered);
+    const run = await runOf(active, context.projectId, request, cachedRuns);
     return draftOfAppend(command, request, run, keys.key, context);
   }
   if (request.isBySdk && request.runId !== undefined) {
@@ -137,7 +141,7 @@ async function draftOfRun(
     if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
   }
   const { invocation } = command;
-  const parent = invocation && (await runOf(active, context.projectId, invocation, remembered));
+  const parent = invocation && (await runOf(active, context.projectId, invocation, cachedRuns));
   return draftOfStart(command, request, parent, keys, context);
 }
 
@@ -146,33 +150,33 @@ async function runOf(
   active: ActiveRuns,
   projectId: ProjectId,
   { runId, createdAtMs }: { runId: string; createdAtMs?: number },
-  remembered: Run[],
+  cachedRuns: Run[],
 ): Promise<Run> {
   const found = await active.find(projectId, runId);
-  if (found.run && !found.isFresh && isOf(found.run, createdAtMs)) {
-    remembered.push(found.run);
+  if (found.run && !found.isFresh && wasCreatedAt(found.run, createdAtMs)) {
+    cachedRuns.push(found.run);
     return found.run;
   }
   const run = found.isFresh ? found.run : await active.read(projectId, runId);
-  if (!run || !isOf(run, createdAtMs)) throw runOver();
+  if (!run || !wasCreatedAt(run, createdAtMs)) throw runOver();
   return run;
 }
 
 const REFUSALS = ['runChanged', 'runOver', 'runTooEarly', 'journalFull', 'tooManyInvokers'] as const;
 
-type Refused = Extract<Accepted, { kind: (typeof REFUSALS)[number] }>;
+type Refusal = Extract<Accepted, { kind: (typeof REFUSALS)[number] }>;
 
-function isRefused(accepted: Accepted): accepted is Refused {
+function isRefusal(accepted: Accepted): accepted is Refusal {
   return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
 /** Caches a new run: its first step comes soon, and then need not read it from the store. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
-  if (sleeps(message)) return active.forget(message.projectId, run.id);
+  if (isDelayed(message)) return active.forget(message.projectId, run.id);
   const { id, url, createdAtMs, config, isBySdk, invoker } = run;
   if (isBySdk) return active.forget(message.projectId, id);
-  const begun: Run = {
+  const started: Run = {
     key: message.key,
     projectId: message.projectId,
     id,
@@ -185,8 +189,8 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
     messageId: message.id,
     invokers: invoker ? [invoker.message.key] : [],
   };
-  if (message.callerIp !== undefined) begun.callerIp = message.callerIp;
-  active.note(begun);
+  if (message.callerIp !== undefined) started.callerIp = message.callerIp;
+  active.note(started);
 }
 
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
@@ -194,12 +198,12 @@ function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, a
   if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
   // This first message has replaced another one, or may still be replaced.
   if (run?.isBySdk) bodies.forget(entry.runKey);
-  if (part.init === 'unknown' || sleeps(message)) return;
+  if (part.init === 'unknown' || isDelayed(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
 }
 
 /** Whether the message is delayed. Caching it would evict entries that are needed sooner. */
-function sleeps({ notBeforeMs, createdAtMs }: Message): boolean {
+function isDelayed({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

@@ -5,7 +5,7 @@ import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';
 
 /** The outcome of an attempt to end a run. */
-export type EndedAs =
+export type RunEndResult =
   /**
    * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: messages remain that one transaction did not
    * cancel: call `cancelLeft`.
@@ -52,7 +52,7 @@ export interface WaitCommand {
 }
 
 /** The effect of a notification on one run. */
-export interface Notified {
+export interface NotificationResult {
   /** Absent when the notification was saved for a later wait. */
   waiter?: Waiter;
   messageId?: MessageId;
@@ -88,7 +88,7 @@ export interface PendingEventLimits {
 }
 
 /** The outcome of registering a wait. */
-export type Waiting =
+export type WaitOutcome =
   | { kind: 'registered' }
   /** The wait took a pending event, and its result was saved. */
   | { kind: 'answered'; saved: Saved }

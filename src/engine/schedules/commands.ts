@@ -5,7 +5,7 @@ import type { MessageSettings, PublishOptions } from '../../protocol/options/set
 import type { KeptHeaders } from '../../protocol/options/trigger-options.ts';
 import type { Destination } from '../../protocol/urls/destination.ts';
 import type { EngineContext } from '../context.ts';
-import { STALE, untilCurrent } from '../loops/until-current.ts';
+import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
 
@@ -30,7 +30,7 @@ export async function createSchedule(
   const { store, clock, randomness, numbers, schedules } = context;
   const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
   const plan = planOf(command, id);
-  return untilCurrent('the schedule', async () => {
+  return retryWhileStale('the schedule', async () => {
     const previous = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
     const firstNumber = await numbers.take(2);
     const nowMs = clock.wallMs();
@@ -57,7 +57,7 @@ export function setSchedulePaused(
   id: string,
   isPaused: boolean,
 ): Promise<'saved' | 'missing'> {
-  return untilCurrent('the schedule', async () => {
+  return retryWhileStale('the schedule', async () => {
     const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
     if (!schedule) return 'missing';
     const { key, plan, state: previous } = schedule;

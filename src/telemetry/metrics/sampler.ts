@@ -4,7 +4,7 @@
  */
 import type { CellState } from '../../engine/commands.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
-import { within } from '../../engine/loops/within.ts';
+import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
@@ -64,7 +64,7 @@ export class Sampler {
     this.#refreshing ??= this.#refreshAll(sources).finally(() => {
       this.#refreshing = undefined;
     });
-    await within(this.#clock, WAIT_MS, this.#refreshing);
+    await withTimeLimit(this.#clock, WAIT_MS, this.#refreshing);
   }
 
   /** A few at a time. One that takes long is left to itself, and holds up no other. */
@@ -74,7 +74,7 @@ export class Sampler {
     const refreshSome = async () => {
       for (let source = left.shift(); source; source = left.shift()) {
         const store = this.#stores.get(source.name);
-        if (store) await within(this.#clock, WAIT_MS, store.refresh(source, everyMs));
+        if (store) await withTimeLimit(this.#clock, WAIT_MS, store.refresh(source, everyMs));
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, refreshSome));

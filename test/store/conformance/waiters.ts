@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
-import type { NewWaiter, PendingEventLimits, WaiterPosition, Waiting } from '../../../src/engine/runs/stores.ts';
+import type { NewWaiter, PendingEventLimits, WaiterPosition, WaitOutcome } from '../../../src/engine/runs/stores.ts';
 import type { RunPart, WaitPart } from '../../../src/protocol/options/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
@@ -20,7 +20,7 @@ export function waitersConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
 
-  const add = (made: NewWaiter, taken?: { pendingEventKey: number; result: NewMessage }): Promise<Waiting> =>
+  const add = (made: NewWaiter, taken?: { pendingEventKey: number; result: NewMessage }): Promise<WaitOutcome> =>
     store().waiters.addWaiter({ waiter: made, taken, nowMs: T0 });
 
   const resolve = (resolutions: { waiterKey: number; result: NewMessage }[], nowMs = T0) =>
@@ -170,7 +170,7 @@ export function waitersConformance(open: OpenStore): void {
     it('is registered once for its step, also after it has ended', async () => {
       const run = await begin('a');
       const record = await register(run);
-      const again = (): Promise<Waiting> => add(waiter(run));
+      const again = (): Promise<WaitOutcome> => add(waiter(run));
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
       await resolve([{ waiterKey: record.key, result: resultOf(run) }]);
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });

@@ -20,7 +20,7 @@ import type {
 /** A failed run in the DLQ. */
 export interface DeadRun {
   dlqId: string;
-  run: FailedRunHead;
+  run: FailedRunRef;
   /** The dead message of the run, without its body. */
   message: Message;
   deadLetter: DeadLetter;
@@ -30,7 +30,7 @@ export interface DeadRun {
 }
 
 /** The part of a failed run that is needed to resume or restart it. */
-export type FailedRunHead = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
+export type FailedRunRef = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
 /** The state of the failure callback, and the last response to it. */
 export interface FailureCallback {
@@ -54,7 +54,7 @@ export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
 }
 
 /** A journal entry without its content. */
-export interface OutlinedEntry {
+export interface EntryOutline {
   position: number;
   kind: EntryKind;
   key: MessageKey;
@@ -98,7 +98,7 @@ export type RetriedEntry<M = NewMessage> =
  * The outcome of saving a `RunRetry`. `messages`: how each sent message of the journal was saved, in order. `children`: the same
  * for the children.
  */
-export type RetriedAs =
+export type RunRetryResult =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
   /** The DLQ has no such entry. */
   | { kind: 'missing' }
@@ -121,7 +121,7 @@ export interface StartedRun {
 }
 
 /** Why a failed run was not resumed or restarted. */
-export type NotRetried =
+export type RetryRefusal =
   | 'missing'
   /** Messages that are needed for it are no longer kept. */
   | 'unknown'

@@ -9,15 +9,22 @@ import { renewed } from '../../messages/dead-retry.ts';
 import { type DeliverySlots, OF_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
-import type { NotRetried, OutlinedEntry, RetriedAs, RunOverride, RunRetry, StartedRun } from './dead-run-store.ts';
+import type {
+  EntryOutline,
+  RetryRefusal,
+  RunOverride,
+  RunRetry,
+  RunRetryResult,
+  StartedRun,
+} from './dead-run-store.ts';
 import { entriesToRestart } from './entries-to-restart.ts';
-import { type Beginning, type Remains, retryOf } from './run-retry.ts';
+import { type ChildRun, type FailedRunData, retryOf } from './run-retry.ts';
 
 /** Entries that one transaction saves, or whose messages one read returns. */
-const REVIVED_TOGETHER = 200;
+const RETRY_BATCH = 200;
 
 /** Chooses the entries of the failed run with which the new journal starts, and which of them are restarted. */
-type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
+type ChooseEntries = (journal: readonly EntryOutline[]) => Pick<FailedRunData, 'journal' | 'unfinished'>;
 
 /** Continues where the run stopped, with the recorded results. */
 export function resumeRun(
@@ -25,7 +32,7 @@ export function resumeRun(
   projectId: ProjectId,
   dlqId: string,
   override: RunOverride,
-): Promise<StartedRun | NotRetried> {
+): Promise<StartedRun | RetryRefusal> {
   return retry(context, projectId, dlqId, override, (journal) => ({ journal, unfinished: entriesToRestart(journal) }));
 }
 
@@ -35,7 +42,7 @@ export function restartRun(
   projectId: ProjectId,
   dlqId: string,
   override: RunOverride,
-): Promise<StartedRun | NotRetried> {
+): Promise<StartedRun | RetryRefusal> {
   return retry(context, projectId, dlqId, override, ([first]) => {
     return { journal: first ? [first] : [], unfinished: new Set(first && [first.key]) };
   });
@@ -51,14 +58,14 @@ export async function repeatFailureCallback(
   const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
   if (!dead) return 'missing';
   if (dead.failureCallback?.state !== 'fail') return 'notFailed';
-  const told = await store.deadRuns.findFailureCallback({ projectId, dlqId });
-  if (!told) return 'unknown';
+  const callback = await store.deadRuns.findFailureCallback({ projectId, dlqId });
+  if (!callback) return 'unknown';
   const key = await numbers.take(1);
   const { nowMs, randomness } = acceptContextOf(context, projectId);
-  const message = renewed(told, key, { nowMs, random: (count) => randomness.bytes(count) });
+  const message = renewed(callback, key, { nowMs, random: (count) => randomness.bytes(count) });
   const outcome = await dispatcher.intake.save(
     [{ message }],
-    ([newMessage]) => store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: placed(newMessage), nowMs }),
+    ([newMessage]) => store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: required(newMessage), nowMs }),
     (saved) => (typeof saved === 'string' ? [] : [saved]),
     OF_CLIENT,
   );
@@ -70,82 +77,82 @@ async function retry(
   projectId: ProjectId,
   dlqId: string,
   override: RunOverride,
-  choose: Choose,
-): Promise<StartedRun | NotRetried> {
+  choose: ChooseEntries,
+): Promise<StartedRun | RetryRefusal> {
   const { store, numbers, settings } = context;
-  const remains = await remainsOf(store, projectId, dlqId, choose);
-  if (typeof remains === 'string') return remains;
-  const keysMax = 1 + 2 * remains.unfinished.size;
+  const failed = await readFailedRun(store, projectId, dlqId, choose);
+  if (typeof failed === 'string') return failed;
+  const keysMax = 1 + 2 * failed.unfinished.size;
   let nextKey = await numbers.take(keysMax);
   const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = acceptContextOf(context, projectId);
   const random = (count: number): Uint8Array => randomness.bytes(count);
-  const making = { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ };
-  return saveAll(context, retryOf(remains, override, making, settings.togetherMax ?? REVIVED_TOGETHER));
+  const copying = { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ };
+  return saveAll(context, retryOf(failed, override, copying, settings.togetherMax ?? RETRY_BATCH));
 }
 
 /** Saves a run in batches: one transaction with twenty thousand messages would block all others. */
-async function saveAll(context: EngineContext, pieces: Iterable<RunRetry<Draft>>): Promise<StartedRun | NotRetried> {
-  const { dispatcher, waiters, left } = context;
+async function saveAll(context: EngineContext, batches: Iterable<RunRetry<Draft>>): Promise<StartedRun | RetryRefusal> {
+  const { dispatcher, waiters, cancellations } = context;
   // No message of a run is sent before all its entries are saved.
-  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingBacklog(line));
-  let begun: RunRetry<Draft> | undefined;
+  const deferred = new DeferredSlots((backlog) => dispatcher.noteWaitingBacklog(backlog));
+  let saved: RunRetry<Draft> | undefined;
   try {
-    for (const piece of pieces) {
-      const { kind } = await save(context, piece, isWhole(piece) ? undefined : deferred);
+    for (const batch of batches) {
+      const { kind } = await save(context, batch, isWhole(batch) ? undefined : deferred);
       if (kind === 'lost') throw new StoreUnavailable('the run was given up while it was being revived');
       if (kind !== 'retried') return kind;
-      begun = piece;
+      saved = batch;
     }
   } finally {
-    if (begun && !begun.isLast) left.noteNext(0);
+    if (saved && !saved.isLast) cancellations.noteNext(0);
   }
-  if (!begun) throw new Error('a run has a first entry');
+  if (!saved) throw new Error('a run has a first entry');
   deferred.open();
-  for (const { deadlineMs } of begun.waiters) waiters.noteNext(deadlineMs);
-  return { runId: begun.run.id, createdAtMs: begun.run.createdAtMs };
+  for (const { deadlineMs } of saved.waiters) waiters.noteNext(deadlineMs);
+  return { runId: saved.run.id, createdAtMs: saved.run.createdAtMs };
 }
 
 function save(
   { store, dispatcher, clock }: EngineContext,
-  piece: RunRetry<Draft>,
+  batch: RunRetry<Draft>,
   slots: DeliverySlots | undefined,
-): Promise<RetriedAs> {
+): Promise<RunRetryResult> {
   return dispatcher.intake.save(
-    messagesOf(piece),
-    (newMessages) => store.deadRuns.retryRun({ ...withPlaces(piece, newMessages), nowMs: clock.nowMs() }),
+    messagesOf(batch),
+    (newMessages) => store.deadRuns.retryRun({ ...withStates(batch, newMessages), nowMs: clock.nowMs() }),
     (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
     { ...OF_CLIENT, ...(slots && { slots }) },
   );
 }
 
-async function remainsOf(
+async function readFailedRun(
   store: Store,
   projectId: ProjectId,
   dlqId: string,
-  choose: Choose,
-): Promise<Remains | 'missing' | 'unknown'> {
+  choose: ChooseEntries,
+): Promise<FailedRunData | 'missing' | 'unknown'> {
   const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
   if (!dead) return 'missing';
   const { run } = dead;
   const { journal, unfinished } = choose(await store.deadRuns.outlineJournal({ projectId, runKey: run.key }));
   const [first] = journal;
   if (!first) return 'unknown';
-  const messages = await messagesWith(store, projectId, [...new Set([first.key, ...unfinished])]);
-  const children = messages && (await childrenOf(store, projectId, messages));
+  const messages = await readMessages(store, projectId, [...new Set([first.key, ...unfinished])]);
+  const children = messages && (await readChildren(store, projectId, messages));
   return messages && children ? { dlqId, run, journal, unfinished, messages, children } : 'unknown';
 }
 
 /** `undefined` when one of the messages is no longer kept. */
-async function messagesWith(
+async function readMessages(
   store: Store,
   projectId: ProjectId,
   keys: MessageKey[],
 ): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
   const messages = new Map<MessageKey, Message>();
-  for (let from = 0; from < keys.length; from += REVIVED_TOGETHER) {
+  for (let from = 0; from < keys.length; from += RETRY_BATCH) {
     const found = await store.runs.findRecords({
       projectId,
-      keys: keys.slice(from, from + REVIVED_TOGETHER),
+      keys: keys.slice(from, from + RETRY_BATCH),
     });
     for (const message of found) messages.set(message.key, message);
   }
@@ -153,12 +160,12 @@ async function messagesWith(
 }
 
 /** The runs that the invocations among `messages` started; `undefined` when one of them is no longer kept. */
-async function childrenOf(
+async function readChildren(
   store: Store,
   projectId: ProjectId,
   messages: ReadonlyMap<MessageKey, Message>,
-): Promise<ReadonlyMap<RunKey, Beginning> | undefined> {
-  const children = new Map<RunKey, Beginning>();
+): Promise<ReadonlyMap<RunKey, ChildRun> | undefined> {
+  const children = new Map<RunKey, ChildRun>();
   for (const { settings } of messages.values()) {
     if (!settings.invoke) continue;
     const run = await store.runs.findRun({ projectId, key: settings.invoke.runKey });
@@ -181,17 +188,17 @@ function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
 }
 
 /** The batch with the messages of `messagesOf` replaced by `newMessages`, which have a state. */
-function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
+function withStates({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
-  const nextPlaced = (): NewMessage => placed(newMessages[next++]);
+  const nextMessage = (): NewMessage => required(newMessages[next++]);
   return {
     ...rest,
-    journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: nextPlaced() } : entry)),
-    children: children.map(nextPlaced),
+    journal: journal.map((entry) => (entry.kind === 'message' ? { kind: 'message', message: nextMessage() } : entry)),
+    children: children.map(nextMessage),
   };
 }
 
-function placed(newMessage: NewMessage | undefined): NewMessage {
+function required(newMessage: NewMessage | undefined): NewMessage {
   if (!newMessage) throw new Error('a message was not placed');
   return newMessage;
 }

@@ -12,22 +12,22 @@ import {
   stepIdOfEntryKey,
 } from '../../../workflow/entry-keys.ts';
 import type { EntryKind, MessageKey } from '../../model.ts';
-import type { OutlinedEntry } from './dead-run-store.ts';
+import type { EntryOutline } from './dead-run-store.ts';
 
 /** Keys of the entries to restart: branches without a result. If there are none: the latest entry that continues the run. */
-export function entriesToRestart(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
+export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
   const callEntryKeys = new Map(
     journal.flatMap(({ kind, key, entryKey }) => (kind === 'toCallback' ? [[key, entryKey]] : [])),
   );
   const open = journal.filter((entry) => isOpen(entry, entryKeys, callEntryKeys));
   if (open.length > 0) return new Set(open.map(({ key }) => key));
-  const last = journal.findLast(({ kind }) => MOVES_ON[kind]);
+  const last = journal.findLast(({ kind }) => CONTINUES_RUN[kind]);
   return new Set(last ? [last.key] : []);
 }
 
 /** Whether the delivery of such an entry continues a run in which no branch is open. */
-const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
+const CONTINUES_RUN: Readonly<Record<EntryKind, boolean>> = {
   initial: true,
   step: true,
   stepConfig: true,
@@ -39,13 +39,13 @@ const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
 };
 
 function isOpen(
-  { kind, entryKey, key }: OutlinedEntry,
+  { kind, entryKey, key }: EntryOutline,
   entryKeys: ReadonlySet<string>,
   callEntryKeys: ReadonlyMap<MessageKey, string>,
 ): boolean {
   switch (kind) {
     case 'plan':
-      return !hasBegun(entryKey, entryKeys);
+      return !hasStarted(entryKey, entryKeys);
     case 'toCallback':
       return !entryKeys.has(entryKeyOfCallResult(key));
     case 'fromCallback': {
@@ -69,7 +69,7 @@ function isOpen(
 }
 
 /** Whether the planned step has an entry of its own, which is then restarted instead of the plan. */
-function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
+function hasStarted(plan: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(plan);
   return (
     stepId !== undefined &&

@@ -13,25 +13,25 @@ import { type Draft, notBeforeOf } from '../../messages/accept.ts';
 import { renewed } from '../../messages/dead-retry.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.ts';
 import { entryOf } from '../entries.ts';
-import type { FailedRunHead, OutlinedEntry, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
+import type { EntryOutline, FailedRunRef, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
 
 /** The kept data of a failed run. */
-export interface Remains {
+export interface FailedRunData {
   dlqId: string;
-  run: FailedRunHead;
+  run: FailedRunRef;
   /** In order; the first is the run's initial entry. */
-  journal: readonly OutlinedEntry[];
+  journal: readonly EntryOutline[];
   /** The entries to restart: to be sent, waited for or invoked again. */
   unfinished: ReadonlySet<MessageKey>;
   /** The first entry and the unfinished ones. */
   messages: ReadonlyMap<MessageKey, Message>;
   /** The runs for which unfinished invocations waited. */
-  children: ReadonlyMap<RunKey, Beginning>;
+  children: ReadonlyMap<RunKey, ChildRun>;
 }
 
 /** A run with its first message. */
-export interface Beginning {
-  run: FailedRunHead;
+export interface ChildRun {
+  run: FailedRunRef;
   initial: Message;
 }
 
@@ -46,196 +46,212 @@ export interface RunRetryContext {
 }
 
 /** The members of a run that its messages repeat. */
-type Head = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
+type RunHead = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
 
 /** The data that all entries of the new run need. */
-interface Making {
-  head: Head;
+interface RunCopy {
+  head: RunHead;
   config: RunConfig;
   override: RunOverride;
   context: RunRetryContext;
 }
 
 /** The members that the last batch has. */
-type Rest = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
+type LastBatchMembers = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
 
-/** Generates the new run in batches of `entriesMax` entries. Throws when `remains` lacks a message or a child. */
+/** Generates the new run in batches of `entriesMax` entries. Throws when `failed` lacks a message or a child. */
 export function* retryOf(
-  remains: Remains,
+  failed: FailedRunData,
   override: RunOverride,
   context: RunRetryContext,
   entriesMax: number,
 ): Generator<RunRetry<Draft>> {
-  const { run: failed, dlqId, journal, unfinished } = remains;
+  const { run: failedRun, dlqId, journal, unfinished } = failed;
   const { runId } = override;
-  const head: Head = {
+  const head: RunHead = {
     key: context.nextKey(),
     id: runId ?? mintRunId(context.random),
     createdAtMs: context.nowMs,
-    url: failed.url,
+    url: failedRun.url,
   };
-  const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
-  const making: Making = { head, config: { ...failed.config, ...changesOf(override), predecessor }, override, context };
-  const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
-  const rest: Rest = { waiters: [], invocations: [], children: [] };
-  const made = (entry: OutlinedEntry): RetriedEntry<Draft> => {
-    const isBegun = unfinished.has(entry.key);
-    if (entry.position > 0 && !isBegun) return shared(entry, head.key);
-    const message = existing(remains.messages, entry.key);
+  const predecessor = { id: failedRun.id, createdAtMs: failedRun.createdAtMs };
+  const copy: RunCopy = {
+    head,
+    config: { ...failedRun.config, ...configChangesOf(override), predecessor },
+    override,
+    context,
+  };
+  const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: copy.config };
+  const members: LastBatchMembers = { waiters: [], invocations: [], children: [] };
+  const retriedEntry = (entry: EntryOutline): RetriedEntry<Draft> => {
+    const isRestarted = unfinished.has(entry.key);
+    if (entry.position > 0 && !isRestarted) return sharedEntry(entry, head.key);
+    const message = required(failed.messages, entry.key);
     switch (entry.kind) {
       case 'initial':
-        return initial(message, isBegun, making);
+        return initialEntry(message, isRestarted, copy);
       case 'wait':
-        return waited(message, entry, making, rest);
+        return restartWait(message, entry, copy, members);
       case 'invoke': {
-        const child = existing(remains.children, message.settings.invoke?.runKey ?? -1);
-        return invoked(message, entry, begin(child, context), making, rest);
+        const child = required(failed.children, message.settings.invoke?.runKey ?? -1);
+        return restartInvocation(message, entry, draftOfChild(child, context), copy, members);
       }
       default:
-        return { kind: 'message', message: sent(message, context.nextKey(), entry, making) };
+        return { kind: 'message', message: draftOfCopy(message, context.nextKey(), entry, copy) };
     }
   };
   for (let from = 0; from < journal.length; from += entriesMax) {
-    const entries = journal.slice(from, from + entriesMax).map(made);
+    const entries = journal.slice(from, from + entriesMax).map(retriedEntry);
     const isLast = from + entriesMax >= journal.length;
     yield {
-      ...{ projectId: failed.projectId, dlqId, run, runKey: head.key, journal: entries },
-      ...{ isFirst: from === 0, isLast, ...(isLast ? rest : NOTHING_YET) },
+      ...{ projectId: failedRun.projectId, dlqId, run, runKey: head.key, journal: entries },
+      ...{ isFirst: from === 0, isLast, ...(isLast ? members : NO_MEMBERS) },
     };
   }
 }
 
-const NOTHING_YET: Rest = { waiters: [], invocations: [], children: [] };
+const NO_MEMBERS: LastBatchMembers = { waiters: [], invocations: [], children: [] };
 
-function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
+function required<K, V>(map: ReadonlyMap<K, V>, key: K): V {
   const value = map.get(key);
   if (value === undefined) throw new Error(`there is nothing of ${key} to retry`);
   return value;
 }
 
-function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RetriedEntry<Draft> {
+function sharedEntry({ kind, key, entryKey, bodyBytes }: EntryOutline, runKey: RunKey): RetriedEntry<Draft> {
   const callType = DELIVERED_CALL_TYPES[kind];
   const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
   return { kind: 'shared', key, entry: { runKey, kind, entryKey, bytes } };
 }
 
-function initial(old: Message, isSent: boolean, making: Making): RetriedEntry<Draft> {
-  const draft = sent(old, making.head.key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, making);
+function initialEntry(old: Message, isSent: boolean, copy: RunCopy): RetriedEntry<Draft> {
+  const draft = draftOfCopy(old, copy.head.key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, copy);
   return isSent ? { kind: 'message', message: draft } : { kind: 'record', record: draft };
 }
 
-function sent(
+function draftOfCopy(
   old: Message,
   key: MessageKey,
-  { kind, entryKey }: Pick<OutlinedEntry, 'kind' | 'entryKey'>,
-  making: Making,
+  { kind, entryKey }: Pick<EntryOutline, 'kind' | 'entryKey'>,
+  copy: RunCopy,
 ) {
-  const { head, context } = making;
-  const message = moved(old, key, making);
+  const { head, context } = copy;
+  const message = copyMessage(old, key, copy);
   return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
 /** The wait, restarted with its full timeout. */
-function waited(old: Message, entry: OutlinedEntry, making: Making, { waiters }: Rest): RetriedEntry<Draft> {
-  const { head, context } = making;
+function restartWait(
+  old: Message,
+  entry: EntryOutline,
+  copy: RunCopy,
+  { waiters }: LastBatchMembers,
+): RetriedEntry<Draft> {
+  const { head, context } = copy;
   const { wait } = old.settings;
   if (!wait) throw new Error(`${old.key} is no wait`);
   const deadlineMs = context.nowMs + (wait.deadlineMs - old.createdAtMs);
-  const message = record(old, making, {
+  const message = copyRecord(old, copy, {
     wait: {
       ...wait,
       deadlineMs,
-      notified: movedResult(wait.notified, making),
-      timedOut: movedResult(wait.timedOut, making),
-      headers: renamed(wait.headers, head),
-      timeoutHeaders: renamed(wait.timeoutHeaders, head),
+      notified: copyResult(wait.notified, copy),
+      timedOut: copyResult(wait.timedOut, copy),
+      headers: withRunHead(wait.headers, head),
+      timeoutHeaders: withRunHead(wait.timeoutHeaders, head),
     },
   });
   waiters.push({ key: message.key, eventId: wait.eventId, deadlineMs });
-  return { kind: 'record', record: { message, entry: recordEntry(entry, head.key) }, event: 'WAITER_ADDED' };
+  return { kind: 'record', record: { message, entry: recordEntryOf(entry, head.key) }, event: 'WAITER_ADDED' };
 }
 
 /** The invocation, which waits for a new child. */
-function invoked(
+function restartInvocation(
   old: Message,
-  entry: OutlinedEntry,
-  begun: Draft,
-  making: Making,
-  { invocations, children }: Rest,
+  entry: EntryOutline,
+  childDraft: Draft,
+  copy: RunCopy,
+  { invocations, children }: LastBatchMembers,
 ): RetriedEntry<Draft> {
-  const { message: child } = begun;
+  const { message: child } = childDraft;
   const { invoke } = old.settings;
   if (!invoke) throw new Error(`${old.key} is no invocation`);
-  const message = record(old, making, {
+  const message = copyRecord(old, copy, {
     invoke: {
       runKey: child.key,
       runId: child.settings.run?.id ?? '',
       url: child.url,
       createdAtMs: child.createdAtMs,
-      result: movedResult(invoke.result, making),
+      result: copyResult(invoke.result, copy),
     },
   });
   invocations.push({ key: message.key, childKey: child.key });
-  children.push(begun);
-  return { kind: 'record', record: { message, entry: recordEntry(entry, making.head.key) }, event: 'INVOKED' };
+  children.push(childDraft);
+  return { kind: 'record', record: { message, entry: recordEntryOf(entry, copy.head.key) }, event: 'INVOKED' };
 }
 
-function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntry {
+function recordEntryOf({ kind, entryKey }: EntryOutline, runKey: RunKey): NewEntry {
   return { runKey, kind, entryKey, bytes: 0 };
 }
 
 /** A copy of a run's start, with a new id. */
-function begin({ run: { url, config }, initial: old }: Beginning, context: RunRetryContext): Draft {
+function draftOfChild({ run: { url, config }, initial: old }: ChildRun, context: RunRetryContext): Draft {
   const { nowMs, random } = context;
   const key = context.nextKey();
-  const head: Head = { key, id: mintRunId(random), createdAtMs: nowMs, url };
-  const making = { head, config, override: {}, context };
+  const head: RunHead = { key, id: mintRunId(random), createdAtMs: nowMs, url };
+  const copy = { head, config, override: {}, context };
   const run = { id: head.id, url, createdAtMs: nowMs, config };
-  return { ...sent(old, key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, making), run };
+  return { ...draftOfCopy(old, key, { kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, copy), run };
 }
 
 /** A copy of `old` for the new run, with the changes of the override. */
-function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
+function copyMessage(old: Message, key: MessageKey, { head, config, override, context }: RunCopy): Message {
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
-  const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
-  const made = isCall
+  const own = config.isKept || isCall ? settings : { ...settings, ...configChangesOf(override) };
+  const configuredParts = isCall
     ? { header: old.header, settings: own }
     : applyRunConfig({ header: old.header, settings: own }, config);
   return {
-    ...renewed(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), wakesAtMs(old))),
-    ...made,
-    settings: callback ? { ...made.settings, callback: applyRunConfigToCallback(callback, config) } : made.settings,
+    ...renewed(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), sleepEndMs(old))),
+    ...configuredParts,
+    settings: callback
+      ? { ...configuredParts.settings, callback: applyRunConfigToCallback(callback, config) }
+      : configuredParts.settings,
   };
 }
 
 /** The end of a sleep, which is kept; 0 for a message without delay, whose time may be from a clock that was ahead. */
-function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
+function sleepEndMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
 /** The changes to the configuration. If the run does not keep its configuration, each message repeats them. */
-function changesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
+function configChangesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
   return changes;
 }
 
-function record(old: Message, { head, context }: Making, changes: Pick<MessageSettings, 'wait' | 'invoke'>): Message {
+function copyRecord(
+  old: Message,
+  { head, context }: RunCopy,
+  changes: Pick<MessageSettings, 'wait' | 'invoke'>,
+): Message {
   const settings = { ...settingsIn(old.settings, head), ...changes };
   return { ...renewed(old, context.nextKey(), context), settings };
 }
 
-function movedResult(result: ResultPart, { head, config, override }: Making): ResultPart {
+function copyResult(result: ResultPart, { head, config, override }: RunCopy): ResultPart {
   const settings = settingsIn(result.settings, head);
-  const own = config.isKept ? settings : { ...settings, ...changesOf(override) };
+  const own = config.isKept ? settings : { ...settings, ...configChangesOf(override) };
   return { url: result.url, ...applyRunConfig({ header: result.header, settings: own }, config) };
 }
 
-function settingsIn(settings: MessageSettings, head: Head): MessageSettings {
+function settingsIn(settings: MessageSettings, head: RunHead): MessageSettings {
   return settings.run ? { ...settings, run: { ...settings.run, ...head } } : settings;
 }
 
 /** `headers` with the id and time of the new run, as `GET /v2/waiters` shows them. */
-function renamed(headers: HeaderMap, { id, createdAtMs }: Head): HeaderMap {
+function withRunHead(headers: HeaderMap, { id, createdAtMs }: RunHead): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(headers)) {
     if (/^(Upstash|Waypost)-Workflow-Runid$/.test(name)) map[name] = [id];

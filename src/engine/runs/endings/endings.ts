@@ -15,25 +15,25 @@ export interface RunEnd {
 }
 
 /** A run's end with its follow-up messages. */
-export interface Ending {
+export interface EndingDraft {
   ending: RunEnding;
   follows: FollowUp[];
 }
 
 /** The ending of `run` in its current version, with its follow-up messages. */
-export async function endingOf(
+export async function draftEnding(
   store: { runs: Pick<Store['runs'], 'findRecords'> },
   run: Run,
   end: RunEnd,
-): Promise<Ending> {
+): Promise<EndingDraft> {
   const ending: RunEnding = { projectId: run.projectId, runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
   const records = await store.runs.findRecords({ projectId: run.projectId, keys: run.invokers });
-  return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
+  return { ending, follows: records.flatMap((record) => resultsFor(record, end)) };
 }
 
 /** The message with the result for the parent, made from the record of the invocation. */
-function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp[] {
+function resultsFor(record: Message, { state, atMs, response }: RunEnd): FollowUp[] {
   const { invoke } = record.settings;
   return invoke ? [resultOf(record, invoke.result, invokeResult(record.body, state, response), atMs)] : [];
 }
@@ -43,7 +43,7 @@ function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp
  * It also cancels runs that were only partly saved because of a crash (dead-runs.ts). The first batch continues after a crash.
  * Every end that leaves messages must be noted (`noteNext`).
  */
-export function leftLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
+export function cancelLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;
   return new DueLoop(context, 'cancel_failed', () => store.runs.cancelLeft({ nowMs: clock.nowMs() }));
 }

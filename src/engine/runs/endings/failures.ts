@@ -18,7 +18,7 @@ import { reportOf, withContentType } from '../../messages/callbacks.ts';
 import type { FailedRun, SettleDecision } from '../../messages/decide.ts';
 import { followUpOf } from '../../messages/follow-up.ts';
 import type { Claimed, FollowUp, Message } from '../../model.ts';
-import { endingOf } from './endings.ts';
+import { draftEnding } from './endings.ts';
 
 /**
  * Adds the end of the run to the decision. When the run has already ended or continued, returns the decision to save
@@ -33,20 +33,20 @@ export async function failRun(
   const { settlement, failsRun } = decision;
   const part = message.settings.run;
   const run = part && (await store.runs.findRun({ projectId: message.projectId, key: part.key }));
-  if (!part || run?.state !== 'RUN_STARTED' || hasGoneOn(run, failsRun)) {
+  if (!part || run?.state !== 'RUN_STARTED' || hasContinued(run, failsRun)) {
     return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
   }
-  const { ending, follows } = await endingOf(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });
+  const { ending, follows } = await draftEnding(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });
   const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
-  const told = callback ? [await failureCallbackOf(store, run, callback, claimed, failsRun)] : [];
+  const callbacks = callback ? [await failureCallbackOf(store, run, callback, claimed, failsRun)] : [];
   return {
     kind: 'settle',
     settlement: { ...settlement, change: { ...settlement.change, ending } },
-    follows: [...follows, ...told],
+    follows: [...follows, ...callbacks],
   };
 }
 
-function hasGoneOn({ entries }: Run, { ifLastAt }: FailedRun): boolean {
+function hasContinued({ entries }: Run, { ifLastAt }: FailedRun): boolean {
   return ifLastAt !== undefined && entries > ifLastAt + 1;
 }
 
@@ -103,8 +103,8 @@ function settingsOf(
 ): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
   const { callback: _callback, failureCallback: _failure, ...own } = rest;
-  const like = failed.run?.stepSettings ? config : failed;
-  const settings: MessageSettings = { ...attemptSettingsOf(like), ...own, dialect: config.dialect };
+  const source = failed.run?.stepSettings ? config : failed;
+  const settings: MessageSettings = { ...attemptSettingsOf(source), ...own, dialect: config.dialect };
   const trace = config.trace ?? failed.trace;
   if (trace) settings.trace = trace;
   if (config.labels) settings.labels = config.labels;

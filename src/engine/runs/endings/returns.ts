@@ -7,7 +7,7 @@ import type { ReturnedRun, SettleDecision } from '../../messages/decide.ts';
 import { followUpOf } from '../../messages/follow-up.ts';
 import type { Intake } from '../../messages/intake.ts';
 import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../../model.ts';
-import { endingOf } from './endings.ts';
+import { draftEnding } from './endings.ts';
 
 /**
  * Adds the end of the run to the decision, unless the run has already ended. Call it again when the store reports that the run
@@ -25,19 +25,19 @@ export async function returnRun(
   const run = returns.run ?? (part && (await store.runs.findRun({ projectId: message.projectId, key: part.key })));
   delete returns.run; // it is read the next time
   if (run?.state !== 'RUN_STARTED') return { kind: 'settle', settlement, follows: [] };
-  const { ending, follows } = await endingOf(store, run, {
+  const { ending, follows } = await draftEnding(store, run, {
     state: 'RUN_SUCCESS',
     atMs,
     ...(response.length > 0 && { response }),
   });
   const change = { ...settlement.change, ending };
   if (lastStep)
-    change.lastStep = await newLastStep(lastStep, { run, previous: message, done: change.events }, intake, atMs);
+    change.lastStep = await draftLastStep(lastStep, { run, previous: message, done: change.events }, intake, atMs);
   return { kind: 'settle', settlement: { ...settlement, change }, follows, succeeds: run };
 }
 
 /** The last step as a checkpoint would have saved it, settled with the end of the run. */
-async function newLastStep(
+async function draftLastStep(
   { body, place }: LastStep,
   { run, previous, done }: { run: Run; previous: Message; done: readonly LogEvent[] },
   intake: Pick<Intake, 'draftsOf'>,

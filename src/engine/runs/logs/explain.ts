@@ -58,7 +58,7 @@ export interface RunExplanation {
 }
 
 /** Something that will continue the run. */
-type Cause = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
+type RunProgress = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
 
 /** Messages of one run whose wait states are looked up. */
 const LOOKED_UP_MAX = 16;
@@ -118,19 +118,24 @@ function about({ id, createdAtMs }: LoggedRun): Pick<RunExplanation, 'runId' | '
   return { runId: id, createdAtMs };
 }
 
-function stuckCause(): Cause {
+function stuckCause(): RunProgress {
   return {
     reason: 'stuck',
     sentence: 'Stuck: the endpoint responded to its last delivery without publishing a step or ending the run.',
   };
 }
 
-function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: LiveMessage, nowMs: Millis): Cause {
+function causeOfMessage(
+  entry: HistoryEntry,
+  info: StepInfo | undefined,
+  live: LiveMessage,
+  nowMs: Millis,
+): RunProgress {
   const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs, {
     failure: entry.failures.at(-1)?.error,
   });
   const why = reason === 'parked' && entry.parked ? `${entry.parked.error} ${sentence}` : sentence;
-  const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${why}`, retried };
+  const cause: RunProgress = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${why}`, retried };
   cause.messageId = entry.message.id;
   if (sinceMs !== undefined) cause.sinceMs = sinceMs;
   if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
@@ -163,7 +168,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
 }
 
 /** The cause when a step waits for an event or for the end of another run. */
-function causeOfRecord({ info, byKind: by }: StepEntries): Cause | undefined {
+function causeOfRecord({ info, byKind: by }: StepEntries): RunProgress | undefined {
   if (by.step) return undefined;
   if (by.wait) return causeOfWait(info, by.wait);
   const { invoked } = info;
@@ -179,10 +184,10 @@ function causeOfRecord({ info, byKind: by }: StepEntries): Cause | undefined {
   };
 }
 
-function causeOfWait(info: StepInfo, { message }: HistoryEntry): Cause {
+function causeOfWait(info: StepInfo, { message }: HistoryEntry): RunProgress {
   const { eventId = '', deadlineMs } = info.wait ?? {};
   const until = deadlineMs === undefined ? '' : `, until ${new Date(deadlineMs).toISOString()} at the latest`;
-  const cause: Cause = {
+  const cause: RunProgress = {
     ...stepOf(info),
     reason: 'waiting',
     sentence: `Waits in ${named(info)} for event ${eventId}${until}.`,
@@ -193,8 +198,8 @@ function causeOfWait(info: StepInfo, { message }: HistoryEntry): Cause {
   return cause;
 }
 
-function stepOf(info: StepInfo | undefined): Pick<Cause, 'stepId' | 'stepName' | 'stepType'> {
-  const step: Pick<Cause, 'stepId' | 'stepName' | 'stepType'> = {};
+function stepOf(info: StepInfo | undefined): Pick<RunProgress, 'stepId' | 'stepName' | 'stepType'> {
+  const step: Pick<RunProgress, 'stepId' | 'stepName' | 'stepType'> = {};
   if (!info) return step;
   if (info.stepId > 0) step.stepId = info.stepId;
   if (info.stepName !== undefined) step.stepName = info.stepName;

@@ -11,7 +11,7 @@ import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from 
 import type { RunFilter } from './log-store.ts';
 
 /** Runs that one request reads to find steps in given states. After these, the page is returned even if it is short. */
-const LOOKED_AT_MAX = 200;
+const RUNS_READ_MAX = 200;
 
 /** The possible states of a run with a step in this state. A missing step state: any. */
 const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
@@ -36,10 +36,10 @@ export async function listRuns(
   // The store ends a page after a number of bytes. Cut bodies are short, so this page can have more runs than one read returns.
   if (!stepState && bodyBytesMax === undefined) return read(context, projectId, filter, page, bodyBytesMax);
   const states = stepState && new Set(stepState);
-  const wanted = stepState ? narrowed(filter, stepState) : filter;
+  const wanted = stepState ? narrowFilter(filter, stepState) : filter;
   const items: RunLog[] = [];
   let { cursor } = page;
-  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
+  for (let runsRead = 0; runsRead < RUNS_READ_MAX && items.length < page.count; runsRead += page.count) {
     const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
     const found = await read(context, projectId, wanted, request, bodyBytesMax);
     items.push(...(states ? found.items.filter((log) => hasStepIn(log, states)) : found.items));
@@ -81,7 +81,7 @@ async function read(
 }
 
 /** Narrows the filter to runs that can have such a step. */
-function narrowed(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
+function narrowFilter(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
   const possible = stepStates.map((state) => RUN_STATES_BY_STEP[state]);
   if (possible.includes(undefined)) return filter;
   const states = new Set(possible.flatMap((each) => each ?? []));

@@ -7,7 +7,7 @@ import { entryKeyOfWait } from '../../../workflow/entry-keys.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { notifiedStep, timedOutStep } from '../../../workflow/waits.ts';
 import type { FollowUp, Message, Millis } from '../../model.ts';
-import { partOf } from '../drafts.ts';
+import { runPartOf } from '../drafts.ts';
 import { recordOf, resultOf } from '../entries.ts';
 import type { NewWaiter, WaitCommand } from '../stores.ts';
 
@@ -20,7 +20,7 @@ export function waiterOf(
 ): NewWaiter {
   const { eventId, timeout, timeoutMs, timeoutBody } = command;
   const deadlineMs = nowMs + timeoutMs;
-  const part = partOf(run, 'step', command.features);
+  const part = runPartOf(run, 'step', command.features);
   const notified = resultPartOf(command.notified, run, part);
   const wait: WaitPart = {
     eventId,

@@ -7,7 +7,7 @@ import { mintMessageId } from '../../../protocol/ids.ts';
 import type { Run, RunKey } from '../../../workflow/model.ts';
 import type { EngineContext } from '../../context.ts';
 import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
-import { STALE, untilCurrent } from '../../loops/until-current.ts';
+import { retryWhileStale, STALE } from '../../loops/retry-while-stale.ts';
 import {
   cellOfNumber,
   type Message,
@@ -18,16 +18,24 @@ import {
   NUMBERS_OF_CELL,
   type ProjectId,
 } from '../../model.ts';
-import { isOf } from '../active-runs.ts';
-import type { NewWaiter, Notified, PendingEvent, PendingEventLimits, WaitCommand, Waiter, Waiting } from '../stores.ts';
+import { wasCreatedAt } from '../active-runs.ts';
+import type {
+  NewWaiter,
+  NotificationResult,
+  PendingEvent,
+  PendingEventLimits,
+  WaitCommand,
+  Waiter,
+  WaitOutcome,
+} from '../stores.ts';
 import { notifiedResult, waiterOf } from './wait-records.ts';
-import { WOKEN_TOGETHER, type Woken, wake } from './wakes.ts';
+import { WAKE_BATCH, type WokenWaiter, wake } from './wakes.ts';
 
 /**
  * Waiters read together, and the approximate size of their results, which repeat the event. Their batches are submitted
  * together: otherwise the messages of the first batches would be delivered and settled before the last batches are saved.
  */
-const PAGE = { waiters: 5 * WOKEN_TOGETHER, bytes: 4 * 1024 * 1024 };
+const PAGE = { waiters: 5 * WAKE_BATCH, bytes: 4 * 1024 * 1024 };
 /**
  * With several pages, the messages of up to this many are sent only after all their waiters are woken: deliveries take the CPU
  * that waking needs. With more pages, messages are sent before the last page is woken.
@@ -49,21 +57,21 @@ export async function wait(
 ): Promise<{ messageId: MessageId; deduplicated: boolean }> {
   const { store, active, clock, waiters } = context;
   const identity = await nextIdentity(context);
-  return untilCurrent('the workflow run', async () => {
+  return retryWhileStale('the workflow run', async () => {
     const { run, isFresh } = await active.find(projectId, command.runId);
-    if (!run || !isOf(run, command.createdAtMs)) {
+    if (!run || !wasCreatedAt(run, command.createdAtMs)) {
       if (isFresh) throw runOver();
       active.forget(projectId, command.runId);
       return STALE;
     }
     const waiter = waiterOf(command, run, identity, clock.nowMs());
     const pendingEvent = await store.waiters.nextPendingEvent({ runKey: run.key, eventId: command.eventId });
-    const waiting = await addWaiter(context, waiter, pendingEvent);
-    if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
-    if (waiting.kind === 'over' && isFresh) throw runOver();
-    if (waiting.kind === 'journalFull') throw quotaExceeded('maxJournalSize', waiting.limit);
-    if (waiting.kind === 'registered') waiters.noteNext(waiter.deadlineMs);
-    if (waiting.kind === 'registered' || waiting.kind === 'answered') {
+    const outcome = await addWaiter(context, waiter, pendingEvent);
+    if (outcome.kind === 'duplicate') return { messageId: outcome.messageId, deduplicated: true };
+    if (outcome.kind === 'over' && isFresh) throw runOver();
+    if (outcome.kind === 'journalFull') throw quotaExceeded('maxJournalSize', outcome.limit);
+    if (outcome.kind === 'registered') waiters.noteNext(waiter.deadlineMs);
+    if (outcome.kind === 'registered' || outcome.kind === 'answered') {
       return { messageId: identity.id, deduplicated: false };
     }
     active.forget(projectId, command.runId);
@@ -85,7 +93,7 @@ async function addWaiter(
   { store, dispatcher: { intake }, reports }: EngineContext,
   waiter: NewWaiter,
   pendingEvent: PendingEvent | undefined,
-): Promise<Waiting> {
+): Promise<WaitOutcome> {
   const { message: record } = waiter.record;
   const nowMs = record.createdAtMs;
   const drafts = await intake.draftsOf(pendingEvent ? [notifiedResult(record, pendingEvent.body, nowMs)] : []);
@@ -93,9 +101,9 @@ async function addWaiter(
     const taken = pendingEvent && result && { pendingEventKey: pendingEvent.key, result };
     return store.waiters.addWaiter({ waiter, taken, nowMs });
   };
-  const waiting = await intake.save(drafts, save, (as) => (as.kind === 'answered' ? [as.saved] : []));
-  if (waiting.kind === 'answered') reports.woken(record, 'event', nowMs);
-  return waiting;
+  const outcome = await intake.save(drafts, save, (result) => (result.kind === 'answered' ? [result.saved] : []));
+  if (outcome.kind === 'answered') reports.woken(record, 'event', nowMs);
+  return outcome;
 }
 
 /** Wakes all runs that wait for the event now. `tell` is called with each batch of them once it is saved. */
@@ -104,9 +112,9 @@ export async function notify(
   projectId: ProjectId,
   eventId: string,
   body: Uint8Array,
-  tell: (piece: Notified[]) => void,
+  onBatch: (batch: NotificationResult[]) => void,
 ): Promise<void> {
-  for await (const piece of wakeAll(context, projectId, eventId, body)) tell(piece);
+  for await (const piece of wakeAll(context, projectId, eventId, body)) onBatch(piece);
 }
 
 /**
@@ -121,14 +129,14 @@ export async function notifyRun(
   eventId: string,
   body: Uint8Array,
   { oldestOnly }: { oldestOnly: boolean },
-): Promise<Notified | undefined> {
-  return untilCurrent('the workflow run', async () => {
+): Promise<NotificationResult | undefined> {
+  return retryWhileStale('the workflow run', async () => {
     const run = await context.active.read(projectId, runId);
     if (!run) return undefined;
     const only = { runKey: run.key, oldestOnly };
-    let first: Notified | undefined;
-    for await (const piece of wakeAll(context, projectId, eventId, body, only)) {
-      first ??= piece[0];
+    let first: NotificationResult | undefined;
+    for await (const batch of wakeAll(context, projectId, eventId, body, only)) {
+      first ??= batch[0];
       if (oldestOnly && first) break;
     }
     if (first) return first;
@@ -144,8 +152,8 @@ async function saveEvent(
   eventId: string,
   body: Uint8Array,
 ): Promise<boolean> {
-  const place = { projectId, runKey, eventId, key: await numbers.takeLatest() };
-  const saved = await store.waiters.savePendingEvent({ ...place, body, limits: PENDING_EVENTS_MAX });
+  const event = { projectId, runKey, eventId, key: await numbers.takeLatest() };
+  const saved = await store.waiters.savePendingEvent({ ...event, body, limits: PENDING_EVENTS_MAX });
   if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', PENDING_EVENTS_MAX.events);
   if (saved === 'over') active.forget(projectId, id);
   return saved === 'saved';
@@ -174,7 +182,7 @@ async function* wakeAll(
   eventId: string,
   event: Uint8Array,
   { runKey, oldestOnly = false }: { runKey?: RunKey; oldestOnly?: boolean } = {},
-): AsyncGenerator<Notified[]> {
+): AsyncGenerator<NotificationResult[]> {
   const { store, numbers, dispatcher, settings } = context;
   const { togetherMax = PAGE.waiters } = settings;
   const count = oldestOnly ? 1 : pageFor(event, togetherMax);
@@ -183,18 +191,18 @@ async function* wakeAll(
   const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
   const read = (afterKey: MessageKey) =>
     store.waiters.listWaiters({ projectId, eventId, afterKey, count, ...(runKey !== undefined && { runKey }) });
-  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingBacklog(line));
+  const deferred = new DeferredSlots((backlog) => dispatcher.noteWaitingBacklog(backlog));
   try {
     let listed = await read(-1);
     for (let pages = 1; listed.length > 0; pages += 1) {
-      const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
+      const waiters = listed.filter(({ record }) => isBefore(record.key, endKey));
       if (pages > DEFERRED_PAGES) deferred.open();
       const slots = pages > 1 || listed.length === togetherMax ? deferred : undefined;
       const [next, ...woken] = await Promise.all([
         read(afterKeyOf(listed, endKey)),
-        ...piecesOf(waiting).map((piece) => wake(context, piece, 'event', resultOf, slots)),
+        ...batchesOf(waiters).map((batch) => wake(context, batch, 'event', resultOf, slots)),
       ]);
-      if (waiting.length > 0) yield woken.flat().map(notifiedOf);
+      if (waiters.length > 0) yield woken.flat().map(resultOfWaking);
       listed = next;
     }
   } finally {
@@ -222,13 +230,13 @@ function pageFor(event: Uint8Array, waitersMax: number): number {
   return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }
 
-function piecesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
-  return Array.from({ length: Math.ceil(waiters.length / WOKEN_TOGETHER) }, (_, index) =>
-    waiters.slice(index * WOKEN_TOGETHER, (index + 1) * WOKEN_TOGETHER),
+function batchesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
+  return Array.from({ length: Math.ceil(waiters.length / WAKE_BATCH) }, (_, index) =>
+    waiters.slice(index * WAKE_BATCH, (index + 1) * WAKE_BATCH),
   );
 }
 
-function notifiedOf({ waiter, message }: Woken): Notified {
+function resultOfWaking({ waiter, message }: WokenWaiter): NotificationResult {
   const run = waiter.record.settings.run;
   if (!run) throw new Error(`the waiter ${waiter.record.key} is of no run`);
   return { waiter, messageId: message.id, runId: run.id, runCreatedAtMs: run.createdAtMs };

@@ -8,10 +8,10 @@ import type { Waiter } from '../stores.ts';
 import { timedOutResult } from './wait-records.ts';
 
 /** Waiters woken in one transaction. */
-export const WOKEN_TOGETHER = 200;
+export const WAKE_BATCH = 200;
 
 /** A waiter and the message that wakes its run. */
-export interface Woken {
+export interface WokenWaiter {
   waiter: Waiter;
   message: Message;
 }
@@ -26,7 +26,7 @@ export async function wake(
   by: 'event' | 'deadline',
   resultOf: (record: Message, atMs: Millis) => FollowUp,
   slots?: DeliverySlots,
-): Promise<Woken[]> {
+): Promise<WokenWaiter[]> {
   const nowMs = clock.nowMs();
   const drafts = await intake.draftsOf(waiters.map(({ record }) => resultOf(record, nowMs)));
   const save = (results: NewMessage[]) => {
@@ -34,11 +34,11 @@ export async function wake(
     return store.waiters.resolveWaiters({ resolutions, nowMs });
   };
   const savedOf = (all: readonly (Saved | 'gone')[]) => all.map((each) => (each === 'gone' ? undefined : each));
-  const answers = await intake.save(drafts, save, savedOf, { ...(slots && { slots }) });
+  const results = await intake.save(drafts, save, savedOf, { ...(slots && { slots }) });
   return waiters.flatMap((waiter, index) => {
-    const answer = answers[index] ?? 'gone';
+    const result = results[index] ?? 'gone';
     const message = drafts[index]?.message;
-    if (answer === 'gone' || answer.state === 'dropped' || !message) return [];
+    if (result === 'gone' || result.state === 'dropped' || !message) return [];
     reports.woken(waiter.record, by, nowMs);
     return [{ waiter, message }];
   });
@@ -48,7 +48,7 @@ export async function wake(
 export function waiterLoop(context: EngineContext): DueLoop {
   const { store, clock } = context;
   return new DueLoop(context, 'waiters_failed', async () => {
-    const page = { nowMs: clock.nowMs(), limit: WOKEN_TOGETHER };
+    const page = { nowMs: clock.nowMs(), limit: WAKE_BATCH };
     const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters(page);
     if (due.length === 0) return nextAtMs;
     await wake(context, due, 'deadline', timedOutResult);

@@ -1,7 +1,7 @@
 /** The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own. */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
-import { within } from '../../../engine/loops/within.ts';
+import { withTimeLimit } from '../../../engine/loops/time-limit.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../../engine/store-errors.ts';
 import {
@@ -262,7 +262,7 @@ export class PostgresDriver implements Driver {
   async #lookUp({ session, name, untilMs }: StartedTransaction, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_STATUS_MS, untilMs - this.#clock.elapsedMs);
-      const status = name && (await within(this.#clock, limitMs, this.#statusOf(session, name)));
+      const status = name && (await withTimeLimit(this.#clock, limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
       if (status === 'aborted') {
         if (isConflict(reason)) throw reason;

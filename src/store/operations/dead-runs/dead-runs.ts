@@ -5,8 +5,8 @@ import type { InProject, Message, ProjectId } from '../../../engine/model.ts';
 import type {
   DeadRun,
   DeadRunFilter,
+  EntryOutline,
   FailureCallback,
-  OutlinedEntry,
 } from '../../../engine/runs/dead/dead-run-store.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries } from '../../driver.ts';
@@ -227,10 +227,10 @@ export const outlineJournal = longRead(
       [runKey],
     );
   },
-  (rows): OutlinedEntry[] => rows.map(decodeOutline),
+  (rows): EntryOutline[] => rows.map(decodeOutline),
 );
 
-function decodeOutline(row: OutlineRow): OutlinedEntry {
+function decodeOutline(row: OutlineRow): EntryOutline {
   const { position, kind, key, entryKey, body_bytes: bytes } = row;
   return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
 }

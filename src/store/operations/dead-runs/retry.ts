@@ -4,7 +4,7 @@
  */
 import { backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
-import type { RetriedAs, RetriedEntry, RunRetry } from '../../../engine/runs/dead/dead-run-store.ts';
+import type { RetriedEntry, RunRetry, RunRetryResult } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { MessageAdmission } from '../lanes/admission.ts';
@@ -55,7 +55,7 @@ export const retryRun = write(
       return { rows: Math.max(rows, journal.length), bytes };
     },
   },
-  async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
+  async (context: WriteContext, args: RetryRunArgs): Promise<RunRetryResult> => {
     const { tx } = context;
     const { projectId, dlqId, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
     const place = placeOf(dlqId);
@@ -83,7 +83,7 @@ export const retryRun = write(
     await journals.save();
     const states = await entry.insert(messages);
     const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));
-    const result: RetriedAs = {
+    const result: RunRetryResult = {
       ...{ kind: 'retried', messages: saved.slice(0, sent.length) },
       children: saved.slice(sent.length),
     };

@@ -1,6 +1,6 @@
 /** Saves published messages, at most one per deduplication id. */
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
-import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
+import type { JournalPosition, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { type AdmittedState, MessageAdmission } from '../lanes/admission.ts';
 import { mapInPieces, TOGETHER } from '../lists/read-page.ts';
@@ -50,7 +50,7 @@ export const accept = merged(
       context.limits.journalBytesMax,
     );
     const saved: StoredNewMessage[] = [];
-    const places: (JournalPlace | undefined)[] = [];
+    const positions: (JournalPosition | undefined)[] = [];
     /** `undefined`: the message is saved, but its state is not known yet. */
     const results: (Accepted | undefined)[][] = [];
     for (const command of commands) {
@@ -71,7 +71,7 @@ export const accept = merged(
           result.push({ kind: 'duplicate', ...duplicateOf });
         } else if (await entry.hasQueue(message)) {
           reservations.reserve(message);
-          places.push(journals?.append(message));
+          positions.push(journals?.append(message));
           saved.push(message);
           result.push(undefined);
         } else {
@@ -87,7 +87,7 @@ export const accept = merged(
     let next = 0;
     const nextSaved = (): Saved => {
       const at = next++;
-      return savedAt(states[at] ?? 'due', places[at]);
+      return savedAt(states[at] ?? 'due', positions[at]);
     };
     return results.map((result) => result.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
@@ -114,7 +114,7 @@ export async function insertMessages(
 ): Promise<Saved[]> {
   const entry = new MessageAdmission(context, nowMs);
   const journals = loaded ?? (await Journals.load(context, messages, 0));
-  const places = new Map<StoredNewMessage, JournalPlace | undefined>();
+  const places = new Map<StoredNewMessage, JournalPosition | undefined>();
   const taken = new Map<StoredNewMessage, MessageId>();
   for (const message of messages) {
     if (!journals || journals.takes(message)) {
@@ -142,7 +142,7 @@ function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
-export function savedAt(state: AdmittedState, journal: JournalPlace | undefined): Saved {
+export function savedAt(state: AdmittedState, journal: JournalPosition | undefined): Saved {
   return journal ? { state, journal } : { state };
 }
 

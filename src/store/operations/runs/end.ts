@@ -1,7 +1,7 @@
 /** Ends runs, cancels their remaining messages, and saves the messages that follow (contract W 12). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { NewMessage, RunEnding } from '../../../engine/model.ts';
-import type { EndedAs } from '../../../engine/runs/stores.ts';
+import type { RunEndResult } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { excludingMoving } from '../locking/placement.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -49,7 +49,7 @@ export const endRuns = merged(
       writes: endings.flatMap(({ follows }) => follows.map(projectOf)),
     }),
   },
-  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndedAs[][]> => {
+  async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<RunEndResult[][]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const all = commands.flatMap(({ endings }) => endings);
     const verdicts = await judge(

@@ -2,7 +2,7 @@
  * Adds messages to the journals of their runs: each entry key once, in order of arrival, and only while the run is active
  * (P8). A batch of commands shares one `Journals`, so later commands see the entries of earlier ones.
  */
-import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
+import type { JournalPosition, RunLogState } from '../../../engine/model.ts';
 import { entryKeyOfInvocation, stepIdOfResult } from '../../../workflow/entry-keys.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CONTENT_AT, MESSAGE_AT, type NewContentRow } from '../messages/columns.ts';
@@ -108,7 +108,7 @@ export class Journals {
   }
 
   /** Assigns `message` its position in the journal. If the message starts a run, the run is added. */
-  append(stored: StoredNewMessage): JournalPlace | undefined {
+  append(stored: StoredNewMessage): JournalPosition | undefined {
     const { message, content, entry, run } = stored;
     if (!entry) return undefined;
     if (run?.isBySdk) this.#adopt(stored, entry, run.config);

@@ -1,6 +1,6 @@
 /** Adds a wait to the journal of its run: as a waiter, or together with its result from the run's pending events. */
 import type { Millis, NewMessage } from '../../../engine/model.ts';
-import type { NewWaiter, Waiting } from '../../../engine/runs/stores.ts';
+import type { NewWaiter, WaitOutcome } from '../../../engine/runs/stores.ts';
 import { entryKeyOfResult } from '../../../workflow/entry-keys.ts';
 import { readStep } from '../../../workflow/steps.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -44,7 +44,7 @@ export const addWaiter = write(
     weight: ({ wait, taken }) => ({ ...weightOf(taken ? [wait.record, taken.result] : [wait.record]), rows: 2 }),
     touches: ({ wait }) => ({ projects: [wait.projectId] }),
   },
-  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<Waiting> => {
+  async (context: WriteContext, { wait, taken, nowMs }: AddWaiterArgs): Promise<WaitOutcome> => {
     const { tx, limits } = context;
     const { record, projectId, resultEntryKey, eventId, deadlineMs } = wait;
     const { runKey } = record.entry;

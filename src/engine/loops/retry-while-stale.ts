@@ -11,16 +11,16 @@ export const ROUNDS_MAX = 20;
  * Repeats `round`, which reads, decides and saves, until it is not stale. Throws `ApiError` 503 after 20 stale rounds: the client
  * can try again.
  */
-export async function untilCurrent<T>(
+export async function retryWhileStale<T>(
   /** The name of the changing data, for the error message. */
-  what: string,
+  changing: string,
   round: () => Promise<T | typeof STALE>,
 ): Promise<T> {
   for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
-    const answer = await round();
-    if (answer !== STALE) return answer;
+    const result = await round();
+    if (result !== STALE) return result;
   }
-  throw changesTooOften(what);
+  throw changesTooOften(changing);
 }
 
 export function changesTooOften(what: string): ApiError {

@@ -3,7 +3,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import { STALE, untilCurrent } from '../../src/engine/loops/until-current.ts';
+import { retryWhileStale, STALE } from '../../src/engine/loops/retry-while-stale.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { WaitCommand } from '../../src/engine/runs/stores.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
@@ -32,14 +32,14 @@ describe('what was read and has changed', () => {
 
   test('is read again, until what was decided is saved', async () => {
     const { play, count } = rounds((round) => (round < 5 ? STALE : 'saved'));
-    expect(await untilCurrent('the schedule', play)).toBe('saved');
+    expect(await retryWhileStale('the schedule', play)).toBe('saved');
     expect(count()).toBe(5);
   });
 
   test('is given up after a number of rounds, and whoever asked is told to come back', async () => {
     const { play, count } = rounds(() => STALE);
     const refusal = { status: 503, message: 'the schedule changes too often, try again shortly' };
-    await expect(untilCurrent('the schedule', play)).rejects.toMatchObject(refusal);
+    await expect(retryWhileStale('the schedule', play)).rejects.toMatchObject(refusal);
     expect(count()).toBe(20);
   });
 });

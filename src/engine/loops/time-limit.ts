@@ -2,7 +2,7 @@ import type { Millis } from '../model.ts';
 import type { Machine } from '../ports.ts';
 
 /** The result of `work`; `undefined` when it takes longer than `limitMs`. */
-export async function within<T>(
+export async function withTimeLimit<T>(
   clock: Pick<Machine, 'startTimer'>,
   limitMs: Millis,
   work: Promise<T>,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EntryKind } from '../../src/engine/model.ts';
-import type { OutlinedEntry } from '../../src/engine/runs/dead/dead-run-store.ts';
+import type { EntryOutline } from '../../src/engine/runs/dead/dead-run-store.ts';
 import { entriesToRestart } from '../../src/engine/runs/dead/entries-to-restart.ts';
 
 const KINDS: Record<string, EntryKind> = {
@@ -17,7 +17,7 @@ const KINDS: Record<string, EntryKind> = {
 };
 
 /** Entries by their slots, in order; the key of each is its position plus 100. */
-function journal(...slots: string[]): OutlinedEntry[] {
+function journal(...slots: string[]): EntryOutline[] {
   return slots.map((entryKey, position) => ({
     position,
     kind: KINDS[entryKey.slice(0, 2)] ?? KINDS[entryKey.charAt(0)] ?? 'step',
