@@ -89,7 +89,7 @@ export function checkpointRoutes(services: Services): Route[] {
       : parseCheckpoint(bytes, othersMax).value;
   }
 
-  /** The claim of a token in the body, which must be for the caller's run. `element` names its element. */
+  /** The claim of a token in the body, which must be for the caller's run. `element` says where the token is. */
   function readClaim(token: string, element: string, caller: CheckpointClaim): CheckpointClaim {
     const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
