@@ -37,12 +37,15 @@ async function contextsOf(commands: Readonly<Record<string, CommandEntry>>): Pro
       continue;
     }
     // Without a verb, a command runs `list`, or else its first verb.
-    const own = verbs.some(([word]) => word === 'list') ? 'list' : verbs[0]?.[0];
+    const defaultVerb = verbs.some(([word]) => word === 'list') ? 'list' : verbs[0]?.[0];
     const optionsOf = (word: string) => wordsOf(command.options([word]));
     const words = verbs.map(([text, meaning]) => ({ text, meaning }));
-    contexts.push({ patterns: [name], words: [...words, ...optionsOf(own ?? '')] });
+    contexts.push({ patterns: [name], words: [...words, ...optionsOf(defaultVerb ?? '')] });
     for (const [word] of verbs)
-      contexts.push({ patterns: [`${name} ${word}`, ...(word === own ? [`${name} -*`] : [])], words: optionsOf(word) });
+      contexts.push({
+        patterns: [`${name} ${word}`, ...(word === defaultVerb ? [`${name} -*`] : [])],
+        words: optionsOf(word),
+      });
   }
   return contexts;
 }

@@ -39,7 +39,7 @@ export function configured(name: string, definition: Definition, run: Run | Read
     options: () => ({ ...definition.options, ...listedSettings(definition.settings) }),
     help: () => helpOf(definition),
     async run(args, terminal) {
-      const { words, given } = read(args, definition);
+      const { words, given } = parseArguments(args, definition);
       if (typeof run === 'function') return run(withWord('', words, given), terminal);
       const [verb = 'list', ...others] = words;
       const action = entryOf(run, verb) ?? unknownAction(name, verb, Object.keys(run));
@@ -50,7 +50,7 @@ export function configured(name: string, definition: Definition, run: Run | Read
 }
 
 /** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
-function read(args: readonly string[], { options = {}, settings }: Definition) {
+function parseArguments(args: readonly string[], { options = {}, settings }: Definition) {
   const own = optionRulesOf(options);
   const found = readArguments(args, settings ? new Map([...knownSettings(), ...own]) : own);
   const values = new Map<string, string | undefined>();

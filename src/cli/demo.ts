@@ -40,7 +40,7 @@ Accepts the settings of "waypost dev"; "waypost dev --help" lists them.`,
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
-    const { startKept, keepPublishing } = await import('./demo/life.ts');
+    const { startActivity, keepPublishing } = await import('./demo/activity.ts');
     const { startWorkflowApp } = await import('./demo/workflow-app.ts');
 
     // The console shows the real time. Otherwise the clock is ahead, so that the schedule triggers soon.
@@ -58,7 +58,7 @@ Accepts the settings of "waypost dev"; "waypost dev --help" lists them.`,
       const narrator = new Narrator(client, write, color);
       const stage = { client, receiver, narrator, write, workflows: { client: workflows, app, color } };
       if (keeps) {
-        await startKept(stage);
+        await startActivity(stage);
         write(
           `\nThe server continues to run, and the demo publishes more messages. Press Ctrl-C to stop.\n\nConsole: ${server.url}/console`,
         );

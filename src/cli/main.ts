@@ -5,13 +5,13 @@ import { runCommandLine } from './command-line.ts';
 const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 /** Errors of a full or failing disk, or of a pipe whose reader is too slow. */
-const LINE_LOST: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN']);
+const LOST_LINE_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN']);
 
 // A reader such as `head` may close the output early: then a command exits, and a server treats it as an error. A server
 // continues when the disk rejects a line of its log: serving is more important than logging.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   const isServer = process.listenerCount('uncaughtException') > 0;
-  if (isServer && LINE_LOST.has(error.code)) return;
+  if (isServer && LOST_LINE_ERRORS.has(error.code)) return;
   if (isServer || error.code !== 'EPIPE') throw error;
   process.exit();
 });

@@ -1,4 +1,4 @@
-/** Makes the completion script for bash: words only, since bash shows no meanings. It falls back to file names. */
+/** Generates the completion script for bash: words only, since bash shows no meanings. It falls back to file names. */
 import { type Candidate, type CompletionContext, kindsOf } from './contexts.ts';
 
 export function bashScript(contexts: readonly CompletionContext[]): string {

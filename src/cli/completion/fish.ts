@@ -1,4 +1,4 @@
-/** Makes the completion script for fish, with meanings. Values are completed as file names. */
+/** Generates the completion script for fish, with meanings. Values are completed as file names. */
 import { type Candidate, type CompletionContext, quoted, summaryOf } from './contexts.ts';
 
 export function fishScript(contexts: readonly CompletionContext[]): string {

@@ -1,4 +1,4 @@
-/** Makes the completion script for zsh, with meanings. It falls back to file names. */
+/** Generates the completion script for zsh, with meanings. It falls back to file names. */
 import { patternOf, textsOf } from './bash.ts';
 import { type Candidate, type CompletionContext, kindsOf, quoted, summaryOf } from './contexts.ts';
 

@@ -28,7 +28,7 @@ export class Narrator {
   }
 
   /** Resolves when every followed message has reached its state; rejects after `limitMs`. */
-  async until(stateById: Record<string, string>, limitMs: number): Promise<void> {
+  async waitForStates(stateById: Record<string, string>, limitMs: number): Promise<void> {
     const waiting = new Set(Object.keys(stateById));
     for (let waitedMs = 0; waitedMs < limitMs; waitedMs += POLL_MS) {
       for (const event of await this.#newEvents()) {

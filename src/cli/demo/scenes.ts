@@ -66,7 +66,7 @@ async function publishAll({ client, receiver, narrator, write }: Stage): Promise
 
   const delivered = [now.messageId, delayed.messageId, ...batchIds, shaky.messageId];
   const expected = Object.fromEntries(delivered.map((id) => [id, 'DELIVERED']));
-  await narrator.until({ ...expected, [doomed.messageId]: 'FAILED' }, LIMIT_MS);
+  await narrator.waitForStates({ ...expected, [doomed.messageId]: 'FAILED' }, LIMIT_MS);
   return doomed.messageId;
 }
 
@@ -80,7 +80,7 @@ async function retryFromDlq({ client, receiver, narrator, write }: Stage, doomed
   const retried = responses[0];
   if (!retried) throw new Error('the dead letter queue returned no message');
   narrator.follow('retried from the DLQ', retried.messageId);
-  await narrator.until({ [retried.messageId]: 'DELIVERED' }, LIMIT_MS);
+  await narrator.waitForStates({ [retried.messageId]: 'DELIVERED' }, LIMIT_MS);
 }
 
 async function showCallback({ client, receiver, narrator, write }: Stage): Promise<void> {
@@ -88,13 +88,13 @@ async function showCallback({ client, receiver, narrator, write }: Stage): Promi
   const callback = `${receiver.url}/answers`;
   const { messageId } = await client.publish({ url: `${receiver.url}/work`, body: 'order 42', callback });
   narrator.follow('has a callback', messageId);
-  await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
+  await narrator.waitForStates({ [messageId]: 'DELIVERED' }, LIMIT_MS);
   // The callback is saved in the same transaction as the delivery, so it exists now.
   const { logs } = await client.logs({ filter: { url: callback } });
   const sent = logs[0];
   if (!sent?.body) throw new Error('the callback was not sent');
   narrator.follow('the callback', sent.messageId);
-  await narrator.until({ [sent.messageId]: 'DELIVERED' }, LIMIT_MS);
+  await narrator.waitForStates({ [sent.messageId]: 'DELIVERED' }, LIMIT_MS);
   const { status, body } = JSON.parse(atob(sent.body)) as { status: number; body: string };
   write(`\nThe callback reported: status ${status}, response "${atob(body).trim()}".`);
 }
@@ -103,7 +103,7 @@ async function showSchedule({ client, narrator, write }: Stage, scheduleId: stri
   write('\nThe schedule published a message at the start of the minute.\n');
   const messageId = await firstMessageOf(client, scheduleId);
   narrator.follow('from the schedule', messageId);
-  await narrator.until({ [messageId]: 'DELIVERED' }, LIMIT_MS);
+  await narrator.waitForStates({ [messageId]: 'DELIVERED' }, LIMIT_MS);
   await client.schedules.delete(scheduleId);
 }
 
@@ -131,7 +131,10 @@ async function publishToGroup({ client, receiver, narrator, write }: Stage): Pro
   const [mail, stock] = published.map(({ messageId }) => messageId);
   narrator.follow('group, to mail', mail ?? '');
   narrator.follow('group, to stock', stock ?? '');
-  await narrator.until(Object.fromEntries(published.map(({ messageId }) => [messageId, 'DELIVERED'])), LIMIT_MS);
+  await narrator.waitForStates(
+    Object.fromEntries(published.map(({ messageId }) => [messageId, 'DELIVERED'])),
+    LIMIT_MS,
+  );
 }
 
 async function waitInQueue({ client, receiver, narrator, write }: Stage): Promise<void> {
@@ -143,7 +146,7 @@ async function waitInQueue({ client, receiver, narrator, write }: Stage): Promis
     narrator.follow(`queue, ${number} of 3`, messageId);
     ids.push(messageId);
   }
-  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
+  await narrator.waitForStates(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
 }
 
 async function limitRate({ client, receiver, narrator, write }: Stage): Promise<void> {
@@ -155,5 +158,5 @@ async function limitRate({ client, receiver, narrator, write }: Stage): Promise<
     narrator.follow(`two per second, ${number} of 4`, messageId);
     ids.push(messageId);
   }
-  await narrator.until(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
+  await narrator.waitForStates(Object.fromEntries(ids.map((id) => [id, 'DELIVERED'])), LIMIT_MS);
 }

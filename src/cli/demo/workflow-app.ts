@@ -13,7 +13,7 @@ export interface WorkflowApp {
 }
 
 /** Long enough for the run to wait visibly. */
-const COURIER_TAKES_MS = 300;
+const COURIER_DELAY_MS = 300;
 
 /** Listens on a free port of 127.0.0.1. `shop` gives the URL for prices, and the time. */
 export async function startWorkflowApp(
@@ -68,5 +68,5 @@ function callCourier(webhookUrl: string): void {
   setTimeout(() => {
     // When it fails, the timeline of the waiting run shows it.
     fetch(webhookUrl, { method: 'POST', body: 'handed over' }).catch(() => undefined);
-  }, COURIER_TAKES_MS);
+  }, COURIER_DELAY_MS);
 }

@@ -32,15 +32,15 @@ async function showEveryStep({ client, app, write, color }: WorkflowStage): Prom
   const letter = await client.trigger({ url: `${app.url}/letter`, body: ORDER });
   const order = await client.trigger({ url: `${app.url}/order`, body: ORDER });
   const eventId = `paid-${ORDER.number}`;
-  await until(`no run waits for "${eventId}"`, async () => (await client.getWaiters({ eventId }))[0]);
+  await poll(`no run waits for "${eventId}"`, async () => (await client.getWaiters({ eventId }))[0]);
   const notified = await client.notify({ eventId, eventData: { by: 'Ann' } });
   write(`The order waits for its payment, the event "${eventId}"; notified ${notified.length} waiting run.\n`);
 
-  const ended = await runOnceIn('RUN_SUCCESS', client, order.workflowRunId);
+  const ended = await waitForRun('RUN_SUCCESS', client, order.workflowRunId);
   write(timeline(ended, color));
   write(`\nIt returned: ${String(ended.workflowRunResponse)}`);
   write('\nThe letter, which waited for the arrival:\n');
-  write(timeline(await runOnceIn('RUN_SUCCESS', client, letter.workflowRunId), color));
+  write(timeline(await waitForRun('RUN_SUCCESS', client, letter.workflowRunId), color));
 }
 
 async function resumeFailedRun(stage: WorkflowStage): Promise<void> {
@@ -48,7 +48,7 @@ async function resumeFailedRun(stage: WorkflowStage): Promise<void> {
   const dlqId = await playFailedRun(stage);
   write(`\nThe cause is fixed; resuming ${dlqId}. The first step keeps its result.\n`);
   const resumed = await client.dlq.resume({ dlqId });
-  write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
+  write(timeline(await waitForRun('RUN_SUCCESS', client, resumed.workflowRunId), color));
 }
 
 /** Triggers a run that fails. Resolves to its DLQ id once a resume would succeed. */
@@ -56,22 +56,22 @@ export async function playFailedRun({ client, app, write, color }: WorkflowStage
   write('\nTriggering a run whose second step fails permanently.\n');
   app.closeBank();
   const { workflowRunId } = await client.trigger({ url: `${app.url}/refund`, body: ORDER });
-  const failed = await runOnceIn('RUN_FAILED', client, workflowRunId);
+  const failed = await waitForRun('RUN_FAILED', client, workflowRunId);
   write(timeline(failed, color));
   if (failed.dlqId === undefined) throw new Error('the failed run is not in the dead letter queue');
   app.openBank();
   return failed.dlqId;
 }
 
-function runOnceIn(state: Run['workflowState'], client: Client, workflowRunId: string): Promise<Run> {
-  return until(`the run ${workflowRunId} did not reach ${state}`, async () => {
+function waitForRun(state: Run['workflowState'], client: Client, workflowRunId: string): Promise<Run> {
+  return poll(`the run ${workflowRunId} did not reach ${state}`, async () => {
     const { runs } = await client.logs({ filter: { workflowRunId } });
     return runs.find(({ workflowState }) => workflowState === state);
   });
 }
 
 /** Polls until `ask` returns a value; rejects with `otherwise` after the limit. */
-async function until<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
+async function poll<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
     const found = await ask();
     if (found !== undefined) return found;

@@ -18,9 +18,9 @@ const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 /** The server's limit for one page. */
 const PAGE_MAX = 1_000;
 /** An entry may be written after others with later positions. Reading again starts this many entries back, as the server does. */
-const LOOK_BACK = 2_000;
+const REREAD_COUNT = 2_000;
 /** More than the entries in a connection's buffers that a list may already have returned. */
-const REMEMBERED_MAX = 50_000;
+const SEEN_MAX = 50_000;
 
 /**
  * Yields new entries in the chunks in which they arrive. An empty chunk: the connection is open, and all entries from here on will
@@ -43,7 +43,7 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
         if (isBehind) yield* readMissed<Entry>(call, seen);
         if (opened || entries.length > 0) yield seen.filterNew(entries);
         const ended = events.find(({ name }) => name === 'end');
-        if (ended) throw endOf((ended.data as { reason: string }).reason);
+        if (ended) throw streamEnded((ended.data as { reason: string }).reason);
       }
       throw new CommandFailed(`the connection to ${server.title} ended`, EXIT.unavailable);
     } catch (error) {
@@ -58,16 +58,16 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
 
 /** Reads one connection, and closes it after `SILENCE_MS` without data. */
 async function* readConnection({ server }: Call): ReturnType<typeof readEvents> {
-  const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), SILENCE_MS);
   try {
-    for await (const events of readEvents(await server.read('watchLog', silence.signal))) {
+    for await (const events of readEvents(await server.read('watchLog', timeout.signal))) {
       timer.refresh();
       yield events;
     }
   } finally {
     clearTimeout(timer);
-    silence.abort(); // closes the connection when the caller stops reading
+    timeout.abort(); // closes the connection when the caller stops reading
   }
 }
 
@@ -83,7 +83,7 @@ async function* readMissed<Entry extends LiveEntry>({ server }: Call, seen: Seen
   }
 }
 
-function endOf(reason: string): CommandFailed {
+function streamEnded(reason: string): CommandFailed {
   return new CommandFailed(
     `the server ended the stream: ${plain(reason)}`,
     reason === 'unauthenticated' ? EXIT.denied : EXIT.unavailable,
@@ -105,8 +105,8 @@ class SeenEntries {
 
   /** A position in the log: every new entry is after it, and every entry after it is new or was seen. */
   get cursor(): string {
-    if (this.#ids.size <= LOOK_BACK) return this.#start ?? '';
-    return [...this.#ids].slice(-LOOK_BACK).reduce((first, id) => (isBefore(id, first) ? id : first));
+    if (this.#ids.size <= REREAD_COUNT) return this.#start ?? '';
+    return [...this.#ids].slice(-REREAD_COUNT).reduce((first, id) => (isBefore(id, first) ? id : first));
   }
 
   /** Returns the entries that were not seen before, and marks them as seen. */
@@ -117,7 +117,7 @@ class SeenEntries {
       return isNew;
     });
     for (const id of this.#ids) {
-      if (this.#ids.size <= REMEMBERED_MAX) break;
+      if (this.#ids.size <= SEEN_MAX) break;
       this.#ids.delete(id);
     }
     return fresh;

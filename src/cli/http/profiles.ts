@@ -23,10 +23,10 @@ export function profilesFileOf(env: Environment): string | undefined {
 /** By name; empty when there are none. Throws `CommandFailed` if others can read the file, or it is invalid. */
 export function readProfiles(env: Environment): Map<string, Profile> {
   const file = profilesFileOf(env);
-  const text = file === undefined ? undefined : readOwn(file);
+  const text = file === undefined ? undefined : readPrivate(file);
   if (text === undefined) return new Map();
   try {
-    return new Map(Object.entries(JSON.parse(text) as Record<string, Profile>).map(checked));
+    return new Map(Object.entries(JSON.parse(text) as Record<string, Profile>).map(checkedProfile));
   } catch {
     throw new CommandFailed(`${file}: is invalid; delete it and log in again`);
   }
@@ -38,7 +38,7 @@ export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Pro
   if (file === undefined)
     throw new CommandFailed('there is no home folder to save a profile in: set HOME or XDG_CONFIG_HOME', EXIT.usage);
   try {
-    writeOwn(file, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`);
+    writePrivate(file, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`);
   } catch (error) {
     throw new CommandFailed(
       `cannot save the profile: ${(error as Error).message}; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN`,
@@ -47,7 +47,7 @@ export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Pro
   return file;
 }
 
-function writeOwn(file: string, text: string): void {
+function writePrivate(file: string, text: string): void {
   makeFolder(dirname(file));
   chmodSync(dirname(file), 0o700); // also for an existing folder
   const fresh = `${file}.${process.pid}`;
@@ -56,7 +56,7 @@ function writeOwn(file: string, text: string): void {
 }
 
 /** Checks the mode of the opened file itself. Windows has no modes: there only its owner can read a home folder. */
-function readOwn(file: string): string | undefined {
+function readPrivate(file: string): string | undefined {
   let opened: number;
   try {
     opened = openSync(file, 'r');
@@ -73,7 +73,7 @@ function readOwn(file: string): string | undefined {
   }
 }
 
-function checked([name, { url, token }]: [string, Profile]): [string, Profile] {
+function checkedProfile([name, { url, token }]: [string, Profile]): [string, Profile] {
   if (typeof url !== 'string' || typeof token !== 'string') throw new TypeError(name);
   return [name, { url, token }];
 }

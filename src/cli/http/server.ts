@@ -89,7 +89,7 @@ export function serverOf(options: ServerOptions, env: Environment): Server {
       throw new CommandFailed(`no server responds at ${url}: ${causeOf(error)}${advice}`, EXIT.unavailable);
     }
     if (response.ok) return response;
-    const errorText = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
+    const errorText = (parseResponse(await response.text(), url) as { error?: unknown } | undefined)?.error;
     const text =
       typeof errorText === 'string'
         ? withUrlGroup(plain(errorText))
@@ -106,7 +106,7 @@ export function serverOf(options: ServerOptions, env: Environment): Server {
     url,
     title: profile === undefined ? url : `${url} (profile ${profile})`,
     ask: async <T>(operationId: string, parts: RequestParts = {}) =>
-      parsed(await (await send(operationId, parts)).text(), url) as T,
+      parseResponse(await (await send(operationId, parts)).text(), url) as T,
     read: async (operationId, signal) => {
       const { body } = await send(operationId, { signal });
       if (body === null) throw new CommandFailed(`the server at ${url} is not a Waypost server`);
@@ -167,7 +167,7 @@ function exitCodeOf(status: number): number {
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
 }
 
-function parsed(text: string, url: string): unknown {
+function parseResponse(text: string, url: string): unknown {
   if (text === '') return undefined;
   try {
     return JSON.parse(text);

@@ -34,17 +34,17 @@ export function action(
   word: string,
   done: string,
   meaning: string,
-  doesDestroy = false,
+  isDestructive = false,
 ): Verb {
   const verb = operationId.replace(/[A-Z].*/, '');
   return {
     words: word,
     meaning,
-    ...(doesDestroy && { options: YES_OPTION }),
-    example: `${command} ${verb} ${exampleOf(command)}${doesDestroy ? ' --yes' : ''}`,
+    ...(isDestructive && { options: YES_OPTION }),
+    example: `${command} ${verb} ${exampleOf(command)}${isDestructive ? ' --yes' : ''}`,
     async run(call) {
       const { words, query, server, terminal, isJson } = call;
-      if (doesDestroy) await confirm(call, `${verb} ${words[0]}`);
+      if (isDestructive) await confirm(call, `${verb} ${words[0]}`);
       await server.ask(operationId, { words, query });
       if (!isJson) terminal.print(`${done} ${words[0]}.\n`);
       return EXIT.ok;

@@ -138,7 +138,7 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
   for (const [flag, values] of options) {
     const [filter, setting] = [filters.get(flag), settings.get(flag)];
     for (const value of values) {
-      if (filter !== undefined) call.query.append(filter, filter.endsWith('Date') ? timeIn(flag, value) : value);
+      if (filter !== undefined) call.query.append(filter, filter.endsWith('Date') ? parseTime(flag, value) : value);
       if (setting === undefined) continue;
       checkHeader(`--${flag}`, value);
       call.headers.push([setting, value]);
@@ -164,7 +164,7 @@ function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<s
 }
 
 /** Unix time in milliseconds, from such a number or from a date. */
-function timeIn(flag: string, value: string): string {
+function parseTime(flag: string, value: string): string {
   const ms = /^\d+$/.test(value) ? Number(value) : Date.parse(value);
   if (Number.isNaN(ms))
     throw new CommandFailed(

@@ -74,8 +74,8 @@ async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
         ]
       : ['-', '-', '-', '-', '-', `unreachable: ${awayReason}`]),
   ]);
-  const heads = ['CELL', 'PLACE', 'PROJECTS', 'UNFINISHED', 'DUE', 'PER MINUTE', 'BYTES', 'LOAD', 'STATE'];
-  terminal.print(columns([heads, ...rows]));
+  const headings = ['CELL', 'PLACE', 'PROJECTS', 'UNFINISHED', 'DUE', 'PER MINUTE', 'BYTES', 'LOAD', 'STATE'];
+  terminal.print(columns([headings, ...rows]));
   const moves = entries.flatMap(({ name, moves: leaving }) =>
     leaving.map(({ project, to, phase, startedAtMs, isStuck }) => [
       ...[project, name, to, phase, minuteOf(startedAtMs)],
@@ -148,7 +148,7 @@ async function balance(parsed: ParsedCommand, terminal: Terminal): Promise<numbe
   return balanced.failed.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-const WHY: Readonly<Record<BalancePlan['moves'][number]['why'], string>> = {
+const MOVE_REASONS: Readonly<Record<BalancePlan['moves'][number]['why'], string>> = {
   drains: 'the cell is draining',
   fullest: 'the cell has more than its share of the load',
 };
@@ -160,7 +160,7 @@ function printPlan({ unfinished, moves, cells: all }: BalancePlan, terminal: Ter
       isCancelled ? 'started and cancelled' : 'started',
     ]),
     ...moves.map(({ project, from, to, why, messagesPerMinute }) => [
-      ...[project, from, to, rateOf(messagesPerMinute), WHY[why]],
+      ...[project, from, to, rateOf(messagesPerMinute), MOVE_REASONS[why]],
     ]),
   ];
   const loads = all.map(({ name, isDraining, share }) => [

@@ -8,7 +8,7 @@ import { CommandFailed, EXIT, type Terminal } from '../command.ts';
 export async function operate<T>(
   settings: readonly string[],
   { env }: Terminal,
-  work: (on: Administration) => Promise<T>,
+  work: (administration: Administration) => Promise<T>,
 ): Promise<T> {
   const config = parseConfig(env, settings);
   if (config.memory) throw new CommandFailed('--memory has no data folder to work on', EXIT.usage);

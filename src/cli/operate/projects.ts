@@ -41,7 +41,7 @@ the data folder, or on the database of DATABASE_URL, whether a server is running
 );
 
 async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
-  const entries = await operate(parsed.settings, terminal, (on) => on.listProjects());
+  const entries = await operate(parsed.settings, terminal, (admin) => admin.listProjects());
   if (parsed.has('json')) {
     printJson(
       terminal,
@@ -56,7 +56,7 @@ async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
 
 async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
   const name = parsed.word;
-  const { signingKeys } = await operate(parsed.settings, terminal, (on) => on.createProject({ name }));
+  const { signingKeys } = await operate(parsed.settings, terminal, (admin) => admin.createProject({ name }));
   if (parsed.has('json')) {
     printJson(terminal, { name, signingKeys });
   } else {

@@ -37,13 +37,13 @@ Messages that were delivered after the backup was made are delivered again.`,
     }).finally(end);
     if (parsed.has('json')) printJson(terminal, restored);
     else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
-    const remark = KEY_REMARKS[restored.key];
+    const remark = KEY_WARNINGS[restored.key];
     if (remark !== undefined) terminal.complain(`waypost: ${remark}\n`);
     return EXIT.ok;
   },
 );
 
-const KEY_REMARKS: Record<Restored['key'], string | undefined> = {
+const KEY_WARNINGS: Record<Restored['key'], string | undefined> = {
   fits: undefined,
   'not needed': undefined,
   missing:

@@ -42,7 +42,7 @@ Works on the data folder, or on the database of DATABASE_URL, whether a server i
 async function list(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
   const project = parsed.value('project');
   const request = project === undefined ? {} : { project };
-  const entries = await operate(parsed.settings, terminal, (on) => on.listTokens(request));
+  const entries = await operate(parsed.settings, terminal, (admin) => admin.listTokens(request));
   if (parsed.has('json')) {
     printJson(terminal, entries.map(view));
     return EXIT.ok;
@@ -62,7 +62,7 @@ async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number
   };
   const name = parsed.value('name');
   if (name !== undefined) request.name = name;
-  const { token, ...entry } = await operate(parsed.settings, terminal, (on) => on.createToken(request));
+  const { token, ...entry } = await operate(parsed.settings, terminal, (admin) => admin.createToken(request));
   if (parsed.has('json')) {
     printJson(terminal, { ...view(entry), token });
   } else {
@@ -73,7 +73,7 @@ async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number
 }
 
 async function revoke(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
-  const entry = await operate(parsed.settings, terminal, (on) => on.revokeToken({ id: parsed.word }));
+  const entry = await operate(parsed.settings, terminal, (admin) => admin.revokeToken({ id: parsed.word }));
   if (parsed.has('json')) printJson(terminal, view(entry));
   else terminal.print(`Revoked ${entry.id}, a ${entry.scope} token of the project "${entry.project}".\n`);
   return EXIT.ok;

@@ -31,12 +31,12 @@ Messages survive a restart, in the data folder; with --memory they do not.`,
         EXIT.usage,
       );
     }
-    const signalled = nextSignal(); // from now on: the next line takes a while
+    const stopSignal = nextSignal(); // from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
     const { keptIn } = await import('../../admin/open-store.ts');
     return runServer(config, terminal, {
       credentials: 'development',
-      signalled,
+      stopSignal,
       announce: (server) => welcome(server, keptIn(config), config.docsUrl, isVirtual),
       ...(virtual && { start: virtual.startVirtual }),
     });

@@ -16,7 +16,7 @@ import { exitCodeOf, nextSignal, type Signal } from '../signal.ts';
 interface RunOptions {
   credentials: Credentials;
   /** The first SIGTERM or SIGINT, which may arrive before the server has started. */
-  signalled: Promise<Signal>;
+  stopSignal: Promise<Signal>;
   /** The text for people once the server listens. JSON logs have the event `listening` instead. */
   announce?: (server: RunningServer) => string;
   /** Default: `startServer`. */
@@ -25,8 +25,8 @@ interface RunOptions {
 
 /** Resolves to the exit code once the server has ended. */
 export async function runServer(config: Config, terminal: Terminal, options: RunOptions): Promise<number> {
-  const isForPeople = terminal.isInteractive || options.announce !== undefined;
-  const format = config.logFormat === 'auto' ? (isForPeople ? 'pretty' : 'json') : config.logFormat;
+  const isReadByPeople = terminal.isInteractive || options.announce !== undefined;
+  const format = config.logFormat === 'auto' ? (isReadByPeople ? 'pretty' : 'json') : config.logFormat;
   const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
   for (const { name, meant } of unknownVariables(terminal.env)) {
     log.warn('setting_unknown', {
@@ -37,13 +37,13 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
     });
   }
   // An uncaught error is a defect: end the process, and let the next start recover from the data on disk.
-  process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
+  process.once('uncaughtException', (error) => exitFatally(log, 'defect', error));
   const onFatal = (error: Error): void =>
-    endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
-  const { credentials, signalled, start = startServer } = options;
+    exitFatally(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
+  const { credentials, stopSignal, start = startServer } = options;
   let hasStarted = false;
-  void signalled.then((signal) => {
-    if (!hasStarted) stopAtOnce(log, signal);
+  void stopSignal.then((signal) => {
+    if (!hasStarted) exitWithoutDraining(log, signal);
   });
   const server = await start(config, { log, credentials, onFatal });
   hasStarted = true;
@@ -55,30 +55,30 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const workers = config.workers > 1 ? { workers: config.workers } : {};
   const metrics = server.metricsUrl === undefined ? {} : { metrics: server.metricsUrl };
   log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers, ...metrics });
-  return drainAt(await signalled, { server, log, limitMs: config.drainLimitMs });
+  return drain(await stopSignal, { server, log, limitMs: config.drainLimitMs });
 }
 
 /** Exits at once, since the store or the process can no longer be trusted: later responses and log lines might be wrong. */
-function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
+function exitFatally(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
   log.error(event, { error: error.stack ?? error.message });
   process.exit(EXIT.fatal);
 }
 
 /** Exits without draining. The next start recovers interrupted attempts. */
-function stopAtOnce(log: EventLog, signal: Signal): void {
+function exitWithoutDraining(log: EventLog, signal: Signal): void {
   log.warn('stopped_at_once', { signal });
   process.exit(exitCodeOf(signal));
 }
 
-interface Drain {
+interface DrainOptions {
   server: RunningServer;
   log: EventLog;
   limitMs: number;
 }
 
 /** A second signal ends the process at once, as does a first one before the server has started. */
-async function drainAt(signal: Signal, { server, log, limitMs }: Drain): Promise<number> {
-  void nextSignal().then((second) => stopAtOnce(log, second));
+async function drain(signal: Signal, { server, log, limitMs }: DrainOptions): Promise<number> {
+  void nextSignal().then((second) => exitWithoutDraining(log, second));
   log.info('draining', { signal, limitMs });
   await server.stop(limitMs);
   log.info('stopped');

@@ -1,7 +1,7 @@
 /** Formats a run for a terminal: one line for each step, with a bar beside parallel steps. */
 import { minuteOf, timeOf, zone } from '../columns.ts';
 import { excerpt, plain } from '../plain.ts';
-import { endOf } from './end.ts';
+import { resultLinesOf } from './result.ts';
 import type { RunView, StepView } from './view.ts';
 
 const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
@@ -27,16 +27,16 @@ export function stepLinesOf(run: RunView, color: boolean): string[] {
   const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
   const typeWidth = widest(rows.map(({ step }) => plain(step.stepType ?? '')));
-  const tookWidth = widest(rows.map(({ tookMs }) => took(tookMs)));
+  const tookWidth = widest(rows.map(({ tookMs }) => tookText(tookMs)));
   return rows.map(({ type, step, tookMs }) => {
     const cells = [
       type === 'parallel' ? '│' : ' ',
-      painted(step.state, color),
+      markOf(step.state, color),
       nameOf(step, type).padEnd(nameWidth),
       plain(step.stepType ?? '').padEnd(typeWidth),
       stateOf(step).padEnd('CANCELED'.length),
       step.createdAt === undefined ? ' '.repeat(12) : timeOf(step.createdAt).slice(11, 23),
-      took(tookMs).padStart(tookWidth),
+      tookText(tookMs).padStart(tookWidth),
       detailOf(step),
     ];
     return cells.join('  ').trimEnd();
@@ -66,19 +66,19 @@ function rowsOf({ steps: groups }: RunView): Row[] {
 }
 
 /** `+1.2s`: the time since the previous steps. */
-function took(ms: number | undefined): string {
-  return ms === undefined ? '' : `+${span(ms)}`;
+function tookText(ms: number | undefined): string {
+  return ms === undefined ? '' : `+${durationOf(ms)}`;
 }
 
 /** The state, times, labels and outcome of a run. */
 export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
   const { workflowRunCreatedAt: startedMs, workflowRunCompletedAt: endedMs } = run;
-  const took = `${endedMs === undefined ? 'running for' : 'took'} ${span((endedMs ?? nowMs) - startedMs)}`;
+  const took = `${endedMs === undefined ? 'running for' : 'took'} ${durationOf((endedMs ?? nowMs) - startedMs)}`;
   const about = [`started ${minuteOf(startedMs)} ${zone()}`, took];
   if (run.labels) about.push(`labels ${run.labels.map(plain).join(', ')}`);
   if (run.invoker) about.push(`invoked by ${plain(run.invoker.workflowRunId)}`);
   const head = [
-    `${painted(run.workflowState, color)}  ${plain(run.workflowRunId)}  ${wordOf(run.workflowState)}`,
+    `${markOf(run.workflowState, color)}  ${plain(run.workflowRunId)}  ${wordOf(run.workflowState)}`,
     `   ${plain(run.workflowUrl)}`,
     `   ${about.join(', ')}`,
   ];
@@ -90,7 +90,7 @@ export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: b
   }
   if (run.predecessor) head.push(`   retry of ${plain(run.predecessor.workflowRunId)}`);
   if (run.successor) head.push(`   retried as ${plain(run.successor.workflowRunId)}`);
-  return [...head, ...endOf(run).map((line) => `   ${line}`)];
+  return [...head, ...resultLinesOf(run).map((line) => `   ${line}`)];
 }
 
 /** The cells of one run in a list. */
@@ -101,7 +101,7 @@ export function rowOf(run: RunView, nowMs: number): string[] {
     plain(run.workflowRunId),
     wordOf(run.workflowState),
     minuteOf(startedMs),
-    span((endedMs ?? nowMs) - startedMs),
+    durationOf((endedMs ?? nowMs) - startedMs),
     String(steps),
     plain(run.workflowUrl),
   ];
@@ -139,7 +139,7 @@ function detailOf(step: StepView): string {
   else if (step.state === 'STEP_PROGRESS' && step.waitTimeoutDeadline !== undefined) {
     words.push(`until ${secondOf(step.waitTimeoutDeadline)}`);
   }
-  if (step.sleepFor !== undefined) words.push(`for ${span(step.sleepFor)}`);
+  if (step.sleepFor !== undefined) words.push(`for ${durationOf(step.sleepFor)}`);
   if (step.sleepUntil !== undefined) words.push(`until ${secondOf(step.sleepUntil)}`);
   if (step.invokedWorkflowRunId !== undefined) words.push(`run ${plain(step.invokedWorkflowRunId)}`);
   if (step.state === 'STEP_PARKED') {
@@ -165,7 +165,7 @@ const UNITS: readonly [string, number][] = [
 ];
 
 /** `2h 5m`, `3.2s`, `40ms`. */
-export function span(ms: number): string {
+export function durationOf(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 60_000) return `${Math.round(ms / 100) / 10}s`;
   const at = UNITS.findIndex(([, unitMs]) => ms >= unitMs);
@@ -175,7 +175,7 @@ export function span(ms: number): string {
   return `${Math.floor(ms / unitMs)}${unit}${rest > 0 ? ` ${rest}${below}` : ''}`;
 }
 
-function painted(state: string, color: boolean): string {
+function markOf(state: string, color: boolean): string {
   const { mark, colour } = MARKS[state] ?? { mark: '?', colour: 0 };
   return color ? `\u001B[${colour}m${mark}\u001B[0m` : mark;
 }

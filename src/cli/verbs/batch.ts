@@ -21,7 +21,7 @@ export const batch = commandOf('batch', {
 async function publishAll(call: Call): Promise<number> {
   const body = await bodyOf(call);
   if (body === undefined) throw new CommandFailed('batch: -f <path> is missing', EXIT.usage);
-  const messages = messagesIn(body);
+  const messages = parseMessages(body);
   const responses: object[] = [];
   const progress = progressOf(call.terminal);
   const headers = [['content-type', 'application/json']] as const;
@@ -44,7 +44,7 @@ async function publishAll(call: Call): Promise<number> {
   return EXIT.ok;
 }
 
-function messagesIn(body: Uint8Array): unknown[] {
+function parseMessages(body: Uint8Array): unknown[] {
   let found: unknown;
   try {
     found = JSON.parse(new TextDecoder().decode(body));

@@ -47,7 +47,7 @@ const retry: Verb = {
   run: retryDead,
 };
 
-const deleteThem: Verb = {
+const deleteEntries: Verb = {
   words: '[<DLQ id>...]',
   meaning: 'Deletes the entries permanently.',
   filtersOf: 'deleteDlqMessages',
@@ -83,4 +83,4 @@ export function retryDead(call: Call): Promise<number> {
   return actOnMany(call, { ...DLQ_ENTRIES, verb: 'retry', act }, 'Retried');
 }
 
-export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteThem });
+export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteEntries });

@@ -9,22 +9,24 @@ interface Explanation {
   cell?: string;
 }
 
-/** Tries the kinds of ids, the most likely first. */
-async function explained(call: Call): Promise<Explanation> {
+/** Looks the id up as that of a message or a run, then as a DLQ id. */
+async function findExplanation(call: Call): Promise<Explanation> {
   const [id = ''] = call.words;
-  const of = async (operationId: string, word: string) =>
+  const explanationOf = async (operationId: string, word: string) =>
     call.server.ask<Explanation>(operationId, { words: [word] }).catch((error: unknown) => {
       if (error instanceof CommandFailed && error.exitCode === EXIT.notFound) return undefined;
       throw error;
     });
-  const own = id.startsWith('msg_') ? await of('explainMessage', id) : await of('explainWorkflowRun', id);
-  if (own) return own;
-  const dead = (await of('getDlqMessage', id)) as { messageId?: string; workflowRunId?: string } | undefined;
-  const found =
-    dead?.workflowRunId === undefined
-      ? await of('explainMessage', dead?.messageId ?? id)
-      : await of('explainWorkflowRun', dead.workflowRunId);
+  const found = id.startsWith('msg_')
+    ? await explanationOf('explainMessage', id)
+    : await explanationOf('explainWorkflowRun', id);
   if (found) return found;
+  const dead = (await explanationOf('getDlqMessage', id)) as { messageId?: string; workflowRunId?: string } | undefined;
+  const deadExplanation =
+    dead?.workflowRunId === undefined
+      ? await explanationOf('explainMessage', dead?.messageId ?? id)
+      : await explanationOf('explainWorkflowRun', dead.workflowRunId);
+  if (deadExplanation) return deadExplanation;
   throw new CommandFailed(
     `${JSON.stringify(id)} is unknown at ${call.server.url}: it belongs to another server or project, or its logs have expired`,
     EXIT.notFound,
@@ -38,7 +40,7 @@ export const explain = commandOf('explain', {
       'Says why a message or a workflow run waits, or how it ended. The id is that of a message, a run or a DLQ entry.',
     example: 'explain msg_42',
     async run(call) {
-      const found = await explained(call);
+      const found = await findExplanation(call);
       const { explanation, cell } = found;
       return show(call, found, plain(cell === undefined ? explanation : `${explanation} In the cell "${cell}".`));
     },

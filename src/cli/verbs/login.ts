@@ -20,14 +20,15 @@ export const login: Command = commandOf('login', {
     async run(call) {
       const { terminal } = call;
       const profile = nameOf(call);
-      const server = call.values('server').at(-1) ?? (await answered(terminal, `Address [${DEFAULT_URL}]: `, 'server'));
-      const typed = call.values('token').at(-1) ?? (await answered(terminal, 'Token: ', 'token'));
+      const server =
+        call.values('server').at(-1) ?? (await promptFor(terminal, `Address [${DEFAULT_URL}]: `, 'server'));
+      const typed = call.values('token').at(-1) ?? (await promptFor(terminal, 'Token: ', 'token'));
       const token = (typed === '-' ? new TextDecoder().decode(await terminal.readInput()) : typed).trim();
       if (!/^[!-~]+$/.test(token)) throw new CommandFailed('--token: must be one line without spaces', EXIT.usage);
       const target = serverOf({ server: server || DEFAULT_URL, token }, {});
       const session = await target.ask<{ project: string; scope: string }>('getSession');
-      const kept = readProfiles(terminal.env).set(profile, { url: target.url, token });
-      const file = saveProfiles(terminal.env, kept);
+      const saved = readProfiles(terminal.env).set(profile, { url: target.url, token });
+      const file = saveProfiles(terminal.env, saved);
       const owner = `the project "${plain(session.project)}", with a ${plain(session.scope)} token`;
       const text = `Logged in to ${target.url}: ${owner}. Saved as the profile ${profile} in ${file}`;
       return show(call, { profile, server: target.url, ...session }, text);
@@ -42,8 +43,8 @@ export const profiles: Command = commandOf('profiles', {
     meaning: `Lists the servers that "waypost login" has saved. Without --profile and QSTASH_URL, commands use the profile ${DEFAULT_PROFILE}.`,
     example: 'profiles',
     async run(call) {
-      const kept = [...readProfiles(call.terminal.env)].map(([profile, { url }]) => ({ profile, server: url }));
-      return showTable(call, kept, [
+      const saved = [...readProfiles(call.terminal.env)].map(([profile, { url }]) => ({ profile, server: url }));
+      return showTable(call, saved, [
         ['PROFILE', ({ profile }) => profile],
         ['SERVER', ({ server }) => server],
       ]);
@@ -60,10 +61,10 @@ export const logout: Command = commandOf('logout', {
     async run(call) {
       const profile = nameOf(call);
       const { env } = call.terminal;
-      const kept = readProfiles(env);
-      if (!kept.delete(profile))
+      const saved = readProfiles(env);
+      if (!saved.delete(profile))
         throw new CommandFailed(`there is no profile ${JSON.stringify(profile)}; see waypost profiles`, EXIT.notFound);
-      saveProfiles(env, kept);
+      saveProfiles(env, saved);
       return show(call, { profile }, `Deleted the profile ${profile} in ${profilesFileOf(env)}`);
     },
   },
@@ -78,7 +79,7 @@ function nameOf({ values }: Call): string {
   );
 }
 
-async function answered({ ask }: Terminal, question: string, option: 'server' | 'token'): Promise<string> {
+async function promptFor({ ask }: Terminal, question: string, option: 'server' | 'token'): Promise<string> {
   if (ask === undefined)
     throw new CommandFailed(`login: --${option} <${option === 'server' ? 'address' : option}> is missing`, EXIT.usage);
   return (await ask(question, option === 'token' ? 'secret' : undefined)).trim();

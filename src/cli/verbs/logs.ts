@@ -65,7 +65,7 @@ async function follow(call: Call): Promise<number> {
   if (other !== undefined) throw new CommandFailed(`--follow: cannot be combined with the filter ${other}`, EXIT.usage);
   let shown = 0;
   for await (const entries of followLog<LogEntry & LiveEntry>(call)) {
-    const wanted = entries.filter((entry) => isWanted(entry, query)).slice(0, countMax - shown);
+    const wanted = entries.filter((entry) => matches(entry, query)).slice(0, countMax - shown);
     // One write for each chunk keeps up with thousands of entries per second.
     if (wanted.length > 0)
       terminal.print(
@@ -77,7 +77,7 @@ async function follow(call: Call): Promise<number> {
   return EXIT.ok;
 }
 
-function isWanted(entry: LogEntry, query: URLSearchParams): boolean {
+function matches(entry: LogEntry, query: URLSearchParams): boolean {
   if (query.size === 0) return true;
   return [...new Set(query.keys())].every((name) => {
     const wanted = query.getAll(name);

@@ -72,7 +72,7 @@ const retry: Verb = {
     const due: string[] = [];
     const dead: string[] = [];
     for (const id of words) {
-      if (await isMadeDue(call, id)) due.push(id);
+      if (await makeDue(call, id)) due.push(id);
       else dead.push(...(await dlqIdsOf(call, id)));
     }
     if (due.length + dead.length === 0)
@@ -82,7 +82,7 @@ const retry: Verb = {
   },
 };
 
-async function isMadeDue({ server }: Call, id: string): Promise<boolean> {
+async function makeDue({ server }: Call, id: string): Promise<boolean> {
   try {
     await server.ask('retryMessage', { words: [id] });
     return true;

@@ -69,8 +69,8 @@ const show: Verb = {
       throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or its data has expired`, EXIT.notFound);
     if (isJson) printJson(terminal, isAll ? found : found[0]);
     else {
-      const shown = { nowMs: Date.now(), color: terminal.color };
-      terminal.print(found.map((run) => timelineOf(run, shown)).join('\n'));
+      const display = { nowMs: Date.now(), color: terminal.color };
+      terminal.print(found.map((run) => timelineOf(run, display)).join('\n'));
     }
     return EXIT.ok;
   },
@@ -99,7 +99,7 @@ const cancel: Verb = {
     ),
 };
 
-const resumeFailed = starting(
+const resumeFailed = startVerb(
   'resume',
   'Starts a new run that continues where the failed one stopped: recorded steps are not executed again.',
   'Resumed',
@@ -116,13 +116,13 @@ const resume: Verb = {
   },
 };
 
-const restart = starting(
+const restart = startVerb(
   'restart',
   'Starts a new run from the beginning, with the payload of the failed run.',
   'Restarted',
 );
 
-const deleteThem: Verb = {
+const deleteRuns: Verb = {
   words: FAILED_WORDS,
   meaning: 'Deletes failed runs permanently: they can no longer be resumed or restarted.',
   filtersOf: 'deleteFailedWorkflowRuns',
@@ -135,10 +135,10 @@ const deleteThem: Verb = {
   },
 };
 
-export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteThem });
+export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteRuns });
 
 /** A single run is started at once, and its new id printed. For several, the command counts them and asks first. */
-function starting(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
+function startVerb(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
   return {
     words: FAILED_WORDS,
     meaning: `${meaning} Several ids or filters select runs in the DLQ.`,

@@ -27,7 +27,7 @@ export const status = commandOf('status', {
     async run(call) {
       const { server } = call;
       const [notReady, session, overview] = await Promise.all([
-        whyNotReady(server),
+        readinessProblem(server),
         server.ask<{ project: string; scope: string }>('getSession'),
         server.ask<Overview>('getOverview'),
       ]);
@@ -36,9 +36,12 @@ export const status = commandOf('status', {
         ['server', server.title],
         ['project', `${plain(session.project)}, with a ${session.scope} token`],
         ['ready', notReady === undefined ? 'yes' : `no: ${notReady}`],
-        ['unfinished', `${counted(unfinished)}: ${counted(waiting)} waiting, ${active} active, ${counted(held)} held`],
+        [
+          'unfinished',
+          `${countText(unfinished)}: ${countText(waiting)} waiting, ${active} active, ${countText(held)} held`,
+        ],
         ['oldest due', oldestDue === undefined ? '-' : timeOf(oldestDue)],
-        ['DLQ', `${counted(dlq.messages)} messages, ${counted(dlq.workflowRuns)} workflow runs`],
+        ['DLQ', `${countText(dlq.messages)} messages, ${countText(dlq.workflowRuns)} workflow runs`],
       ];
       return show(
         call,
@@ -50,7 +53,7 @@ export const status = commandOf('status', {
 });
 
 /** The reason that `/readyz` gives; `undefined` when the server is ready. */
-async function whyNotReady(server: Server): Promise<string | undefined> {
+async function readinessProblem(server: Server): Promise<string | undefined> {
   try {
     await server.ask('getReadiness');
     return undefined;
@@ -60,6 +63,6 @@ async function whyNotReady(server: Server): Promise<string | undefined> {
   }
 }
 
-function counted({ count, isAtLeast }: Count): string {
+function countText({ count, isAtLeast }: Count): string {
   return isAtLeast ? `at least ${count}` : String(count);
 }

@@ -33,7 +33,7 @@ export const verify = commandOf('verify', {
 
 async function signedRequestOf(call: Call): Promise<{ signature: string; body: string; url?: string }> {
   const content = new TextDecoder().decode(await bodyOf(call));
-  const request = call.values('request').length > 0 ? requestIn(content) : { headers: [], body: content };
+  const request = call.values('request').length > 0 ? parseRequest(content) : { headers: [], body: content };
   const header = request.headers.find(([name]) => name.toLowerCase() === 'upstash-signature');
   const signature = call.values('signature').at(-1) ?? header?.[1].trim();
   if (signature === undefined) {
@@ -45,7 +45,7 @@ async function signedRequestOf(call: Call): Promise<{ signature: string; body: s
   return { signature, body: request.body, ...(url !== undefined && { url }) };
 }
 
-function requestIn(text: string): CurlRequest {
+function parseRequest(text: string): CurlRequest {
   if (/^\s*curl\s/.test(text)) return readCurl(text.trim());
   const [, head = '', body = ''] = /^(.*?)\r?\n\r?\n(.*)$/s.exec(text) ?? [];
   const headers = [...head.matchAll(/^([^:\s]+):[ \t]*(.*?)\r?$/gm)].map(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rowOf, span, timelineOf } from '../../../src/cli/runs/timeline.ts';
+import { durationOf, rowOf, timelineOf } from '../../../src/cli/runs/timeline.ts';
 import type { RunView } from '../../../src/cli/runs/view.ts';
 
 const T0 = Date.UTC(2026, 0, 31, 13, 5, 9, 123);
@@ -180,5 +180,5 @@ it.each([
   [86_400_000, '1d'],
   [90_000_000, '1d 1h'],
 ])('%d ms are %s', (ms, text) => {
-  expect(span(ms)).toBe(text);
+  expect(durationOf(ms)).toBe(text);
 });

@@ -1,13 +1,13 @@
-/** Keeps publishing messages after the scenes of the demo, so that the console shows activity. */
+/** Keeps publishing messages after the scenes of the demo, so that the console has activity to show. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { playBriefScenes, type Stage, scheduleEachMinute } from './scenes.ts';
 import { playFailedRun } from './workflow-scenes.ts';
 
-const BEAT_MS = 2_000;
-const ORDER_EVERY_BEATS = 10;
+const ROUND_MS = 2_000;
+const ORDER_EVERY_ROUNDS = 10;
 
 /** Plays the scenes, and leaves some messages and runs waiting, dead or failed. Rejects if a scene does. */
-export async function startKept(stage: Stage): Promise<void> {
+export async function startActivity(stage: Stage): Promise<void> {
   await scheduleEachMinute(stage);
   await playBriefScenes(stage);
   await leaveWaiting(stage);
@@ -18,9 +18,9 @@ export async function startKept(stage: Stage): Promise<void> {
 export async function keepPublishing(stage: Stage, ended: Promise<unknown>): Promise<void> {
   const end = new AbortController();
   void ended.then(() => end.abort());
-  for (let beat = 0; !end.signal.aborted; beat += 1) {
-    await publishRound(stage, beat);
-    await delay(BEAT_MS, undefined, { signal: end.signal }).catch(() => undefined); // rejects at the end
+  for (let round = 0; !end.signal.aborted; round += 1) {
+    await publishRound(stage, round);
+    await delay(ROUND_MS, undefined, { signal: end.signal }).catch(() => undefined); // rejects at the end
   }
 }
 
@@ -45,14 +45,17 @@ async function leaveFailed({ client, receiver, workflows, write }: Stage): Promi
   await playFailedRun({ ...workflows, write });
 }
 
-async function publishRound({ client, receiver, workflows }: Stage, beat: number): Promise<void> {
-  const body = { beat };
+async function publishRound({ client, receiver, workflows }: Stage, round: number): Promise<void> {
+  const body = { round };
   await client.publishJSON({ url: `${receiver.url}/hello`, body, label: 'greeting' });
-  await client.queue({ queueName: 'orders' }).enqueueJSON({ url: `${receiver.url}/slow/${beat}`, body });
+  await client.queue({ queueName: 'orders' }).enqueueJSON({ url: `${receiver.url}/slow/${round}`, body });
   const flowControl = { key: 'mail-provider', rate: 2, period: '5s' } as const;
   await client.publishJSON({ url: `${receiver.url}/mail`, body, flowControl });
-  if (beat % ORDER_EVERY_BEATS !== 0) return;
+  if (round % ORDER_EVERY_ROUNDS !== 0) return;
   await client.publishJSON({ url: `${receiver.url}/shaky`, body, retryDelay: '3000' });
   await client.publishJSON({ url: `${receiver.url}/down`, body, retries: 2, retryDelay: '5000' });
-  await workflows.client.trigger({ url: `${workflows.app.url}/order`, body: { number: 100 + beat, item: 'a kettle' } });
+  await workflows.client.trigger({
+    url: `${workflows.app.url}/order`,
+    body: { number: 100 + round, item: 'a kettle' },
+  });
 }

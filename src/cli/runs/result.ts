@@ -5,7 +5,7 @@ import type { RunView } from './view.ts';
 const RESPONSE_LINES_MAX = 4;
 
 /** Lines for the head of the run's timeline; none for an active run. */
-export function endOf({ workflowState, workflowRunResponse, steps }: RunView): string[] {
+export function resultLinesOf({ workflowState, workflowRunResponse, steps }: RunView): string[] {
   if (workflowState === 'RUN_SUCCESS' && workflowRunResponse !== undefined) {
     return [`returned ${excerpt(workflowRunResponse)}`];
   }
