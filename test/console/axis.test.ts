@@ -1,48 +1,48 @@
-/** The part of time that the timeline shows. */
+/** The visible time range of the timeline, and the marks of its axis. */
 import { describe, expect, it } from 'vitest';
 import { marksOf, moved, shareOf, within, zoomed } from '../../console/src/screens/runs/axis.ts';
 
 const whole = { fromMs: 1_000, toMs: 11_000 };
 
 describe('zooming', () => {
-  it('keeps the time under the pointer where it is', () => {
+  it('keeps the time under the pointer at its position', () => {
     const closer = zoomed(whole, whole, 0.5, 0.25);
     expect(closer.toMs - closer.fromMs).toBe(5_000);
     expect(shareOf(3_500, closer)).toBeCloseTo(shareOf(3_500, whole));
   });
 
-  it('never shows what is outside the run', () => {
+  it('never shows times outside the run', () => {
     expect(zoomed({ fromMs: 9_000, toMs: 10_000 }, whole, 100)).toEqual(whole);
     expect(moved({ fromMs: 1_500, toMs: 2_500 }, whole, -3)).toEqual({ fromMs: 1_000, toMs: 2_000 });
     expect(moved({ fromMs: 9_500, toMs: 10_500 }, whole, 3)).toEqual({ fromMs: 10_000, toMs: 11_000 });
   });
 
-  it('ends before there is nothing more to see', () => {
+  it('stops at a range of 10 ms', () => {
     let range = whole;
     for (let i = 0; i < 100; i += 1) range = zoomed(range, whole, 0.5);
     expect(range.toMs - range.fromMs).toBeCloseTo(10);
   });
 
-  it('shows all of a run that is shorter than the range', () => {
+  it('shows the whole run if it is shorter than the range', () => {
     expect(within({ fromMs: 0, toMs: 60_000 }, whole)).toEqual(whole);
   });
 });
 
-describe('the marks of the axis', () => {
+describe('the axis', () => {
   it.each([
     [40, 10],
     [900, 200],
     [45_000, 10_000],
     [3_600_000, 600_000],
     [400 * 86_400_000, 67 * 86_400_000],
-  ])('of %i ms stand %i ms apart', (lengthMs, apartMs) => {
+  ])('of a range of %i ms has a mark every %i ms', (lengthMs, intervalMs) => {
     const marks = marksOf({ fromMs: 5, toMs: 5 + lengthMs }, 5, 6);
     expect(marks[0]).toBe(5);
-    expect((marks[1] ?? 0) - (marks[0] ?? 0)).toBe(apartMs);
+    expect((marks[1] ?? 0) - (marks[0] ?? 0)).toBe(intervalMs);
     expect(marks.length).toBeLessThanOrEqual(7);
   });
 
-  it('count from the beginning of the run, also when a later part is in sight', () => {
+  it('counts from the start of the run, even if only a later part is visible', () => {
     expect(marksOf({ fromMs: 2_340, toMs: 4_340 }, 1_000, 4)).toEqual([2_500, 3_000, 3_500, 4_000]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What each screen is for, done as its user does it: in a real browser, with one server. What every screen keeps to:
- * screens.full.test.ts. Longer tasks, and those of large amounts: tasks.full.test.ts.
+ * The main task of each screen, done in a real browser against one server. Checks that hold for every screen are in
+ * screens.full.test.ts; longer tasks and large amounts of data in tasks.full.test.ts.
  */
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -34,13 +34,13 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await visit.close();
   });
 
-  it('an address without a screen says so, and leads to the overview', async () => {
+  it('says that an address has no screen, and links to the overview', async () => {
     await visit.goTo('/message', 'Page not found');
     await page.getByRole('main').getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
-  it('a screen that cannot be loaded says so, leaves the rest of the page usable, and loads once the server is back', async () => {
+  it('reports a screen that cannot be loaded, keeps the rest of the page usable, and loads the screen once the server is back', async () => {
     const viewer = await scene.visit();
     await viewer.goTo('/overview');
     const requests = /\/(console\/assets|healthz)/;
@@ -58,7 +58,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await viewer.close();
   });
 
-  it('two clicks lead from the overview to the reason why a message failed', async () => {
+  it('leads from the overview to the reason of a dead message in two clicks', async () => {
     await visit.goTo('/overview');
     await page.getByRole('row', { name: 'status 500' }).getByRole('link').first().click();
     await page
@@ -67,69 +67,69 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
       .first()
       .click();
     await page.getByText('the endpoint responded with status 500').first().waitFor();
-    // The server says it with the time of a machine.
+    // The server's sentence has ISO times, which the console shows in local format.
     expect(await page.getByRole('region', { name: 'Explanation' }).textContent()).not.toMatch(/\dT\d/);
   });
 
-  it('a failed message is sent again and arrives', async () => {
+  it('retries a dead message, which is then delivered', async () => {
     scene.app.isRepaired = true;
-    await visit.goTo(`/messages/${scene.made.failed}`);
+    await visit.goTo(`/messages/${scene.ids.failed}`);
     await page.getByRole('button', { name: 'Retry now' }).click();
     await page.getByRole('region', { name: 'Explanation' }).getByText('delivered', { exact: true }).waitFor();
-    expect(new URL(page.url()).pathname).not.toContain(scene.made.failed);
+    expect(new URL(page.url()).pathname).not.toContain(scene.ids.failed);
     await page.getByText('This is a copy of').waitFor();
     await visit.goTo('/dlq');
     expect(await page.getByRole('link', { name: `${scene.app.url}/broken` }).count()).toBe(1);
     scene.app.isRepaired = false;
   });
 
-  it('a keyboard alone resumes a queue and pauses it again', async () => {
+  it('resumes and pauses a queue by keyboard alone', async () => {
     await visit.goTo('/queues', 'invoices');
-    for (const [name, then] of [
+    for (const [name, next] of [
       ['Resume', 'Pause'],
       ['Pause', 'Resume'],
     ] as const) {
       await reachByTab(page, page.getByRole('row', { name: 'invoices' }).getByRole('button', { name, exact: true }));
       await page.keyboard.press('Enter');
-      await page.getByRole('row', { name: 'invoices' }).getByRole('button', { name: then, exact: true }).waitFor();
+      await page.getByRole('row', { name: 'invoices' }).getByRole('button', { name: next, exact: true }).waitFor();
     }
   });
 
-  it('a question holds the focus of a keyboard, begins with what changes nothing, and gives the focus back', async () => {
+  it('traps the keyboard focus in a dialog, focuses Close first, and returns the focus afterwards', async () => {
     await visit.goTo('/queues', LONG_NAME);
-    const asks = page.getByRole('row', { name: LONG_NAME }).getByRole('button', { name: 'Delete' });
+    const deleteButton = page.getByRole('row', { name: LONG_NAME }).getByRole('button', { name: 'Delete' });
     const dialog = page.getByRole('dialog', { name: 'Delete' });
-    await reachByTab(page, asks);
+    await reachByTab(page, deleteButton);
     await page.keyboard.press('Enter');
     await dialog.getByText(`Deletes the queue ${LONG_NAME}`).waitFor();
-    const held = [];
+    const focused = [];
     for (let presses = 0; presses < 4; presses += 1) {
-      held.push(await dialog.locator(':focus').allTextContents());
+      focused.push(await dialog.locator(':focus').allTextContents());
       await page.keyboard.press('Tab');
     }
-    // Between the last and the first, the focus is the browser's own.
-    expect(held).toEqual([['Close'], ['Delete'], [], ['Close']]);
+    // Between the last and the first button, the browser's own controls have the focus.
+    expect(focused).toEqual([['Close'], ['Delete'], [], ['Close']]);
     expect(await visit.problems()).toEqual([]);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
-    expect(await asks.and(page.locator(':focus')).count()).toBe(1);
+    expect(await deleteButton.and(page.locator(':focus')).count()).toBe(1);
   });
 
-  it('a schedule shows its next ten times in both zones, and runs now', async () => {
+  it('shows the next ten times of a schedule in both time zones, and runs it now', async () => {
     await visit.goTo('/schedules', 'morning-report');
     await page.getByRole('row', { name: 'morning-report' }).getByRole('button', { name: 'Open' }).click();
     const dialog = page.getByRole('dialog', { name: 'morning-report' });
     await dialog.getByRole('columnheader', { name: 'Europe/Berlin' }).waitFor();
     const times = dialog.getByRole('row').filter({ hasText: '7:30:00' });
     expect(await times.count()).toBe(10);
-    const { responded } = changed(page, '/v2/publish/');
+    const { responded } = nextResponse(page, '/v2/publish/');
     await dialog.getByRole('button', { name: 'Run now' }).click();
     const { messageId } = await responded;
     await visit.goTo(`/messages/${messageId}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText('delivered', { exact: true }).waitFor();
   });
 
-  it('what is sent from a form arrives in the list of messages', async () => {
+  it('shows a message in the list after it was sent from the form', async () => {
     await visit.goTo('/send');
     await page.getByLabel('Destination (URL').fill(`${scene.app.url}/from-the-form`);
     await page.getByRole('button', { name: 'Send', exact: true }).click();
@@ -139,7 +139,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await row.getByText('delivered').waitFor();
   });
 
-  it('an event that a run waits for is found and sent', async () => {
+  it('finds the event that a run waits for, and sends it', async () => {
     await visit.goTo('/overview');
     await page.keyboard.press('Control+k');
     await page.keyboard.type('runs w');
@@ -151,7 +151,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await page.getByText('1 waiting run', { exact: true }).waitFor();
   });
 
-  it('a run whose code has changed is shown with both sides, and tried again once the code is back', async () => {
+  it('shows the recorded and the new step of a parked run, and resumes it once its code is restored', async () => {
     const ask = askerOf(scene);
     const headers = { 'Upstash-Retries': '0' };
     const target = `/v2/trigger/${scene.app.url}/flows/bill`;
@@ -174,17 +174,17 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await page.getByText('The run returned nothing.').waitFor();
   });
 
-  it('a failed run is found, and resumed once its cause is repaired', async () => {
+  it('finds a failed run, and resumes it once the cause is fixed', async () => {
     await visit.goTo('/overview');
     const causes = page.getByRole('table', { name: 'Failures by cause' });
     await causes.getByRole('link', { name: '1 run', exact: true }).click();
     await page.getByRole('heading', { name: '1 failed run' }).waitFor();
-    await page.getByRole('link', { name: scene.made.failedRun }).click();
+    await page.getByRole('link', { name: scene.ids.failedRun }).click();
     await page.getByText('the bank is closed').first().waitFor();
     scene.app.isBankOpen = true;
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('success', { exact: true }).first().waitFor();
-    await page.getByRole('link', { name: scene.made.failedRun }).waitFor();
+    await page.getByRole('link', { name: scene.ids.failedRun }).waitFor();
   });
 });
 
@@ -205,7 +205,7 @@ describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`,
     await newcomer.close();
   });
 
-  it('no longer speaks of the first message once one was delivered', async () => {
+  it('hides the hint about the first message after a delivery', async () => {
     const ask = askerOf({ url: server.url, token: scene.token });
     const newcomer = await Visit.open(scene.browser, { url: server.url });
     await newcomer.goTo('/overview', 'No messages yet');
@@ -218,8 +218,8 @@ describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`,
   });
 });
 
-describe.skipIf(obstacle !== undefined)(`the page of the interface${reason}`, () => {
-  it('finds an operation, writes its request, asks, and sends it', async () => {
+describe.skipIf(obstacle !== undefined)(`the API page${reason}`, () => {
+  it('finds an operation, builds its request, asks for confirmation, and sends it', async () => {
     const viewer = await scene.visit({ size: 'narrow' });
     const { page } = viewer;
     await page.goto(`${scene.url}/docs`);
@@ -230,55 +230,56 @@ describe.skipIf(obstacle !== undefined)(`the page of the interface${reason}`, ()
     await operation.getByLabel('flowControlKey').fill('from the page');
     await operation.getByText('"$QSTASH_URL"/v2/flowControl/from%20the%20page/pause').waitFor();
     await operation.getByRole('button', { name: 'Send' }).click();
-    const question = page.getByRole('dialog', { name: 'Send the request' });
-    await question.getByText(`POST ${scene.url}/v2/flowControl/from%20the%20page/pause`).waitFor();
-    await question.getByRole('button', { name: 'Send' }).click();
-    // "from the page" is no name of a key: the server says so, and the page shows it.
+    const confirmation = page.getByRole('dialog', { name: 'Send the request' });
+    await confirmation.getByText(`POST ${scene.url}/v2/flowControl/from%20the%20page/pause`).waitFor();
+    await confirmation.getByRole('button', { name: 'Send' }).click();
+    // "from the page" is not a valid name of a key, so the page shows the error of the server.
     await operation.getByLabel('Response').getByText('HTTP 400').waitFor();
     await operation.getByLabel('flowControlKey').fill('from-the-page');
     await operation.getByRole('button', { name: 'Send' }).click();
-    await question.getByRole('button', { name: 'Send' }).click();
+    await confirmation.getByRole('button', { name: 'Send' }).click();
     await operation.getByLabel('Response').getByText('HTTP 200').waitFor();
     expect(viewer.faults).toEqual([]);
     await viewer.close();
   });
 });
 
-describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a token${reason}`, () => {
+describe.skipIf(obstacle !== undefined)(`the console of a server that needs a token${reason}`, () => {
   let url: string;
-  let full: string;
+  let fullToken: string;
   beforeAll(async () => {
     const { stdout } = await giveCommand(['init', '--data-dir', scene.servers.dataDir]);
-    full = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+    fullToken = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
     url = await scene.servers.start(['serve']).url();
   });
 
-  async function make(scope: string): Promise<string> {
-    const headers = { authorization: `Bearer ${full}`, 'Content-Type': 'application/json' };
-    const answer = await fetch(`${url}/v2/waypost/tokens`, {
+  async function createToken(scope: string): Promise<string> {
+    const headers = { authorization: `Bearer ${fullToken}`, 'Content-Type': 'application/json' };
+    const response = await fetch(`${url}/v2/waypost/tokens`, {
       method: 'POST',
       headers,
       body: JSON.stringify({ scope }),
     });
-    return ((await answer.json()) as { token: string }).token;
+    return ((await response.json()) as { token: string }).token;
   }
 
-  it('says that a token is wrong, and lets in who has one', async () => {
-    const { page, ...others } = await Visit.open(scene.browser, { url });
+  it('rejects an invalid token, and accepts a valid one', async () => {
+    const visit = await Visit.open(scene.browser, { url });
+    const { page } = visit;
     await page.goto(`${url}/console/queues`);
-    for (const token of ['wrong', full]) {
+    for (const token of ['wrong', fullToken]) {
       await page.getByLabel('Project token').fill(token);
       await page.getByRole('button', { name: 'Open' }).click();
       if (token === 'wrong') await page.getByRole('alert').getByText('rejected this token').waitFor();
     }
     await page.getByText('No queues yet').waitFor();
     expect(page.url()).toBe(`${url}/console/queues`);
-    expect(others.faults).toEqual([]);
+    expect(visit.faults).toEqual([]);
     await page.context().close();
   });
 
-  it('tells a token that may only read why it may not change', async () => {
-    const reader = await Visit.open(scene.browser, { url, token: await make('read-only') });
+  it('explains the limits of a read-only token', async () => {
+    const reader = await Visit.open(scene.browser, { url, token: await createToken('read-only') });
     await reader.goTo('/settings', 'A full token is required');
     await reader.page.getByText('This token is read-only. Changes need a full token.').waitFor();
     await reader.goTo('/send');
@@ -288,8 +289,8 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
     await reader.close();
   });
 
-  it('shows a token that may only publish that it may', async () => {
-    const publisher = await Visit.open(scene.browser, { url, token: await make('publish-only') });
+  it('explains the limits of a publish-only token, and publishes with it', async () => {
+    const publisher = await Visit.open(scene.browser, { url, token: await createToken('publish-only') });
     await publisher.goTo('/send');
     await publisher.page.getByText('This token can only publish.').waitFor();
     await publisher.page.getByLabel('Destination (URL').fill('https://93.184.216.34/');
@@ -301,8 +302,8 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
     await publisher.close();
   });
 
-  it('makes a token, shows its secret once, and revokes it', async () => {
-    const owner = await Visit.open(scene.browser, { url, token: full });
+  it('creates a token, shows its secret once, and revokes it', async () => {
+    const owner = await Visit.open(scene.browser, { url, token: fullToken });
     const { page } = owner;
     await owner.goTo('/settings', 'Tokens of this project');
     await page.getByLabel('New token name').fill('مرحبا 🚀');
@@ -331,10 +332,10 @@ async function reachByTab(page: Page, button: Locator): Promise<void> {
   throw new Error(`Tab does not reach ${button}`);
 }
 
-/** The answer to the next request below `target`. */
-function changed(page: Page, target: string): { responded: Promise<{ messageId: string }> } {
-  const response = page.waitForResponse((answer) => answer.url().includes(target));
-  return { responded: response.then((answer) => answer.json() as Promise<{ messageId: string }>) };
+/** The response to the next request whose URL contains `target`. */
+function nextResponse(page: Page, target: string): { responded: Promise<{ messageId: string }> } {
+  const response = page.waitForResponse((each) => each.url().includes(target));
+  return { responded: response.then((received) => received.json() as Promise<{ messageId: string }>) };
 }
 
 async function statusOf(url: string, token: string): Promise<number> {

@@ -1,4 +1,4 @@
-/** Which messages can be published again. */
+/** Whether a message can be published again: not if the server hides a part of it. */
 import { describe, expect, it } from 'vitest';
 import { isRedacted } from '../../console/src/screens/message/content.ts';
 
@@ -13,11 +13,11 @@ describe('a message', () => {
     { failureCallback: MASKED },
     { header: { 'X-Key': ['open', HASH] } },
     { body: { text: HASH } },
-  ])('cannot be sent again with what is not shown as it is: %j', (hidden) => {
+  ])('cannot be sent again if a value is redacted or masked: %j', (hidden) => {
     expect(isRedacted({ ...CONTENT, ...hidden } as never)).toBe(true);
   });
 
-  it('can be sent again when all of it is shown', () => {
+  it('can be sent again if no value is hidden', () => {
     expect(
       isRedacted({ ...CONTENT, callback: 'https://ann@app.example/', header: { 'X-Key': ['open'] } } as never),
     ).toBe(false);

@@ -7,14 +7,14 @@ const EVENTS = [
   { event: 'entry', data: { url: 'https://a.example/: x' } },
 ];
 
-it('reads the same events however they are cut into pieces', () => {
+it('reads the same events in chunks of any size', () => {
   for (let length = 1; length <= TEXT.length; length += 1) {
     const reader = new EventReader();
-    const pieces = TEXT.match(new RegExp(`[\\s\\S]{1,${length}}`, 'g')) ?? [];
-    expect(pieces.flatMap((piece) => reader.read(piece))).toEqual(EVENTS);
+    const chunks = TEXT.match(new RegExp(`[\\s\\S]{1,${length}}`, 'g')) ?? [];
+    expect(chunks.flatMap((chunk) => reader.read(chunk))).toEqual(EVENTS);
   }
 });
 
-it('keeps back what is not complete', () => {
+it('returns an event only when it is complete', () => {
   expect(new EventReader().read('event: entry\ndata: {"a":1}\n')).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** How the lists of messages are put together from what is read and what comes live, and how counts are written. */
+/** The lists of messages, merged from pages and live entries; selections; and the text of counts. */
 import { describe, expect, it } from 'vitest';
 import type { LiveEntry } from '../../console/src/api/live.ts';
 import { countText } from '../../console/src/parts/count.ts';
@@ -10,8 +10,8 @@ function entry(messageId: string, state: LiveEntry['state'], time: number, more:
   return { messageId, state, time, url: 'https://app.example:8443/hook', method: 'POST', ...more };
 }
 
-describe('the log as it grows', () => {
-  it('has what was read and also came live only once, and what was committed late at its place', () => {
+describe('the growing log', () => {
+  it('has an entry that was read and received live once, and a late commit at its position', () => {
     const created = entry('a', 'CREATED', 10);
     const late = entry('b', 'CREATED', 5);
     const read = [created, entry('c', 'CREATED', 1)];
@@ -23,12 +23,12 @@ describe('the log as it grows', () => {
     ]);
   });
 
-  it('shows each message once, by its latest entry, with the error that it failed of', () => {
+  it('shows each message once, with its latest entry and the error of its last attempt', () => {
     const log = [
       entry('a', 'FAILED', 4),
       entry('b', 'DELIVERED', 3),
       entry('a', 'ERROR', 2, { error: 'connection refused' }),
-      entry('b', 'ERROR', 1, { error: 'mended since' }),
+      entry('b', 'ERROR', 1, { error: 'fixed since' }),
     ];
     expect(latestOf(log)).toEqual([
       entry('a', 'FAILED', 4, { error: 'connection refused' }),
@@ -37,7 +37,7 @@ describe('the log as it grows', () => {
   });
 });
 
-describe('a filter of what comes live', () => {
+describe('a filter of live entries', () => {
   it.each([
     [{ state: 'IN_PROGRESS' }, entry('a', 'RETRY', 1), true],
     [{ state: 'IN_PROGRESS' }, entry('a', 'CREATED', 1), false],
@@ -50,11 +50,11 @@ describe('a filter of what comes live', () => {
     [{ fromDate: '2' }, entry('a', 'CREATED', 1), false],
     [{ toDate: '2' }, entry('a', 'CREATED', 2), true],
     [{}, entry('a', 'CREATED', 1, { workflowRunId: 'wfr_1' }), false],
-  ])('%j of %j', (filter, given, isOfIt) => {
-    expect(matches(given, filter as Record<string, string>)).toBe(isOfIt);
+  ])('%j applied to %j', (filter, given, isMatch) => {
+    expect(matches(given, filter as Record<string, string>)).toBe(isMatch);
   });
 
-  it('is filtered by the whole URL, though the password in it is masked', () => {
+  it('compares whole URLs, except for a masked password', () => {
     const given = entry('a', 'CREATED', 10, { url: 'https://ann:***@app.example/' });
     expect(matches(given, { url: 'https://ann:secret@app.example/' })).toBe(true);
     expect(matches(given, { url: 'https://eve:secret@app.example/' })).toBe(false);
@@ -62,19 +62,19 @@ describe('a filter of what comes live', () => {
 });
 
 describe('a selection', () => {
-  it('takes an entry in and out', () => {
+  it('adds and removes an entry', () => {
     const one = toggled(NONE, 'a', ['a', 'b']);
     expect(one).toEqual({ kind: 'some', ids: new Set(['a']) });
     expect(toggled(one, 'a', ['a', 'b'])).toEqual(NONE);
   });
 
-  it('is of what is loaded without the one that is taken out, after all were selected', () => {
+  it('of all entries becomes the loaded entries without the removed one', () => {
     expect(toggled({ kind: 'all' }, 'b', ['a', 'b', 'c'])).toEqual({ kind: 'some', ids: new Set(['a', 'c']) });
   });
 });
 
-describe('a count that may end early', () => {
-  it('says that it did, and where nothing was met by then, that nothing was counted', () => {
+describe('a count with a limit', () => {
+  it('shows that it is a lower bound, and that it is unknown if nothing was found before the limit', () => {
     const texts = [0, 500].flatMap((count) => [false, true].map((isAtLeast) => countText({ count, isAtLeast })));
     expect(texts).toEqual(['0', 'not counted', '500', '≥ 500']);
   });

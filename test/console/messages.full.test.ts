@@ -1,4 +1,4 @@
-/** What a person does with messages in the console, in a real browser: send, watch, find what went wrong, mend it. */
+/** The work with messages in the console, in a real browser: send and follow them, find the cause of a failure, retry. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -53,7 +53,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     return ((await response.json()) as { messageId: string }).messageId;
   }
 
-  async function bury(count: number, label: string): Promise<void> {
+  async function publishDead(count: number, label: string): Promise<void> {
     for (let n = 0; n < count; n += 1) await publish('/broken', { 'upstash-label': label });
     await eventually(
       () => `${count} messages to fail`,
@@ -70,7 +70,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     return visit;
   }
 
-  it('says how to send the first message, and shows it arrive', async () => {
+  it('explains how to send the first message, and shows its delivery', async () => {
     const visit = await open('/overview');
     const { page } = visit;
     await page.getByText('No attempt finished in this time range').waitFor();
@@ -83,7 +83,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
-  it('holds still under the pointer, says how many are new, and shows them when the pointer leaves', async () => {
+  it('does not move rows under the pointer, counts the new ones, and shows them when the pointer leaves', async () => {
     await publish('/ok?before');
     const visit = await open('/messages');
     const { page } = visit;
@@ -111,7 +111,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
   });
 
   it('shows the reason of a failure in the list of the DLQ, and retries from there', async () => {
-    await bury(1, 'reason');
+    await publishDead(1, 'reason');
     const visit = await open('/dlq?label=reason');
     const { page } = visit;
     await page.getByRole('cell', { name: /^order 42 is unknown/ }).waitFor();
@@ -141,7 +141,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
-  it('has a message attempted now that waits for its time', async () => {
+  it('attempts a delayed message now', async () => {
     const id = await publish('/ok?now', { 'upstash-delay': '1h' });
     const visit = await open(`/messages/${id}`);
     await visit.page.getByRole('button', { name: 'Attempt now' }).click();
@@ -155,8 +155,8 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
-  it('deletes all that match a filter, after it said how many', async () => {
-    await bury(3, 'bulk');
+  it('deletes all entries that match a filter, after showing their number', async () => {
+    await publishDead(3, 'bulk');
     const visit = await open('/dlq?label=bulk');
     const { page } = visit;
     await page.getByLabel('Select the 3 loaded').check();
@@ -168,7 +168,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
-  it('shows a token that may only read why it may not change anything', async () => {
+  it('explains why a read-only token cannot change anything', async () => {
     const id = await publish('/ok', { 'upstash-delay': '1h' });
     const visit = await open(`/messages/${id}`, readOnlyToken);
     const { page } = visit;

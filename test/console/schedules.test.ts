@@ -40,8 +40,8 @@ const MESSAGE = {
   'Upstash-Failure-Callback-Forward-X-Why': 'report',
 };
 
-describe('a schedule that is made again with a change', () => {
-  it('keeps all that it shows of itself', () => {
+describe('a schedule that is replaced by a changed one', () => {
+  it('keeps all its shown values', () => {
     expect(scheduleHeaders(GIVEN)).toEqual({
       ...MESSAGE,
       'Upstash-Cron': SCHEDULE.cron,
@@ -52,11 +52,11 @@ describe('a schedule that is made again with a change', () => {
     expect(bodyOf(GIVEN)).toBe('go');
   });
 
-  it('sends bytes that are no text as they were', () => {
+  it('sends a binary body unchanged', () => {
     expect(bodyOf({ ...SCHEDULE, body: undefined, bodyBase64: 'AP8=' } as never)).toEqual(Uint8Array.of(0, 255));
   });
 
-  it('is redacted where one of its values is not shown as it is', () => {
+  it('is redacted if one of its values is hidden or masked', () => {
     expect(isRedacted(GIVEN)).toBe(false);
     const hash = `REDACTED:${'0a'.repeat(32)}`;
     expect(isRedacted({ ...SCHEDULE, body: hash } as never)).toBe(true);
@@ -68,7 +68,7 @@ describe('a schedule that is made again with a change', () => {
 });
 
 describe('a schedule that is run now', () => {
-  it('sends the message that the next time would', () => {
+  it('sends the same message as its next trigger', () => {
     expect(messageHeaders(GIVEN)).toEqual(MESSAGE);
   });
 });
@@ -76,7 +76,7 @@ describe('a schedule that is run now', () => {
 describe('the next times', () => {
   const SUNDAY_MS = Date.UTC(2026, 0, 4);
 
-  it('are those of the expression, in its zone', () => {
+  it('follow the cron expression in its time zone', () => {
     const times = upcomingTimes(SCHEDULE.cron, SUNDAY_MS, 6);
     expect(times.map((atMs) => new Date(atMs).toISOString().slice(0, 16))).toEqual([
       ...[5, 6, 7, 8, 9].map((day) => `2026-01-0${day}T06:30`),
@@ -85,7 +85,7 @@ describe('the next times', () => {
     expect([timeZoneOf(SCHEDULE.cron), timeZoneOf('* * * * *')]).toEqual(['Europe/Berlin', 'UTC']);
   });
 
-  it('of an interval go on from one of its times', () => {
+  it('of an interval continue from one of its times', () => {
     expect(upcomingTimes('@every 90m', SUNDAY_MS, 2, SUNDAY_MS)).toEqual([
       SUNDAY_MS + 90 * 60_000,
       SUNDAY_MS + 180 * 60_000,

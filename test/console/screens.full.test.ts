@@ -1,4 +1,4 @@
-/** Every screen of the console, with pictures to look at: in `PICTURES`. */
+/** Checks of layout, accessibility and content security on every screen of the console, with screenshots. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SCREENS, Scene } from './support/screens.ts';
 import { browserObstacle } from './support/visit.ts';
@@ -15,21 +15,21 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
   afterAll(() => scene?.close());
 
   it.each(SCREENS)(
-    '%s: fits a narrow window, in the dark, shuts nobody out and breaks no rule of the browser',
+    '%s: fits a narrow window with the dark theme, is accessible, and violates no content security policy',
     async (name, path, text) => {
       const visit = await scene.visit(NARROW);
-      await visit.goTo(path(scene.made), text);
+      await visit.goTo(path(scene.ids), text);
       await visit.takePicture(`${name.replaceAll(' ', '-')}-narrow-dark`);
       expect(await visit.problems()).toEqual([]);
       await visit.close();
     },
   );
 
-  it('every other one does so in a wide window too, in the light', async () => {
+  it('passes the same checks for every second screen in a wide window with the light theme', async () => {
     const visit = await scene.visit({ size: 'wide', theme: 'light' });
     const found: Record<string, unknown> = {};
     for (const [name, path, text] of SCREENS.filter((_, index) => index % 2 === 0)) {
-      await visit.goTo(path(scene.made), text);
+      await visit.goTo(path(scene.ids), text);
       const problems = await visit.problems();
       if (problems.length > 0) found[name] = problems;
     }
@@ -37,7 +37,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.close();
   });
 
-  it('the page of the interface does so too, with an operation open', async () => {
+  it('passes the same checks for the API page with an open operation', async () => {
     const visit = await scene.visit(NARROW);
     await visit.page.goto(`${scene.url}/docs`);
     await visit.page.getByText('Pauses a flow-control key').click();

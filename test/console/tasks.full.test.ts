@@ -1,4 +1,4 @@
-/** What the console does with large amounts, and when its server goes away for a while. */
+/** The console with large amounts of data, and during a restart of its server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { STEPS } from './support/app.ts';
@@ -9,7 +9,7 @@ import { browserObstacle, Visit } from './support/visit.ts';
 const MESSAGES = 3_000;
 const BATCH = 500;
 const BODY_BYTES = 5 * 1024 * 1024;
-/** Of a page with a list of any length: far below one element for each row. */
+/** Limit for a page with a list of any length, far below one element for each row. */
 const ELEMENTS_MAX = 2_500;
 
 const obstacle = browserObstacle();
@@ -23,7 +23,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
 
   const elementsIn = ({ page }: Visit): Promise<number> => page.locator('*').count();
 
-  it('opens a message whose body has 5 MiB', async () => {
+  it('opens a message with a body of 5 MiB', async () => {
     const body = JSON.stringify({ big: 'x'.repeat(BODY_BYTES) });
     const target = `/v2/publish/${scene.app.url}/ok`;
     const { messageId } = await askerOf(scene)<{ messageId: string }>('POST', target, { 'Upstash-Delay': '1h' }, body);
@@ -36,7 +36,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.close();
   });
 
-  it('scrolls through three thousand messages, of which it holds those in sight', async () => {
+  it('scrolls through three thousand messages, and renders only the visible ones', async () => {
     const ask = askerOf(scene);
     const items = Array.from({ length: BATCH }, (_, index) => ({
       destination: `${scene.app.url}/ok?row=${index}`,
@@ -59,7 +59,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.close();
   });
 
-  it(`shows a run of ${STEPS} steps, of which it holds those in sight`, async () => {
+  it(`shows a run of ${STEPS} steps, and renders only the visible ones`, async () => {
     const target = `/v2/trigger/${scene.app.url}/long`;
     const ask = askerOf(scene);
     const { workflowRunId } = await ask<{ workflowRunId: string }>('POST', target);
@@ -82,7 +82,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.close();
   });
 
-  it('comes back by itself when its server was restarted', async () => {
+  it('reconnects by itself after a restart of its server', async () => {
     const server = scene.servers.start(['dev']);
     const url = await server.url();
     const { token } = (await (await fetch(`${url}/console/environment.json`)).json()) as { token: string };

@@ -1,23 +1,23 @@
-/** The timeline of a run, from what it reads of answers that the interface gave for runs of the official client. */
+/** The timeline of a run, from recorded responses of the API for runs of the official client. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RunEvent, WorkflowRun } from '../../console/src/generated/interface.ts';
 import { rowsOf } from '../../console/src/screens/runs/rows.ts';
 import { type Bar, barsOf } from '../../console/src/screens/runs/timeline.ts';
 
-interface Recorded {
+interface RecordedRun {
   run: WorkflowRun;
   /** Newest first. */
   events: RunEvent[];
 }
 
-function recorded(name: string): Recorded {
-  return JSON.parse(readFileSync(new URL(`recorded/${name}-run.json`, import.meta.url), 'utf8')) as Recorded;
+function recorded(name: string): RecordedRun {
+  return JSON.parse(readFileSync(new URL(`recorded/${name}-run.json`, import.meta.url), 'utf8')) as RecordedRun;
 }
 
-/** The bars by name; times are relative to the beginning of the run. */
-function shown({ run, events }: Recorded, nowMs = Number.MAX_SAFE_INTEGER) {
-  const beganMs = run.workflowRunCreatedAt;
+/** Access to the bars by name; times are relative to the start of the run. */
+function timelineOf({ run, events }: RecordedRun, nowMs = Number.MAX_SAFE_INTEGER) {
+  const startedMs = run.workflowRunCreatedAt;
   const bars = barsOf(run, events, nowMs);
   return {
     names: bars.map(({ name }) => name),
@@ -26,15 +26,15 @@ function shown({ run, events }: Recorded, nowMs = Number.MAX_SAFE_INTEGER) {
       if (!found) throw new Error(`no bar ${name}`);
       return found;
     },
-    stretches: (name: string) =>
+    segments: (name: string) =>
       (bars.find((each) => each.name === name)?.segments ?? []).map(
-        ({ kind, fromMs, toMs }) => `${kind} ${fromMs - beganMs}-${toMs - beganMs}`,
+        ({ kind, fromMs, toMs }) => `${kind} ${fromMs - startedMs}-${toMs - startedMs}`,
       ),
   };
 }
 
-/** What was known of a run at a moment: without the results and the events that came later. */
-function asOf({ run, events }: Recorded, atMs: number): Recorded {
+/** The state of a run at an earlier time: without its result and later events. */
+function asOf({ run, events }: RecordedRun, atMs: number): RecordedRun {
   const { workflowRunCompletedAt: _, workflowRunResponse: __, ...rest } = run;
   const earlier = events.filter(({ time }) => time <= run.workflowRunCreatedAt + atMs);
   return { run: { ...rest, workflowState: 'RUN_STARTED' }, events: earlier };
@@ -43,8 +43,8 @@ function asOf({ run, events }: Recorded, atMs: number): Recorded {
 describe('a run with a parallel group', () => {
   const parallel = recorded('parallel');
 
-  it('shows each failed attempt at a step, and hatches the delay before the next', () => {
-    expect(shown(parallel).stretches('reserve stock')).toEqual([
+  it('shows each failed attempt of a step, and the delay before the next as a wait', () => {
+    expect(timelineOf(parallel).segments('reserve stock')).toEqual([
       'queued 271-577',
       'failed 577-779',
       'waits 779-1581',
@@ -54,8 +54,8 @@ describe('a run with a parallel group', () => {
     ]);
   });
 
-  it('tells of each attempt its error and what the app answered', () => {
-    const { attempts } = shown(parallel).bar('reserve stock');
+  it('shows the error and the response of each attempt', () => {
+    const { attempts } = timelineOf(parallel).bar('reserve stock');
     expect(attempts.map(({ error, status }) => [error, status])).toEqual([
       ['500 Internal Server Error', 500],
       ['500 Internal Server Error', 500],
@@ -64,43 +64,43 @@ describe('a run with a parallel group', () => {
     expect(attempts[0]?.response).toContain('the warehouse is busy (try 1)');
   });
 
-  it('places the steps of the group in adjacent lanes, and no other step', () => {
+  it('gives only the steps of the group a position in the group', () => {
     const bars = barsOf(parallel.run, parallel.events, 0);
-    expect(bars.map(({ groupPosition: lane }) => lane)).toEqual([
+    expect(bars.map(({ groupPosition }) => groupPosition)).toEqual([
       ...[undefined, undefined, undefined],
       ...['first', 'inner', 'inner', 'inner', 'last'],
       ...[undefined, undefined],
     ]);
   });
 
-  it('lets the steps of the group begin at the same time', () => {
-    const { bar } = shown(parallel);
+  it('starts the steps of the group at the same time', () => {
+    const { bar } = timelineOf(parallel);
     const names = ['ask for the price', 'wait for the payment', 'have it packed', 'cool off', 'check address'];
     expect(new Set(names.map((name) => bar(name).fromMs)).size).toBe(1);
   });
 
-  it('hatches a parallel sleep before its execution, and a sequential one after it', () => {
-    const { stretches } = shown(parallel);
-    expect(stretches('cool off')).toEqual(['waits 2854-4854', 'queued 4854-5104', 'run 5104-5223']);
-    expect(stretches('give time to reconsider')).toEqual(['run 6294-6339', 'waits 6339-9339']);
+  it('shows a parallel sleep as a wait before its execution, and a sequential one after it', () => {
+    const { segments } = timelineOf(parallel);
+    expect(segments('cool off')).toEqual(['waits 2854-4854', 'queued 4854-5104', 'run 5104-5223']);
+    expect(segments('give time to reconsider')).toEqual(['run 6294-6339', 'waits 6339-9339']);
   });
 
-  it('hatches the wait for an event until it came', () => {
-    expect(shown(parallel).stretches('wait for the payment')).toEqual(['run 2854-3093', 'waits 3093-6294']);
+  it('shows the wait for an event until its notification', () => {
+    expect(timelineOf(parallel).segments('wait for the payment')).toEqual(['run 2854-3093', 'waits 3093-6294']);
   });
 
-  it('goes on after the group with the step whose result came last', () => {
-    expect(shown(parallel).bar('give time to reconsider').fromMs).toBe(parallel.run.workflowRunCreatedAt + 6294);
+  it('starts the step after the group at the last result of the group', () => {
+    expect(timelineOf(parallel).bar('give time to reconsider').fromMs).toBe(parallel.run.workflowRunCreatedAt + 6294);
   });
 
-  it('lets what is unfinished last until now', () => {
+  it('shows an unfinished step until now', () => {
     const earlier = asOf(parallel, 5_500);
     const nowMs = parallel.run.workflowRunCreatedAt + 6_000;
     const { run } = earlier;
     for (const step of run.steps.flatMap((group) => group.steps)) {
       if (step.stepName === 'wait for the payment') step.state = 'STEP_PROGRESS';
     }
-    expect(shown(earlier, nowMs).stretches('wait for the payment')).toEqual(['run 2854-3093', 'waits 3093-6000']);
+    expect(timelineOf(earlier, nowMs).segments('wait for the payment')).toEqual(['run 2854-3093', 'waits 3093-6000']);
   });
 });
 
@@ -108,8 +108,8 @@ describe('a run of single steps', () => {
   const sequential = recorded('sequential');
 
   it('shows the attempts of a call, which the server makes itself', () => {
-    const { bar, stretches } = shown(sequential);
-    expect(stretches('ask nobody')).toEqual(
+    const { bar, segments } = timelineOf(sequential);
+    expect(segments('ask nobody')).toEqual(
       expect.arrayContaining(['failed 510-557', 'waits 557-1058', 'failed 1058-1079']),
     );
     expect(bar('ask nobody').attempts.map(({ purpose, number, error }) => [purpose, number, error])).toEqual([
@@ -120,17 +120,17 @@ describe('a run of single steps', () => {
     ]);
   });
 
-  it('hatches the time for which an invoked run runs, and names the run', () => {
-    const { bar, stretches } = shown(sequential);
-    expect(stretches('pack it')).toEqual(['run 1117-1197', 'waits 1197-2176']);
+  it('shows the duration of an invoked run as a wait, and names the run', () => {
+    const { bar, segments } = timelineOf(sequential);
+    expect(segments('pack it')).toEqual(['run 1117-1197', 'waits 1197-2176']);
     expect(bar('pack it').child?.id).toBe('wfr_CQYAjE6xeE5CqLzMnn1T8');
   });
 
-  it('ends a wait in vain with its timeout', () => {
-    expect(shown(sequential).stretches('wait in vain')).toEqual(['run 5054-5076', 'waits 5076-6078']);
+  it('ends a wait without a notification at its timeout', () => {
+    expect(timelineOf(sequential).segments('wait in vain')).toEqual(['run 5054-5076', 'waits 5076-6078']);
   });
 
-  it('still has a bar for each step when the events are kept no more', () => {
+  it('has a bar for each step even after the events have expired', () => {
     const { run } = sequential;
     const bars = barsOf(run, [], 0);
     expect(bars).toHaveLength(barsOf(run, sequential.events, 0).length);
@@ -143,18 +143,18 @@ describe('a run of single steps', () => {
 });
 
 describe('a failed run', () => {
-  it('shows the attempts at the step that failed, and those of the failure callback after the end', () => {
+  it('shows the attempts of the failed step, and those of the failure callback after the end', () => {
     const failed = recorded('failed');
-    const { names, bar, stretches } = shown(failed);
+    const { names, bar, segments } = timelineOf(failed);
     expect(names.slice(-2)).toEqual(['pay out', 'failure callback']);
     expect(bar('pay out').state).toBe('STEP_FAILED');
-    expect(stretches('pay out').filter((stretch) => stretch.startsWith('failed'))).toHaveLength(2);
+    expect(segments('pay out').filter((segment) => segment.startsWith('failed'))).toHaveLength(2);
     expect(bar('failure callback').fromMs).toBeGreaterThanOrEqual(failed.run.workflowRunCompletedAt ?? Infinity);
     expect(bar('failure callback').attempts.every(({ error }) => error !== undefined)).toBe(true);
   });
 
-  it('marks in the run that goes on with it what it took over', () => {
-    const { names, bar } = shown(recorded('resumed'));
+  it('marks the reused steps in the run that resumes it', () => {
+    const { names, bar } = timelineOf(recorded('resumed'));
     expect(names).toEqual(['init', 'take it back', 'settle', 'pay out']);
     expect(names.map((name) => bar(name).isReused)).toEqual([false, true, true, false]);
     expect(bar('take it back').segments).toEqual([]);
@@ -164,14 +164,14 @@ describe('a failed run', () => {
 describe('the rows', () => {
   const sequential = recorded('sequential');
   const child = recorded('resumed');
-  const rows = (unfolded: string[]) =>
-    rowsOf(sequential, 0, new Set(unfolded), (id) => (id === 'wfr_CQYAjE6xeE5CqLzMnn1T8' ? child : undefined));
+  const rows = (expanded: string[]) =>
+    rowsOf(sequential, 0, new Set(expanded), (id) => (id === 'wfr_CQYAjE6xeE5CqLzMnn1T8' ? child : undefined));
 
-  it('have the steps of a child run only where it is unfolded, below the step that invoked it', () => {
+  it('have the steps of an expanded child run below the step that invoked it', () => {
     expect(rows([]).every(({ depth }) => depth === 0)).toBe(true);
-    const unfolded = rows(['step-3']);
-    const at = unfolded.findIndex(({ key }) => key === 'step-3');
-    expect(unfolded.slice(at + 1, at + 6).map(({ bar, depth }) => [bar.name, depth])).toEqual([
+    const expanded = rows(['step-3']);
+    const at = expanded.findIndex(({ key }) => key === 'step-3');
+    expect(expanded.slice(at + 1, at + 6).map(({ bar, depth }) => [bar.name, depth])).toEqual([
       ['init', 1],
       ['take it back', 1],
       ['settle', 1],
@@ -180,7 +180,7 @@ describe('the rows', () => {
     ]);
   });
 
-  it('have a key each, also when parent and child have steps of the same number', () => {
+  it('have distinct keys even if parent and child have steps with the same number', () => {
     const keys = rows(['step-3']).map(({ key }) => key);
     expect(new Set(keys).size).toBe(keys.length);
   });

@@ -1,4 +1,4 @@
-/** A user's app, for the console to show: it answers, fails, takes its time, and serves workflows. */
+/** A user's app for tests of the console: endpoints that respond, fail or never respond, and workflows. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/workflow';
@@ -29,7 +29,7 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
   },
 };
 
-/** At `/flows/bill`, with a library that tells when the code has changed. */
+/** The workflow at `/flows/bill`, with a library that detects changed code, so that its run is parked. */
 const BILL =
   (app: App): WaypostRoute<unknown> =>
   async (context) => {
@@ -37,7 +37,7 @@ const BILL =
     await context.waitForEvent('wait for the signature', 'signed-42');
   };
 
-/** Of the run at `/long`, which goes without the library: that is called anew for each step, with all that went before. */
+/** Steps of the run at `/long`. It does not use the library, which would be called for each step with the whole journal. */
 export const STEPS = 500;
 
 export class App {
@@ -56,14 +56,14 @@ export class App {
     return app;
   }
 
-  /** From now on its workflows run. */
+  /** Registers the workflows, which send their requests to `server`. */
   serveWorkflows(server: { url: string; token: string }): void {
     const env = { QSTASH_URL: server.url, QSTASH_TOKEN: server.token };
     for (const [path, make] of Object.entries(WORKFLOWS)) {
       this.#handlers.set(path, serve(make(this), { env }).handler);
     }
     this.#handlers.set('/flows/bill', serveWithCheckpoints(BILL(this), { env }).handler);
-    this.#handlers.set('/long', (request) => goOnWithLongRun(request, server));
+    this.#handlers.set('/long', (request) => continueLongRun(request, server));
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -73,21 +73,21 @@ export class App {
       const headers = Object.fromEntries(
         Object.entries(request.headersDistinct).map(([name, values = []]) => [name, values.join(', ')]),
       );
-      const answer = await handler(
+      const handled = await handler(
         new Request(`${this.url}${pathname}`, { method: 'POST', headers, body: await text(request) }),
       );
-      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+      response.writeHead(handled.status, Object.fromEntries(handled.headers)).end(await handled.text());
       return;
     }
     request.resume();
-    if (pathname === '/slow') return; // answered when the test ends
+    if (pathname === '/slow') return; // no response: the connection is closed when the test ends
     const isBroken = pathname === '/broken' && !this.isRepaired;
     response.writeHead(isBroken ? 500 : 200, { 'X-Odd': HOSTILE_HEADER }).end(HOSTILE);
   }
 }
 
-/** Does all steps at once when the run begins, and ends it when all are recorded. */
-async function goOnWithLongRun(request: Request, { url, token }: { url: string; token: string }): Promise<Response> {
+/** Sends the results of all steps in the first call, and ends the run once all are recorded. */
+async function continueLongRun(request: Request, { url, token }: { url: string; token: string }): Promise<Response> {
   const runId = request.headers.get('upstash-workflow-runid') ?? '';
   const send = (method: string, path: string, body: unknown) =>
     fetch(`${url}${path}`, { method, headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify(body) });

@@ -1,17 +1,17 @@
-/** Fills a server with a little of everything that the console shows. */
+/** Fills a server with examples of everything that the console shows. */
 import { eventually } from '../../support/eventually.ts';
 import { HOSTILE, HOSTILE_HEADER, KNOWN_NAME, LONG_NAME, LONG_QUERY } from './hostile.ts';
 
-export interface Places {
-  /** The server, without a slash at the end. */
+interface Targets {
+  /** URL of the server, without a trailing slash. */
   url: string;
   token: string;
-  /** Of `App`. */
+  /** URL of `App`. */
   app: string;
 }
 
-/** What a screen of its own shows, by id. */
-export interface Made {
+/** The ids of messages and runs that have a screen of their own. */
+export interface PopulatedIds {
   delivered: string;
   failed: string;
   waiting: string;
@@ -25,8 +25,8 @@ interface Overview {
 
 type Ask = <T>(method: string, target: string, headers?: Record<string, string>, body?: string) => Promise<T>;
 
-/** Requests to a server with a token. They reject when they are refused. */
-export function askerOf({ url, token }: Pick<Places, 'url' | 'token'>): Ask {
+/** Returns a function that sends requests with the token. It rejects for an error response. */
+export function askerOf({ url, token }: Pick<Targets, 'url' | 'token'>): Ask {
   return async (method, target, headers = {}, body) => {
     const response = await fetch(`${url}${target}`, {
       method,
@@ -39,7 +39,7 @@ export function askerOf({ url, token }: Pick<Places, 'url' | 'token'>): Ask {
   };
 }
 
-export async function populate({ url, token, app }: Places): Promise<Made> {
+export async function populate({ url, token, app }: Targets): Promise<PopulatedIds> {
   const ask = askerOf({ url, token });
   const publish = async (path: string, headers: Record<string, string> = {}, body = '{"number":1}') =>
     (await ask<{ messageId: string }>('POST', `/v2/publish/${app}${path}`, headers, body)).messageId;

@@ -1,19 +1,19 @@
-/** Which screens does the console have, and what does each show of what `populate` made? */
+/** The screens of the console, and a server with data for them. */
 import type { Browser } from 'playwright-core';
 import type { RunningServer } from '../../../src/server/server.ts';
 import { startInProcess } from '../../support/server-in-process.ts';
 import { Servers } from '../../support/servers.ts';
 import { App } from './app.ts';
-import { type Made, populate } from './populate.ts';
+import { type PopulatedIds, populate } from './populate.ts';
 import { openBrowser, type SIZES, Visit } from './visit.ts';
 
-export interface Look {
+interface Appearance {
   size: keyof typeof SIZES;
   theme: 'light' | 'dark';
 }
 
-/** Where a screen is, by the ids of what it shows, and a text of it that is there only with its data. */
-export const SCREENS: readonly (readonly [name: string, path: (made: Made) => string, text: string])[] = [
+/** Each screen with its path and a text that it shows only after its data is loaded. */
+export const SCREENS: readonly (readonly [name: string, path: (ids: PopulatedIds) => string, text: string])[] = [
   ['overview', () => '/overview', 'Failures by cause'],
   ['messages', () => '/messages', 'delivered'],
   ['unfinished messages', () => '/messages?view=unfinished', 'paused'],
@@ -34,14 +34,14 @@ export const SCREENS: readonly (readonly [name: string, path: (made: Made) => st
   ['settings', () => '/settings', 'Signing keys'],
 ];
 
-/** A server full of life, and a browser before it. */
+/** A populated server, the app that it calls, and a browser. */
 export class Scene {
   readonly servers = new Servers();
   browser!: Browser;
   app!: App;
   url!: string;
   token!: string;
-  made!: Made;
+  ids!: PopulatedIds;
   #server: RunningServer | undefined;
 
   static async open(): Promise<Scene> {
@@ -52,12 +52,12 @@ export class Scene {
     const environment = (await (await fetch(`${scene.url}/console/environment.json`)).json()) as { token: string };
     scene.token = environment.token;
     scene.app.serveWorkflows(scene);
-    [scene.made, scene.browser] = await Promise.all([populate({ ...scene, app: scene.app.url }), openBrowser()]);
+    [scene.ids, scene.browser] = await Promise.all([populate({ ...scene, app: scene.app.url }), openBrowser()]);
     return scene;
   }
 
-  visit(look: Partial<Look> = {}): Promise<Visit> {
-    return Visit.open(this.browser, { url: this.url, ...look });
+  visit(appearance: Partial<Appearance> = {}): Promise<Visit> {
+    return Visit.open(this.browser, { url: this.url, ...appearance });
   }
 
   async close(): Promise<void> {

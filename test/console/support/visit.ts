@@ -1,11 +1,11 @@
-/** How does a test look at the console? In a real Chromium, at a server of its own, with everything noted that went wrong in the page. */
+/** Opens the console in a real Chromium, and records errors of the page. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { obstacleTo } from '../../support/debian.ts';
 
-/** Git does not see it. */
+/** Ignored by Git. */
 const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
 
 export const CHROMIUM = {
@@ -17,19 +17,19 @@ export const CHROMIUM = {
 };
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** For the page. Both widths are rounded. */
-const OVERFULL = `[...document.querySelectorAll('[role=row], [role=cell], dialog > *')]
-  .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth + 1)
+/** Runs in the page: finds elements whose text overflows. The tolerance of 1 px allows for rounded widths. */
+const OVERFLOWING = `[...document.querySelectorAll('[role=row], [role=cell], dialog > *')]
+  .filter((box) => getComputedStyle(box).overflowX !== 'hidden' && box.scrollWidth > box.clientWidth + 1)
   .map(({ role, localName, textContent }) => (role ?? localName) + ' too narrow for ' + textContent.slice(0, 160))`;
 
-/** For the page. A table may be wider than the window, but its buttons stay in sight. */
-const OUT_OF_SIGHT = `[...document.querySelectorAll('table button')]
+/** Runs in the page: a table may be wider than the window, but its buttons must stay visible. */
+const HIDDEN_BUTTONS = `[...document.querySelectorAll('table button')]
   .filter((button) => button.getBoundingClientRect().right > innerWidth + 1)
   .map(({ textContent }) => 'out of sight: ' + textContent)`;
 
 export const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } } as const;
 
-/** Why there is no browser here; undefined when there is. Only a machine without apt may go without. */
+/** The reason why there is no browser; undefined if there is one. Throws on a machine with apt, where one can be installed. */
 export function browserObstacle(): string | undefined {
   const obstacle = obstacleTo('chromium');
   if (obstacle !== undefined && obstacleTo('apt-get') === undefined) throw new Error(obstacle);
@@ -44,14 +44,14 @@ export interface VisitOptions {
   url: string;
   size?: keyof typeof SIZES;
   theme?: 'light' | 'dark';
-  /** For a server that asks for one. */
+  /** The token to log in with, for a server that needs one. */
   token?: string;
 }
 
-/** One tab of its own: nothing is shared with another visit. */
+/** A tab in its own browser context, which shares nothing with other visits. */
 export class Visit {
   readonly page: Page;
-  /** Errors of scripts, and what the content security policy refused. */
+  /** Errors of scripts, and violations of the content security policy. */
   readonly faults: string[] = [];
   readonly #url: string;
 
@@ -76,7 +76,7 @@ export class Visit {
     return new Visit(await context.newPage(), url);
   }
 
-  /** `path` below /console. Waits until the screen shows `text`, and nothing of it is still on its way. */
+  /** Opens `path` below /console, and waits until the screen shows `text` and has loaded its data. */
   async goTo(path: string, text?: string): Promise<void> {
     await this.page.goto(`${this.#url}/console${path}`);
     await this.page.locator('h1').first().waitFor();
@@ -84,26 +84,26 @@ export class Visit {
     await this.page.getByText('Loading…').first().waitFor({ state: 'hidden' });
   }
 
-  /** What is wrong with what is shown: serious findings of axe, what does not fit, and faults since the last look. */
+  /** The problems of the page: serious findings of axe, overflowing content, and faults since the last call. */
   async problems(): Promise<string[]> {
     const overflow = Number(await this.page.evaluate('document.documentElement.scrollWidth - innerWidth'));
     const faults = this.faults.splice(0);
     return [
       ...faults,
       ...(overflow > 0 ? [`${overflow} px wider than the window`] : []),
-      ...(await this.#overfull()),
-      ...(await this.page.evaluate<string[]>(OUT_OF_SIGHT)),
-      ...(await this.#barriers()),
+      ...(await this.#overflowing()),
+      ...(await this.page.evaluate<string[]>(HIDDEN_BUTTONS)),
+      ...(await this.#accessibilityViolations()),
     ];
   }
 
-  /** Texts that run out of their place where the window does not grow: they are cut, or lie over others. */
-  #overfull(): Promise<string[]> {
-    return this.page.evaluate(OVERFULL);
+  /** Texts that overflow their cell or dialog without widening the window: they are cut off or overlap others. */
+  #overflowing(): Promise<string[]> {
+    return this.page.evaluate(OVERFLOWING);
   }
 
-  /** One line each. */
-  async #barriers(): Promise<string[]> {
+  /** Serious accessibility violations, as one line each. */
+  async #accessibilityViolations(): Promise<string[]> {
     await this.page.evaluate(AXE);
     const found = await this.page.evaluate(async () => {
       const { axe } = globalThis as unknown as { axe: { run: (of: object) => Promise<AxeResults> } };

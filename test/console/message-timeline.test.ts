@@ -14,7 +14,7 @@ const FAILED_THEN_DELIVERED = [
   entry('DELIVERED', 1_050, { responseStatus: 200 }),
 ];
 
-it('joins the beginning and the end of an attempt, and the plan of the next', () => {
+it('combines the start and the end of an attempt, and the time of the next one', () => {
   expect(timelineOf(FAILED_THEN_DELIVERED)).toMatchObject([
     { kind: 'change', entry: { state: 'CREATED' } },
     { kind: 'attempt', number: 1, startMs: 10, result: { state: 'ERROR' }, nextMs: 1_030 },
@@ -22,23 +22,19 @@ it('joins the beginning and the end of an attempt, and the plan of the next', ()
   ]);
 });
 
-it('shows an attempt whose worker was lost as one without a result', () => {
-  const moments = timelineOf([entry('CREATED', 0), entry('ACTIVE', 5), entry('ACTIVE', 60), entry('DELIVERED', 70)]);
-  expect(moments.map((moment) => moment.kind === 'attempt' && moment.result?.state)).toEqual([
-    false,
-    undefined,
-    'DELIVERED',
-  ]);
+it('shows an attempt of a lost worker without a result', () => {
+  const items = timelineOf([entry('CREATED', 0), entry('ACTIVE', 5), entry('ACTIVE', 60), entry('DELIVERED', 70)]);
+  expect(items.map((item) => item.kind === 'attempt' && item.result?.state)).toEqual([false, undefined, 'DELIVERED']);
 });
 
-it('keeps what has no attempt before it, since the log may begin later', () => {
+it('keeps entries without an earlier attempt, since older log entries may have expired', () => {
   expect(timelineOf([entry('RETRY', 5), entry('FAILED', 6)])).toMatchObject([
     { kind: 'change', entry: { state: 'RETRY' } },
     { kind: 'change', entry: { state: 'FAILED' } },
   ]);
 });
 
-it('lays waits and attempts on one axis without gaps', () => {
+it('places waits and attempts on one axis without gaps', () => {
   expect(segmentsOf(timelineOf(FAILED_THEN_DELIVERED), 9_999)).toEqual([
     { kind: 'wait', fromMs: 0, toMs: 10 },
     { kind: 'failed', fromMs: 10, toMs: 30, attempt: 1 },
@@ -47,7 +43,7 @@ it('lays waits and attempts on one axis without gaps', () => {
   ]);
 });
 
-it('lets an attempt that runs last until now', () => {
+it('shows a running attempt until now', () => {
   expect(segmentsOf(timelineOf([entry('CREATED', 0), entry('ACTIVE', 0)]), 500)).toEqual([
     { kind: 'running', fromMs: 0, toMs: 500, attempt: 1 },
   ]);
