@@ -7,7 +7,7 @@ import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sql
 import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
 import { appliedMigrations, isStore, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
-import { type Census, takeCensus } from '../store/operations/reports/invariants.ts';
+import { type Census, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied } from '../system/folder.ts';
 import { systemClock } from '../system/system.ts';
@@ -104,7 +104,7 @@ export async function look(path: string): Promise<Census> {
       if (!(await isStore(driver, queries))) throw new Error(`${path} is no store of Waypost`);
       const applied = await appliedMigrations(queries);
       if (applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
-      return takeCensus(queries);
+      return readCensus(queries);
     });
   } finally {
     await driver.close();

@@ -16,7 +16,7 @@ import {
   UNFINISHED_MOVE,
 } from '../store/migrations/index.ts';
 import { readAccounts } from '../store/operations/accounts/projects.ts';
-import { type Census, examine, type Finding, takeCensus } from '../store/operations/reports/invariants.ts';
+import { type Census, checkInvariants, type Finding, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { checkThere, databaseOf, messageOf, openSealer } from './open-store.ts';
@@ -94,8 +94,8 @@ export function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async (
   return driver.read(async (queries) => {
     const ofVersion = await examineVersion(queries);
     const isExpiring = await isExpiringIn(queries);
-    const findings = await examine(queries, { isExpiring });
-    return { census: await takeCensus(queries), findings: [ofVersion, ...findings] };
+    const findings = await checkInvariants(queries, { isExpiring });
+    return { census: await readCensus(queries), findings: [ofVersion, ...findings] };
   });
 }
 

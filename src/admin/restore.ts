@@ -12,7 +12,7 @@ import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from '../st
 import { checkSchema } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { listProjects, signingKeys } from '../store/operations/accounts/projects.ts';
-import { type Census, takeCensus } from '../store/operations/reports/invariants.ts';
+import { type Census, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isThere } from '../system/folder.ts';
 import { look } from './backup.ts';
@@ -140,7 +140,7 @@ async function examineRestored(store: Database, config: Config): Promise<Restore
     store.kind === 'sqlite' ? new SqliteDriver({ path: store.path, readOnly: true }) : openPostgresDriver(store.url);
   try {
     return await driver.read(async (queries) => ({
-      census: await takeCensus(queries),
+      census: await readCensus(queries),
       key: await keyVerdict(queries, config),
     }));
   } finally {

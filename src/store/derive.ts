@@ -1,14 +1,14 @@
 /** Makes the methods of a store from the operations and a connection. Everything here runs in the caller's thread. */
 import type { PageRequest } from '../engine/lists/page.ts';
 import type { Connection } from './connection.ts';
-import { NOUNS } from './operations/all.ts';
+import { OPERATIONS } from './operations/all.ts';
 import type { PageRows, Slice } from './operations/lists/page.ts';
 import { readPage } from './operations/lists/read-page.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 import type { Operations, SqlStore } from './store.ts';
 
 export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
-  const nouns = Object.entries(NOUNS).map(([noun, files]) => [noun, derive(connection, files)]);
+  const nouns = Object.entries(OPERATIONS).map(([noun, files]) => [noun, derive(connection, files)]);
   const operations = Object.fromEntries(nouns) as Operations;
   const { retention } = operations;
   const { read, write, endOfTurn: _, ...upkeep } = connection;

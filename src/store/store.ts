@@ -5,7 +5,7 @@
  */
 import type { Page } from '../engine/lists/page.ts';
 import type { StoreUpkeep } from './connection.ts';
-import type { NOUNS, OperationsIn } from './operations/all.ts';
+import type { OPERATIONS, OperationsIn } from './operations/all.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 
 type Method<Operation> =
@@ -21,7 +21,7 @@ type Method<Operation> =
 
 type Derived<Files> = { -readonly [M in keyof OperationsIn<Files>]: Method<OperationsIn<Files>[M]> };
 
-export type Operations = { readonly [Noun in keyof typeof NOUNS]: Derived<(typeof NOUNS)[Noun]> };
+export type Operations = { readonly [Noun in keyof typeof OPERATIONS]: Derived<(typeof OPERATIONS)[Noun]> };
 
 export interface Store extends Operations, Omit<StoreUpkeep, 'counts'> {
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */

@@ -31,7 +31,7 @@ const QUIET: Omit<HeartbeatResponse, 'wallMs'> = {
 };
 
 /** As much of a store as the heartbeat sees. */
-class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
+class FakeWorkers implements Omit<Store['workers'], 'workersWithOldAccounts'> {
   readonly workers = this;
   readonly messages = this;
   /** What the next heartbeats answer. */
@@ -98,7 +98,7 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
     this.own = this.own.filter((own) => !claims.includes(own));
   }
 
-  async sendHeldOn(): Promise<number> {
+  async releaseUnlimited(): Promise<number> {
     const sent = Math.min(this.held, 2);
     this.held -= sent;
     return sent;

@@ -4,7 +4,7 @@ import type { Queries } from '../../src/store/driver.ts';
 import { decodeFlowKey, listKeys } from '../../src/store/operations/lanes/flow-commands.ts';
 import { decodeQueue, listQueues } from '../../src/store/operations/lanes/queue-commands.ts';
 import { decodeLive, findLive } from '../../src/store/operations/messages/find.ts';
-import { examine } from '../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import { decodeScheduleViews } from '../../src/store/operations/schedules/schedule-rows.ts';
 import { listSchedules } from '../../src/store/operations/schedules/schedules.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
@@ -16,7 +16,7 @@ export async function inspect(world: World): Promise<void> {
   // Of a project that is being moved there is only a part in each cell.
   if ((await world.count('select count(*) as count from project_moves')) > 0) return;
   await world.lookWith(async (queries) => {
-    for (const { statement, offenders } of await examine(queries)) {
+    for (const { statement, offenders } of await checkInvariants(queries)) {
       if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
     }
     await compareCounts(world, queries);

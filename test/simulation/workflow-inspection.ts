@@ -1,5 +1,5 @@
 /** Is the database sound, and has each run something that will move it? Asked in the middle of it all. */
-import { examine } from '../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import type { World } from './world.ts';
 
 /** P14: an active run has a message, a waiter, or a run that it waits for. */
@@ -22,7 +22,7 @@ export async function inspectRuns(world: World): Promise<void> {
   // Of a project that is being moved there is only a part in each cell.
   if ((await world.count('select count(*) as count from project_moves')) > 0) return;
   await world.lookWith(async (queries) => {
-    for (const { statement, offenders } of await examine(queries)) {
+    for (const { statement, offenders } of await checkInvariants(queries)) {
       if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
     }
     for (const { id } of await queries.query<{ id: string }>(STRANDED)) {

@@ -457,7 +457,7 @@ function revivingInPart(store: Store): Partial<StoreMethods> {
 
 /** Only what is cancelled with the end of a run is. */
 function leavingTheRest(): Partial<StoreMethods> {
-  return { cancelLeft: async () => Infinity };
+  return { cancelRemaining: async () => Infinity };
 }
 
 function withoutRetentionOfRuns(store: Store): Partial<StoreMethods> {

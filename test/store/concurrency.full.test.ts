@@ -10,7 +10,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { examine } from '../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
@@ -216,7 +216,7 @@ describe('several workers at once', () => {
         prepares: true,
         clock: systemClock,
       });
-      const findings = await driver.read(examine);
+      const findings = await driver.read(checkInvariants);
       expect(findings.filter(({ offenders }) => offenders.length > 0)).toEqual([]);
       await driver.close();
     });

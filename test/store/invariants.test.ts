@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { examine, INVARIANTS } from '../../src/store/operations/reports/invariants.ts';
+import { checkInvariants, INVARIANTS } from '../../src/store/operations/reports/invariants.ts';
 import { testFolder } from '../support/folder.ts';
 import { begin } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
@@ -141,7 +141,7 @@ beforeEach(async () => {
 
 async function findings(): Promise<Map<string, string[]>> {
   const driver = new SqliteDriver({ path, readOnly: true });
-  const found = await driver.read(examine);
+  const found = await driver.read(checkInvariants);
   await driver.close();
   return new Map(found.map(({ statement, offenders }) => [statement, offenders]));
 }

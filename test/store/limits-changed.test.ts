@@ -41,15 +41,15 @@ it('all of them go on when there is no limit any more', async () => {
 it('all of them go on when workers that come and go find no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
-  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(3);
-  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(0);
+  expect(await next.store.messages.releaseUnlimited({ nowMs: T0 })).toBe(3);
+  expect(await next.store.messages.releaseUnlimited({ nowMs: T0 })).toBe(0);
   expect(keysOf((await next.claim()).claimed)).toEqual(held);
 });
 
 it('none of them goes on by itself while there is a limit', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
-  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(0);
+  expect(await next.store.messages.releaseUnlimited({ nowMs: T0 })).toBe(0);
 });
 
 it('as many more go on as a higher limit has room for', async () => {

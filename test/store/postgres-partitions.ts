@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { isExpiring, LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { examine } from '../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -106,7 +106,7 @@ export function partitionsOn(version: PostgresVersion): void {
       ] = drivers;
       if (drivers.length === 0) drivers.push(driver);
       const findings = await driver.read(async (queries) =>
-        examine(queries, { isExpiring: await isExpiring(queries) }),
+        checkInvariants(queries, { isExpiring: await isExpiring(queries) }),
       );
       return findings.filter(({ offenders }) => offenders.length > 0);
     }

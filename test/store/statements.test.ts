@@ -1,7 +1,7 @@
 /** Are the statements that `npm run sql` prints plain SQL for PostgreSQL, and are those of all operations among them? */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { NOUNS } from '../../src/store/operations/all.ts';
+import { OPERATIONS } from '../../src/store/operations/all.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { statementsByOperation } from './statements.ts';
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => client.end());
 
 it('knows those of every operation', () => {
-  const operations = Object.values(NOUNS).flatMap((files) =>
+  const operations = Object.values(OPERATIONS).flatMap((files) =>
     Object.entries(files).flatMap(([name, value]) => (typeof value === 'function' && 'kind' in value ? [name] : [])),
   );
   expect(operations.length).toBeGreaterThan(100);

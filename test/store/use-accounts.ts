@@ -19,8 +19,8 @@ export async function useAccounts({ store: { projects, workers } }: World): Prom
   const { version } = await projects.readAccounts();
   for (const worker of ['w1', 'w2'])
     await workers.heartbeat({ worker, timeoutMs: 1_000, isLeaving: false, accountsVersion: version });
-  await workers.workersBehind({});
-  await workers.workersBehind({ accountsVersion: version });
+  await workers.workersWithOldAccounts({});
+  await workers.workersWithOldAccounts({ accountsVersion: version });
   await workers.claimsOf({ worker: 'w1' });
   await workers.orphanedClaims({ limit: 10 });
   await workers.leave({ worker: 'w2' });

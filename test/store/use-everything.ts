@@ -22,7 +22,7 @@ export async function useEverything(world: World): Promise<void> {
   await world.claim({ rotation: { after: PROJECT }, hasBacklogs: true });
   await world.claim({ capacityByOrigin: {}, defaultCapacity: 0 });
   await store.messages.releaseAll({ nowMs: T0 });
-  await store.messages.sendHeldOn({ nowMs: T0 });
+  await store.messages.releaseUnlimited({ nowMs: T0 });
   await store.messages.lastClaim();
   await store.messages.release({ claims: [{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], nowMs: T0 });
   await world.lines();
@@ -214,7 +214,7 @@ async function useWaiters(world: World): Promise<void> {
   await messages.checkpoint({ done: [settlement(run, claimToken, delivered())], follows, nowMs: T0 });
   const { state: _, ...failed } = ending(run);
   await runs.endRuns({ endings: [{ ending: { ...failed, state: 'RUN_FAILED' }, follows: [] }], nowMs: T0 });
-  await runs.cancelLeft({ nowMs: T0 });
+  await runs.cancelRemaining({ nowMs: T0 });
   const again = beginning(world, { id: 'again' });
   if (!again.run || !again.entry) throw new Error('a first message begins a run');
   const isWhole = { isFirst: true, isLast: true, waiters: [], invocations: [], children: [] };

@@ -16,15 +16,15 @@ const GRACE_MS = 2_000;
  * the worker that asks, which knows the change already. Throws `StoreUnavailable`.
  */
 export async function untilAllKnow(
-  store: { workers: Pick<Store['workers'], 'workersBehind'> },
+  store: { workers: Pick<Store['workers'], 'workersWithOldAccounts'> },
   clock: Clock,
   workerTimeoutMs: Millis,
   self?: WorkerId,
 ): Promise<WorkerId[]> {
   const untilMs = clock.elapsedMs + workerTimeoutMs + GRACE_MS;
-  const { accountsVersion } = await store.workers.workersBehind({});
+  const { accountsVersion } = await store.workers.workersWithOldAccounts({});
   while (true) {
-    const { behind } = await store.workers.workersBehind({ accountsVersion });
+    const { behind } = await store.workers.workersWithOldAccounts({ accountsVersion });
     const others = behind.filter((worker) => worker !== self);
     if (others.length === 0 || clock.elapsedMs > untilMs) return others;
     await new Promise<void>((resolve) => clock.startTimer(LOOK_MS, resolve));

@@ -8,7 +8,7 @@ import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model
 export type RunEndResult =
   /**
    * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: messages remain that one transaction did not
-   * cancel: call `cancelLeft`.
+   * cancel: call `cancelRemaining`.
    */
   | { kind: 'ended'; follows: Saved[]; isMoreLeft?: true }
   /** The run has changed since the ending was made: read it again. */

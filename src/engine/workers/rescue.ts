@@ -22,7 +22,7 @@ export type HeartbeatRecovery = Omit<Extract<Recovery, { kind: 'heartbeat' }>, '
 export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'> & {
   store: {
     workers: Pick<Store['workers'], 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
-    messages: Pick<Store['messages'], 'release' | 'sendHeldOn' | 'waitingBacklogs'>;
+    messages: Pick<Store['messages'], 'release' | 'releaseUnlimited' | 'waitingBacklogs'>;
   };
 };
 
@@ -99,7 +99,7 @@ export class Rescue {
     for (const worker of expired) log.info('worker_gone', { worker });
     if (expired.length > 0) this.noteLostBacklogs();
     await this.#releaseOrphans();
-    while ((await store.messages.sendHeldOn({ nowMs: clock.nowMs() })) > 0);
+    while ((await store.messages.releaseUnlimited({ nowMs: clock.nowMs() })) > 0);
     if (expired.length > 0) this.#listeners?.noteExpiredWorker();
   }
 

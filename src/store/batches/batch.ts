@@ -14,8 +14,14 @@ import {
 import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
-import { EVERYTHING } from '../operations/locking/locked-projects.ts';
-import { type Blocked, type Locked, lockFor, NO_SUSPECTS, type Suspects } from '../operations/locking/locks.ts';
+import { ALL_PROJECTS } from '../operations/locking/locked-projects.ts';
+import {
+  type BatchLocks,
+  type BlockedResult,
+  lockFor,
+  NO_SUSPECTS,
+  type Suspects,
+} from '../operations/locking/locks.ts';
 import {
   ALL_HERE,
   type AwayResult,
@@ -25,7 +31,7 @@ import {
 } from '../operations/locking/placement.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
 
-const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
+const ALONE: BatchLocks = { locked: ALL_PROJECTS, blocked: new Map() };
 
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
@@ -42,7 +48,7 @@ export type WriteResult =
       isFull?: boolean;
     }
   /** Nothing was done: another worker has this project locked, perhaps for long. */
-  | Blocked
+  | BlockedResult
   /** Nothing was done: see `ProjectAway`. */
   | AwayResult
   /** Nothing was saved: see `AccountsChanged`. */
@@ -173,7 +179,7 @@ export class BatchRunner {
       logs: this.#logs,
       locked,
       looseLogs,
-      fence: placements ?? ALL_HERE,
+      placement: placements ?? ALL_HERE,
     };
     const results = await runExcept(blocked, commands, (free) => runAll(context, free));
     await placements?.check();
@@ -186,13 +192,13 @@ export class BatchRunner {
     commands: readonly WriteCommand[],
     { suspects }: BatchPolicy,
     placements: PlacementCheck | undefined,
-  ): Promise<Locked> {
+  ): Promise<BatchLocks> {
     const { manyWriters } = this.#driver.dialect;
     if (!manyWriters && placements === undefined) return ALONE;
     const found = await lockFor(tx, commands, this.#limits, suspects, placements);
     if (manyWriters || placements === undefined) return found;
     const moving = await placements.moving();
-    return { ...found, locked: { has: (projectId) => !moving.has(projectId), size: EVERYTHING.size } };
+    return { ...found, locked: { has: (projectId) => !moving.has(projectId), size: ALL_PROJECTS.size } };
   }
 
   /** Runs the batch without the commands whose callers were admitted by outdated accounts. */

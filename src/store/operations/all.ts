@@ -77,7 +77,7 @@ const projects = { ...allProjects, ...tokens };
  * The operations by subject. Merged ones run in this order: new messages, outcomes of attempts, checkpoints, ends of
  * runs.
  */
-export const NOUNS = {
+export const OPERATIONS = {
   messages,
   runs,
   dead,
@@ -99,7 +99,7 @@ export const NOUNS = {
   operatorEvents,
 };
 
-type Nouns = typeof NOUNS;
+type Nouns = typeof OPERATIONS;
 
 type Intersection<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
   ? All
@@ -112,7 +112,7 @@ export type OperationsIn<Files> = {
   [M in keyof Files as Files[M] extends { kind: Kind } ? M : never]: Files[M];
 };
 
-const ALL: All = Object.assign({}, ...Object.values(NOUNS));
+const ALL: All = Object.assign({}, ...Object.values(OPERATIONS));
 
 type Kind = 'single' | 'merged' | 'read' | 'paged';
 
@@ -205,7 +205,7 @@ export async function runRead<M extends ReadMethod>(
 ): Promise<Reads[M]['answer']> {
   const read = ALL[method] as unknown as (queries: Queries, args: unknown) => Promise<Reads[M]['answer']>;
   const { projectId } = (args ?? {}) as { projectId?: ProjectId };
-  if (!isGuarded || projectId === undefined || ALL[method].isOfDirectory)
+  if (!isGuarded || projectId === undefined || ALL[method].readsDirectory)
     return driver.read((queries) => read(queries, args));
   const [answer, isHere] = await driver.read((queries) =>
     Promise.all([read(queries, args), isReadHere(queries, projectId)]),

@@ -20,7 +20,7 @@ export interface Weight {
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
 /** What a command must lock where several transactions run at once, according to its arguments. */
-export interface Touched {
+export interface LockScope {
   projects?: Iterable<ProjectId>;
   /** Projects whose rows it writes without a lock. Locked projects need not be repeated here. */
   writes?: Iterable<ProjectId>;
@@ -30,7 +30,7 @@ export interface Touched {
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
   /** The command skips projects that are not locked, instead of being blocked. */
-  isChoosy?: true;
+  skipsLocked?: true;
 }
 
 export interface WriteTraits<Args> {
@@ -39,7 +39,7 @@ export interface WriteTraits<Args> {
   /** Default: one row. */
   weight: (args: Args) => Weight;
   /** Default: `projectId` of the arguments, if they have it. */
-  touches: (args: Args, limits: StoreLimits) => Touched;
+  touches: (args: Args, limits: StoreLimits) => LockScope;
   /** The command may change tokens, or the keys with which requests are signed. Default: no. */
   changesAccounts: boolean;
 }
@@ -48,47 +48,47 @@ export interface WriteTraits<Args> {
  * Converts values of the engine to plain rows and back, in the caller's thread. During a long list, `pause` lets other
  * work run. Default: unchanged.
  */
-export interface Codec<Args, Answer, Given, Told> {
-  readonly encode: ((given: Given, pause: Pause) => Args | Promise<Args>) | undefined;
-  readonly decode: ((answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>) | undefined;
+export interface Codec<Args, Answer, Input, Decoded> {
+  readonly encode: ((input: Input, pause: Pause) => Args | Promise<Args>) | undefined;
+  readonly decode: ((answer: Answer, args: Args, pause: Pause) => Decoded | Promise<Decoded>) | undefined;
 }
 
 export type Pause = () => Promise<void> | undefined;
 
 /** A write in a transaction. Its arguments and its result are plain data that can pass to another thread. */
-export type Write<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
-  Codec<Args, Answer, Given, Told> & {
+export type Write<Args, Answer, Input = Args, Decoded = Answer> = WriteTraits<Args> &
+  Codec<Args, Answer, Input, Decoded> & {
     readonly kind: 'single';
     (context: WriteContext, args: Args): Promise<Answer>;
   };
 
 /** A write that runs all its commands of a batch together, before the others. Returns their results in their order. */
-export type MergedWrite<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
-  Codec<Args, Answer, Given, Told> & {
+export type MergedWrite<Args, Answer, Input = Args, Decoded = Answer> = WriteTraits<Args> &
+  Codec<Args, Answer, Input, Decoded> & {
     readonly kind: 'merged';
     (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
   };
 
 /** A read on one snapshot, outside the writer's transactions. */
-export type Read<Args, Answer, Told = Answer, Given = Args> = Codec<Args, Answer, Given, Told> & {
+export type Read<Args, Answer, Decoded = Answer, Input = Args> = Codec<Args, Answer, Input, Decoded> & {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
   /** It reads the directory, because the project may live in another cell. */
-  readonly isOfDirectory: boolean;
+  readonly readsDirectory: boolean;
   (queries: Queries, args: Args): Promise<Answer>;
 };
 
 /** A long read of one window of a list. The caller gets a page, which may take several windows. */
-export type PagedRead<Args, Answer, Given, Item> = Omit<Read<Args, Answer>, 'decode' | 'encode' | 'kind'> & {
+export type PagedRead<Args, Answer, Input, Item> = Omit<Read<Args, Answer>, 'decode' | 'encode' | 'kind'> & {
   readonly kind: 'paged';
-  readonly pages: Pages<Args, Answer, Given, Item>;
+  readonly pages: Pages<Args, Answer, Input, Item>;
   (queries: Queries, args: Args): Promise<Answer>;
 };
 
-export interface Pages<Args, Answer, Given, Item> {
+export interface Pages<Args, Answer, Input, Item> {
   /** The arguments without the slice, for the first window (0) or a later one. */
-  readonly encode: (given: Given, window: number) => Omit<Args, 'slice'>;
+  readonly encode: (input: Input, window: number) => Omit<Args, 'slice'>;
   readonly decode: (answer: Answer, args: Args, pause: Pause) => Item[] | Promise<Item[]>;
   readonly windowsMax?: number;
 }
@@ -104,18 +104,18 @@ const DEFAULTS: WriteTraits<object> = {
 
 type RunOne<Args, Answer> = (context: WriteContext, args: Args) => Promise<Answer>;
 
-type Encode<Args, Given> = (given: Given, pause: Pause) => Args | Promise<Args>;
+type Encode<Args, Input> = (input: Input, pause: Pause) => Args | Promise<Args>;
 
-type Decode<Args, Answer, Told> = (answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>;
+type Decode<Args, Answer, Decoded> = (answer: Answer, args: Args, pause: Pause) => Decoded | Promise<Decoded>;
 
 /** Defines a write. Missing traits have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
-export function write<Args extends object, Answer, Given = Args, Told = Answer>(
+export function write<Args extends object, Answer, Input = Args, Decoded = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: RunOne<Args, Answer>,
-  encode?: Encode<Args, Given>,
-  decode?: Decode<Args, Answer, Told>,
-): Write<Args, Answer, Given, Told>;
+  encode?: Encode<Args, Input>,
+  decode?: Decode<Args, Answer, Decoded>,
+): Write<Args, Answer, Input, Decoded>;
 export function write(
   first: RunOne<never, unknown> | Partial<WriteTraits<never>>,
   second?: RunOne<never, unknown>,
@@ -127,44 +127,44 @@ export function write(
 }
 
 /** Defines a merged write. */
-export function merged<Args extends object, Answer, Given = Args, Told = Answer>(
+export function merged<Args extends object, Answer, Input = Args, Decoded = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: (context: WriteContext, commands: readonly Args[]) => Promise<Answer[]>,
-  encode?: Encode<Args, Given>,
-  decode?: Decode<Args, Answer, Told>,
-): MergedWrite<Args, Answer, Given, Told> {
+  encode?: Encode<Args, Input>,
+  decode?: Decode<Args, Answer, Decoded>,
+): MergedWrite<Args, Answer, Input, Decoded> {
   return Object.assign(run, { kind: 'merged' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
 type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
 
 /** Defines a read of one or two rows. */
-export function read<Answer, Args extends object = NoArgs, Told = Answer, Given = Args>(
+export function read<Answer, Args extends object = NoArgs, Decoded = Answer, Input = Args>(
   run: RunRead<Args, Answer>,
-  decode?: Decode<Args, Answer, Told>,
-  encode?: Encode<Args, Given>,
-): Read<Args, Answer, Told, Given> {
-  return Object.assign(run, { kind: 'read' as const, isLong: false, isOfDirectory: false, decode, encode });
+  decode?: Decode<Args, Answer, Decoded>,
+  encode?: Encode<Args, Input>,
+): Read<Args, Answer, Decoded, Input> {
+  return Object.assign(run, { kind: 'read' as const, isLong: false, readsDirectory: false, decode, encode });
 }
 
 /** Defines a read that may examine many rows, even if only to count them, or that may return many bodies. */
-export function longRead<Answer, Args extends object = NoArgs, Told = Answer, Given = Args>(
+export function longRead<Answer, Args extends object = NoArgs, Decoded = Answer, Input = Args>(
   run: RunRead<Args, Answer>,
-  decode?: Decode<Args, Answer, Told>,
-  encode?: Encode<Args, Given>,
-): Read<Args, Answer, Told, Given> {
+  decode?: Decode<Args, Answer, Decoded>,
+  encode?: Encode<Args, Input>,
+): Read<Args, Answer, Decoded, Input> {
   return Object.assign(read(run, decode, encode), { isLong: true });
 }
 
 /** Defines a read of one window of a long list; see `readPage`. */
-export function pagedRead<Answer, Args extends object, Given, Item>(
+export function pagedRead<Answer, Args extends object, Input, Item>(
   run: RunRead<Args, Answer>,
-  pages: Pages<Args, Answer, Given, Item>,
-): PagedRead<Args, Answer, Given, Item> {
-  return Object.assign(run, { kind: 'paged' as const, isLong: true, isOfDirectory: false, pages });
+  pages: Pages<Args, Answer, Input, Item>,
+): PagedRead<Args, Answer, Input, Item> {
+  return Object.assign(run, { kind: 'paged' as const, isLong: true, readsDirectory: false, pages });
 }
 
 /** Defines a read of a project's data in the directory. */
 export function directoryRead<Answer, Args extends object>(run: RunRead<Args, Answer>): Read<Args, Answer> {
-  return Object.assign(read(run), { isOfDirectory: true });
+  return Object.assign(read(run), { readsDirectory: true });
 }

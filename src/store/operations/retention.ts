@@ -32,7 +32,7 @@ export const dropExpired = write(
   async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
     const { tx, locked } = context;
     // A move copies and compares rows, so nothing is dropped until it ends. It takes minutes.
-    if ((await context.fence.moving()).size > 0) return false;
+    if ((await context.placement.moving()).size > 0) return false;
     let budget = args.rowsMax;
     // Queues whose deletion was interrupted by a crash, or whose last attempt in flight has ended.
     const queues = await deletedQueues(tx, QUEUES_MAX);

@@ -18,7 +18,7 @@ export type ValuesOf<Of extends Columns> = { -readonly [Index in keyof Of]: Valu
 export type RowOf<Of extends Columns> = { [Column in Of[number] as Column[0]]: ValueTypes[Column[1]] };
 
 /** The index of each column in `ValuesOf`. */
-type PlacesOf<Of extends Columns> = {
+type IndexesOf<Of extends Columns> = {
   [Index in Extract<keyof Of, `${number}`> as Of[Index][0]]: Index extends `${infer At extends number}` ? At : never;
 };
 
@@ -26,8 +26,8 @@ export function namesOf<const Of extends Columns>(columns: Of): Of[number][0][] 
   return columns.map(([name]) => name);
 }
 
-export function placesOf<const Of extends Columns>(columns: Of): PlacesOf<Of> {
-  return Object.fromEntries(columns.map(([name], index) => [name, index])) as PlacesOf<Of>;
+export function indexesOf<const Of extends Columns>(columns: Of): IndexesOf<Of> {
+  return Object.fromEntries(columns.map(([name], index) => [name, index])) as IndexesOf<Of>;
 }
 
 /** The select list of columns of the table that a statement calls `alias`. */

@@ -92,8 +92,8 @@ export const setGroupHeaders = write(
 );
 
 /** Does nothing if the group does not exist. */
-export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupName): Promise<void> => {
-  await removeGroup(tx, place);
+export const deleteUrlGroup = write(async ({ tx }: WriteContext, group: GroupName): Promise<void> => {
+  await removeGroup(tx, group);
 });
 
 export const findUrlGroup = read(
@@ -162,12 +162,12 @@ async function countGroups(queries: Queries, projectId: ProjectId): Promise<numb
 
 async function replaceEndpoints(
   tx: Transaction,
-  place: GroupName,
+  group: GroupName,
   endpoints: readonly Endpoint[],
   nowMs: number,
 ): Promise<void> {
-  const { projectId, name } = place;
-  await removeAllEndpoints(tx, place);
+  const { projectId, name } = group;
+  await removeAllEndpoints(tx, group);
   await tx.insertMany(
     'url_group_endpoints',
     ['project_id', 'group_name', 'position', 'url', 'name'],
@@ -180,7 +180,7 @@ async function removeAllEndpoints(tx: Transaction, { projectId, name }: GroupNam
   await tx.send('delete from url_group_endpoints where project_id = ? and group_name = ?', [projectId, name]);
 }
 
-async function removeGroup(tx: Transaction, place: GroupName): Promise<void> {
-  await removeAllEndpoints(tx, place);
-  await tx.send('delete from url_groups where project_id = ? and name = ?', [place.projectId, place.name]);
+async function removeGroup(tx: Transaction, group: GroupName): Promise<void> {
+  await removeAllEndpoints(tx, group);
+  await tx.send('delete from url_groups where project_id = ? and name = ?', [group.projectId, group.name]);
 }

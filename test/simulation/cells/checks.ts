@@ -2,7 +2,7 @@
 import type { CellId, Millis } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import { PLACEMENT } from '../../../src/store/operations/locking/placement.ts';
-import { examine } from '../../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../../src/store/operations/reports/invariants.ts';
 import { isNothing, rowsOf } from '../../store/move/project/cells-world.ts';
 import type { World } from '../world.ts';
 import type { Movers } from './movers.ts';
@@ -32,7 +32,7 @@ export async function checkCells(world: World, movers: Movers): Promise<void> {
         world.violate('P3', `rows of project ${projectId}, which lives in cell ${cell}, are in cell ${index + 1}`);
     }
     await checkNumbers(world, driver, index + 1);
-    for (const { statement, offenders } of await driver.read(examine)) {
+    for (const { statement, offenders } of await driver.read(checkInvariants)) {
       if (offenders.length > 0) world.violate('P3', `cell ${index + 1}: ${statement} But: ${offenders.join(', ')}`);
     }
   }

@@ -424,7 +424,7 @@ export function deadRunsConformance(open: OpenStore): void {
     };
 
     async function cancelRest(nowMs: number): Promise<void> {
-      while ((await store().runs.cancelLeft({ nowMs })) === 'more');
+      while ((await store().runs.cancelRemaining({ nowMs })) === 'more');
     }
 
     const keysSent = (pieces: readonly RunRetry[]) =>
@@ -479,12 +479,12 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is kept for as long as the next piece may come', async () => {
       const pieces = piecesFor(await fail('a'));
       await save(pieces[0]);
-      const untilMs = await store().runs.cancelLeft({ nowMs: T0 + 1 });
+      const untilMs = await store().runs.cancelRemaining({ nowMs: T0 + 1 });
       if (untilMs === 'more') throw new Error('it was given up');
       await save(pieces[1], untilMs - 1);
-      expect(await store().runs.cancelLeft({ nowMs: untilMs })).toBe(untilMs - 1 + (untilMs - T0));
+      expect(await store().runs.cancelRemaining({ nowMs: untilMs })).toBe(untilMs - 1 + (untilMs - T0));
       expect(await saveAll(pieces.slice(2), untilMs)).toBe('retried');
-      expect(await store().runs.cancelLeft({ nowMs: untilMs + 3_600_000 })).toBe(Infinity);
+      expect(await store().runs.cancelRemaining({ nowMs: untilMs + 3_600_000 })).toBe(Infinity);
       expect(await claimedKeys()).toEqual(keysSent(pieces).toSorted());
     });
 
@@ -494,7 +494,7 @@ export function deadRunsConformance(open: OpenStore): void {
         const failed = await fail('a');
         const pieces = piecesFor(failed);
         await saveAll(pieces.slice(0, count));
-        const untilMs = await store().runs.cancelLeft({ nowMs: T0 });
+        const untilMs = await store().runs.cancelRemaining({ nowMs: T0 });
         if (untilMs === 'more') throw new Error('it was given up');
         await cancelRest(untilMs);
         expect(await save(pieces[count], untilMs)).toEqual({ kind: 'lost' });
@@ -502,7 +502,7 @@ export function deadRunsConformance(open: OpenStore): void {
         const again = piecesFor(failed, 'c');
         expect(await saveAll(again, untilMs)).toBe('retried');
         expect(await claimedKeys()).toEqual(keysSent(again).toSorted());
-        expect(await store().runs.cancelLeft({ nowMs: untilMs })).toBe(Infinity);
+        expect(await store().runs.cancelRemaining({ nowMs: untilMs })).toBe(Infinity);
       },
     );
 
@@ -540,7 +540,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('leaves nothing for longer than other runs that are cancelled, when it is given up', async () => {
       const failed = await fail('a');
       await saveAll(piecesFor(failed).slice(0, 2));
-      const untilMs = await store().runs.cancelLeft({ nowMs: T0 });
+      const untilMs = await store().runs.cancelRemaining({ nowMs: T0 });
       if (untilMs === 'more') throw new Error('it was given up');
       await cancelRest(untilMs);
       const bounds = { logsBeforeMs: untilMs + 1, deadBeforeMs: T0, minutesBeforeMs: 0, keysUsedBeforeMs: 0 };

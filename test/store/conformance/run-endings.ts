@@ -354,7 +354,8 @@ export function runEndingsConformance(open: OpenStore): void {
 
     /** Cancels all that is left; returns in how many pieces. */
     async function cancelRest(): Promise<number> {
-      for (let pieces = 1; ; pieces += 1) if ((await store().runs.cancelLeft({ nowMs: T0 })) !== 'more') return pieces;
+      for (let pieces = 1; ; pieces += 1)
+        if ((await store().runs.cancelRemaining({ nowMs: T0 })) !== 'more') return pieces;
     }
 
     it('is over at once, and cancels the others in pieces', async () => {
@@ -371,7 +372,7 @@ export function runEndingsConformance(open: OpenStore): void {
         [first as Message, ...others].map(({ key }) => `CANCELED ${key}`).toSorted(),
       );
       expect((await runLogOf(small())).filter((event) => event.startsWith('CANCEL_REQUESTED'))).toHaveLength(6);
-      expect(await store().runs.cancelLeft({ nowMs: T0 })).toBe(Infinity);
+      expect(await store().runs.cancelRemaining({ nowMs: T0 })).toBe(Infinity);
     });
 
     it('is told of with each heartbeat until nothing is left', async () => {

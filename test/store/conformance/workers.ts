@@ -90,7 +90,7 @@ export function workersConformance(open: OpenStore): void {
     await heartbeat('a', { accountsVersion: 0, clock: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
     expect(await heartbeat('b', { accountsVersion })).toMatchObject({ hasLate: true, others: [], leadMs: 0 });
-    expect(await world().store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });
+    expect(await world().store.workers.workersWithOldAccounts({})).toEqual({ accountsVersion, behind: [] });
     expect(await world().store.workers.expireWorkers({ nowMs: wallMs })).toEqual(['a']);
   });
 
@@ -191,15 +191,15 @@ export function workersConformance(open: OpenStore): void {
     const { store } = world();
     const { accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
     await heartbeat('b', { accountsVersion });
-    expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: ['a'] });
+    expect(await store.workers.workersWithOldAccounts({})).toEqual({ accountsVersion, behind: ['a'] });
     await heartbeat('a', { accountsVersion });
-    expect(await store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });
+    expect(await store.workers.workersWithOldAccounts({})).toEqual({ accountsVersion, behind: [] });
     await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
     await heartbeat('late', { timeoutMs: -1 });
-    const newest = await store.workers.workersBehind({});
+    const newest = await store.workers.workersWithOldAccounts({});
     expect(newest.behind).toEqual(['a', 'b']);
     expect(newest.accountsVersion).toBeGreaterThan(accountsVersion);
-    expect((await store.workers.workersBehind({ accountsVersion })).behind).toEqual([]);
+    expect((await store.workers.workersWithOldAccounts({ accountsVersion })).behind).toEqual([]);
   });
 
   it('saves nothing for a caller who was admitted by older accounts, and all for the others of the batch', async () => {

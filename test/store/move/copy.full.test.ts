@@ -8,7 +8,7 @@ import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migratio
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
 import { MOVED_TABLES } from '../../../src/store/move/tables.ts';
-import { examine } from '../../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../../src/store/operations/reports/invariants.ts';
 import { systemClock } from '../../../src/system/system.ts';
 import { makeHostile } from '../../support/postgres/hostile.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
@@ -87,7 +87,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     const empty = copied.filter(({ rows }) => rows === 0).map(({ table }) => table);
     expect(copied.length - empty.length).toBeGreaterThan(10);
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
-    const findings = await target.read(examine);
+    const findings = await target.read(checkInvariants);
     expect(findings.filter(({ offenders }) => offenders.length > 0)).toEqual([]);
   });
 

@@ -45,5 +45,5 @@ function resultsFor(record: Message, { state, atMs, response }: RunEnd): FollowU
  */
 export function cancelLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;
-  return new DueLoop(context, 'cancel_failed', () => store.runs.cancelLeft({ nowMs: clock.nowMs() }));
+  return new DueLoop(context, 'cancel_failed', () => store.runs.cancelRemaining({ nowMs: clock.nowMs() }));
 }

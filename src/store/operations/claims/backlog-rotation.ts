@@ -102,15 +102,15 @@ export class BacklogRotation {
   }
 
   /** Takes as many messages as the capacity of the backlog still allows. True when the backlog is now empty. */
-  #serveOne({ backlog, capacity: asked, candidates }: FirstOfBacklog): boolean {
+  #serveOne({ backlog, capacity: planned, candidates }: FirstOfBacklog): boolean {
     const round = this.#round;
-    const capacity = Math.min(asked, round.capacityOf(backlog));
+    const capacity = Math.min(planned, round.capacityOf(backlog));
     const takenBefore = round.taken.length;
     for (const candidate of candidates) {
       if (round.taken.length - takenBefore === capacity || !round.mayTouch(candidate)) return false;
       if (!round.takeOrSendBack(candidate)) return false;
     }
-    if (candidates.length > asked) return false;
+    if (candidates.length > planned) return false;
     round.noteEmptied(backlog);
     return true;
   }

@@ -7,7 +7,7 @@ import type { SqlValue, Transaction } from '../../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
 import { ProjectGate, projectsWithWaiting, releaseWaiting } from '../lanes/project-gate.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { EVERYTHING, type LockedProjects } from '../locking/locked-projects.ts';
+import { ALL_PROJECTS, type LockedProjects } from '../locking/locked-projects.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { ClaimCapacity } from './claim-capacity.ts';
 
@@ -131,7 +131,7 @@ export class ClaimRound {
    * messages.
    */
   get leftToOthers(): boolean {
-    return this.#locked !== EVERYTHING && !this.isFull;
+    return this.#locked !== ALL_PROJECTS && !this.isFull;
   }
 
   /** Counts the attempts in flight of the projects of `candidates`. */
@@ -143,8 +143,8 @@ export class ClaimRound {
   async releaseWaitingOfProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithWaiting(this.tx);
-    const held = projects.filter((projectId) => this.#locked.has(projectId));
-    const released = await releaseWaiting(this.tx, this.#gate, held);
+    const lockedProjects = projects.filter((projectId) => this.#locked.has(projectId));
+    const released = await releaseWaiting(this.tx, this.#gate, lockedProjects);
     await this.flows.load(flowRefsOf(released));
   }
 
@@ -159,7 +159,7 @@ export class ClaimRound {
   /** Takes a candidate of the due index or of a key with capacity, or lets it wait for its endpoint or project. */
   takeOrWait(candidate: Candidate, mayTake = true): void {
     if (this.#gate.capacityOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, WAIT_STATE.project]);
-    else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
+    else if (mayTake && this.#hasCapacity(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
     this.#laneOf(candidate)?.noteReleased();
   }
@@ -212,7 +212,7 @@ export class ClaimRound {
   }
 
   /** A due message does not overtake those in its backlog. */
-  #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
+  #hasCapacity({ project_id, origin, is_behind }: Candidate): boolean {
     const backlog = backlogKey(project_id, origin);
     return (!is_behind || this.#emptied.has(backlog)) && this.capacityOf(backlog) > 0;
   }

@@ -45,17 +45,17 @@ export interface ClaimRows {
 export const claim = write(
   {
     weight: ({ request }) => ({ rows: request.limit }),
-    touches: (args, limits) => ({ find: (queries) => projectsOfClaim(queries, args, limits), isChoosy: true }),
+    touches: (args, limits) => ({ find: (queries) => projectsOfClaim(queries, args, limits), skipsLocked: true }),
   },
   async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
     const { tx } = context;
-    const moving = await context.fence.moving();
+    const moving = await context.placement.moving();
     const round = new ClaimRound(context, request, nowMs, moving);
     const backlogs = new BacklogRotation(round, request);
     const rotation = request.due ? await serveDue(round, backlogs, request) : undefined;
     await backlogs.serve();
     await round.saveMoves();
-    context.fence.require(round.projects);
+    context.placement.require(round.projects);
     const claimed = await saveClaims(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
     for (const backlog of round.waitingBacklogs) context.due.noteWaitingBacklog(backlog);

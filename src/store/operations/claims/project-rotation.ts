@@ -7,7 +7,7 @@ import type { Queries } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 
 /** Projects served in one transaction; the next transaction serves the others. */
-const TURNS_MAX = 32;
+const SERVED_MAX = 32;
 /** Projects examined in one transaction: most may only have messages that are due later. */
 const EXAMINED_MAX = 256;
 /**
@@ -34,19 +34,19 @@ export async function rotateProjects(queries: Queries, state: RotationState, now
   const { after } = state;
   const seen =
     state.seen && nowMs < state.seen.atMs + REREAD_EVERY_MS ? state.seen : await readDueProjects(queries, after, nowMs);
-  const behind = seen.projects.filter(({ id }) => id > after);
-  const first = seen.projects.filter(({ id }) => id <= after);
-  const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
-  const due = looked.filter(({ dueAtMs }) => dueAtMs <= nowMs);
-  const next = due.slice(0, TURNS_MAX);
-  const last = due.length > TURNS_MAX ? next.at(-1)?.id : looked.at(-1)?.id;
+  const afterCursor = seen.projects.filter(({ id }) => id > after);
+  const upToCursor = seen.projects.filter(({ id }) => id <= after);
+  const examined = [...afterCursor, ...upToCursor].slice(0, EXAMINED_MAX);
+  const due = examined.filter(({ dueAtMs }) => dueAtMs <= nowMs);
+  const next = due.slice(0, SERVED_MAX);
+  const last = due.length > SERVED_MAX ? next.at(-1)?.id : examined.at(-1)?.id;
   const lagOf = ({ dueAtMs }: DueProject) => nowMs - dueAtMs;
   const farthestMs = Math.max(...next.map(lagOf));
   return {
     due: next.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
     after,
     last: last ?? after,
-    seen: isAll(behind) && isAll(first) ? seen : undefined,
+    seen: isAll(afterCursor) && isAll(upToCursor) ? seen : undefined,
   };
 }
 
@@ -56,11 +56,11 @@ async function readDueProjects(
   after: ProjectId,
   nowMs: number,
 ): Promise<NonNullable<RotationState['seen']>> {
-  const [behind, first] = await Promise.all([
+  const [afterCursor, upToCursor] = await Promise.all([
     projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
     projectsBetween(queries, -1, after),
   ]);
-  const projects = [...first, ...behind].map(({ id, due_at_ms: dueAtMs, key }) => ({ id, dueAtMs, key }));
+  const projects = [...upToCursor, ...afterCursor].map(({ id, due_at_ms: dueAtMs, key }) => ({ id, dueAtMs, key }));
   return { atMs: nowMs, projects };
 }
 

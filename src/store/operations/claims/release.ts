@@ -57,7 +57,7 @@ export const releaseAll = write(
     await releaseRows(context, rows, nowMs);
     // The limit of projects may have been raised or removed since messages began to wait for it.
     await releaseNext(context, { projects: await projectsWithWaiting(context.tx) }, nowMs);
-    while ((await sendOn(context, { nowMs })) > 0);
+    while ((await releaseChunk(context, { nowMs })) > 0);
     return rows.length;
   },
 );
@@ -70,29 +70,29 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
   return row?.token ?? 0;
 });
 
-/** Messages that `sendHeldOn` releases at a time. */
-const SENT_ON = 500;
+/** Messages that `releaseUnlimited` releases at a time. */
+const RELEASED_MAX = 500;
 
 /**
  * If projects no longer have a limit, releases some of the messages that still wait for their project, and returns
  * their number. With a limit, claims release them while there is capacity. Locks their projects.
  */
-export const sendHeldOn = write(
-  { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithWaiting }) },
-  sendOn,
+export const releaseUnlimited = write(
+  { weight: () => ({ rows: RELEASED_MAX }), touches: () => ({ find: projectsWithWaiting }) },
+  releaseChunk,
 );
 
-async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
-  const { tx, fence, due, limits } = context;
+async function releaseChunk(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
+  const { tx, placement, due, limits } = context;
   if (limits.parallelismMax > 0) return 0;
-  const { and, params } = excluding(await fence.moving());
+  const { and, params } = excluding(await placement.moving());
   const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
     `select key, project_id, flow_key from messages where claim_token is null and wait_state = ${WAIT_STATE.project}${and}
      order by project_id, due_at_ms, key limit ?`,
-    [...params, SENT_ON],
+    [...params, RELEASED_MAX],
   );
   if (rows.length === 0) return 0;
-  fence.require(rows.map(({ project_id }) => project_id));
+  placement.require(rows.map(({ project_id }) => project_id));
   await tx.updateMany(
     'messages',
     'key',

@@ -10,19 +10,19 @@ import type {
 } from '../../../engine/runs/dead/dead-run-store.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries } from '../../driver.ts';
-import { also } from '../lists/filter.ts';
+import { addCondition } from '../lists/filter.ts';
 import {
   cutByBytes,
   DEAD_SIZES,
   inOrderOf,
   type PageRows,
   type Position,
-  placeOf,
-  placesOf,
+  positionOfDlqId,
+  positionsOfDlqIds,
   type Slice,
 } from '../lists/page.ts';
 import { DEAD, pageOfWindow } from '../lists/windows.ts';
-import { deletes } from '../messages/dead.ts';
+import { defineDelete } from '../messages/dead.ts';
 import {
   CONTENT_FIELDS,
   type ContentRow,
@@ -65,11 +65,11 @@ export interface DeadRunRows {
   responses: (DetailRow & { message_key: number })[];
 }
 
-type Place = Position & { message_key: number };
+type DeadPosition = Position & { message_key: number };
 
 export const listDeadRuns = pagedRead(
   async (queries: Queries, args: ListDeadRunsArgs): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> => {
-    const found = await places(queries, args);
+    const found = await listPositions(queries, args);
     const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
     return { ...page, ...(await deadRunsAt(queries, args.projectId, page.rows)) };
   },
@@ -82,14 +82,17 @@ export const listDeadRuns = pagedRead(
   },
 );
 
-function places(queries: Queries, { projectId, filter: wanted, slice }: ListDeadRunsArgs): Promise<PageRows<Place>> {
+function listPositions(
+  queries: Queries,
+  { projectId, filter: wanted, slice }: ListDeadRunsArgs,
+): Promise<PageRows<DeadPosition>> {
   const { runId, runCreatedAtMs, responseStatus, failureCallback, ...attributes } = wanted;
   const filter = runConditions(attributes);
-  if (runId !== undefined) also(filter, 'r.id = ?', runId);
-  if (runCreatedAtMs !== undefined) also(filter, 'r.created_at_ms = ?', runCreatedAtMs);
+  if (runId !== undefined) addCondition(filter, 'r.id = ?', runId);
+  if (runCreatedAtMs !== undefined) addCondition(filter, 'r.created_at_ms = ?', runCreatedAtMs);
   const states = failureCallback?.map((state) => FAILURE_STATE[state]);
-  if (states) also(filter, 'r.failure_state in (??)', states);
-  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  if (states) addCondition(filter, 'r.failure_state in (??)', states);
+  if (responseStatus) addCondition(filter, 'w.response_status in (??)', responseStatus);
   return pageOfWindow(queries, projectId, slice, {
     list: DEAD,
     within: 'run_key is not null',
@@ -134,7 +137,7 @@ async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readon
 /** The entries that exist, in the order of `dlqIds`. */
 export const findDeadRuns = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
-    deadRunsAt(queries, projectId, placesOf(dlqIds)),
+    deadRunsAt(queries, projectId, positionsOfDlqIds(dlqIds)),
   decodeDeadRuns,
 );
 
@@ -198,12 +201,12 @@ function responsesOf(queries: Queries, keys: readonly number[]): Promise<(Detail
 /** Finds the failure callback of a run. `undefined`: there was none, or its retention is over. */
 export const findFailureCallback = read(
   async (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }): Promise<ContentRow | undefined> => {
-    const place = placeOf(dlqId);
-    if (!place) return undefined;
+    const position = positionOfDlqId(dlqId);
+    if (!position) return undefined;
     const [row] = await queries.query<ContentRow>(
       `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ?`,
-      [place.n, place.timeMs, projectId],
+      [position.n, position.timeMs, projectId],
     );
     return row;
   },
@@ -235,4 +238,4 @@ function decodeOutline(row: OutlineRow): EntryOutline {
   return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
 }
 
-export const deleteDeadRuns = deletes('runs');
+export const deleteDeadRuns = defineDelete('runs');

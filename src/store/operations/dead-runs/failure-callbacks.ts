@@ -2,7 +2,7 @@
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { InProjectAt, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
-import { placeOf } from '../lists/page.ts';
+import { positionOfDlqId } from '../lists/page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
@@ -25,12 +25,12 @@ async function failureCallbackRowOf(
   tx: Transaction,
   { projectId, dlqId }: FailureCallbackArgs,
 ): Promise<FailureCallbackRow | undefined> {
-  const place = placeOf(dlqId);
-  if (!place) return undefined;
+  const position = positionOfDlqId(dlqId);
+  if (!position) return undefined;
   const [row] = await tx.query<FailureCallbackRow>(
     `select r.key as run_key, r.failure_key, r.failure_state from dead d lookup runs r on (r.key = d.run_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ? for update`,
-    [place.n, place.timeMs, projectId],
+    [position.n, position.timeMs, projectId],
   );
   return row;
 }

@@ -10,9 +10,9 @@ import type { Transaction } from '../../driver.ts';
 import { MessageAdmission } from '../lanes/admission.ts';
 import { FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { type Position, placeOf } from '../lists/page.ts';
+import { type Position, positionOfDlqId } from '../lists/page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { savedAt } from '../messages/accept.ts';
+import { savedState } from '../messages/accept.ts';
 import { CONTENT_AT } from '../messages/columns.ts';
 import { removeDead } from '../messages/dead.ts';
 import { encodeNewMessage, type StoredNewMessage, weightOf } from '../messages/rows.ts';
@@ -58,9 +58,9 @@ export const retryRun = write(
   async (context: WriteContext, args: RetryRunArgs): Promise<RunRetryResult> => {
     const { tx } = context;
     const { projectId, dlqId, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
-    const place = placeOf(dlqId);
-    if (!place) return { kind: 'missing' };
-    const failedKey = await deadRunKey(tx, projectId, place);
+    const position = positionOfDlqId(dlqId);
+    if (!position) return { kind: 'missing' };
+    const failedKey = await deadRunKey(tx, projectId, position);
     const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
     if (isRefused) {
       if (!isFirst) await cancelReviving(context, [runKey], nowMs);
@@ -70,19 +70,19 @@ export const retryRun = write(
     const journals = isFirst ? journalsOfStart(context, args) : await Journals.of(context, runKey);
     const sent = messagesIn(journal);
     const messages = [...sent, ...children];
-    const places = new Map<StoredNewMessage, ReturnType<Journals['append']>>();
+    const positions = new Map<StoredNewMessage, ReturnType<Journals['append']>>();
     for (const entry of journal) {
-      if (entry.kind === 'message') places.set(entry.message, journals.append(entry.message));
+      if (entry.kind === 'message') positions.set(entry.message, journals.append(entry.message));
       else if (entry.kind === 'record') journals.record(entry.record, entry.event);
       else journals.share(entry.key, entry.entry);
     }
-    for (const child of children) places.set(child, journals.append(child));
-    for (const { key, childKey } of args.invocations) journals.awaitEnd(childKey, { key, parentKey: runKey });
-    const entry = new MessageAdmission(context, nowMs);
-    await entry.makeQueues(messages);
+    for (const child of children) positions.set(child, journals.append(child));
+    for (const { key, childKey } of args.invocations) journals.addInvoker(childKey, { key, parentKey: runKey });
+    const admission = new MessageAdmission(context, nowMs);
+    await admission.makeQueues(messages);
     await journals.save();
-    const states = await entry.insert(messages);
-    const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));
+    const states = await admission.insert(messages);
+    const saved = states.map((state, index) => savedState(state, positions.get(messages[index] as StoredNewMessage)));
     const result: RunRetryResult = {
       ...{ kind: 'retried', messages: saved.slice(0, sent.length) },
       children: saved.slice(sent.length),
@@ -95,7 +95,7 @@ export const retryRun = write(
     await addWaiters(tx, args);
     await nameSuccessor(tx, failedKey, run);
     // Only now: at every moment, one of the two runs must refer to the contents that they share.
-    await removeDead(tx, [place.n]);
+    await removeDead(tx, [position.n]);
     return result;
   },
   ({ run, journal, children, ...rest }: RunRetry & { nowMs: Millis }) => ({
@@ -159,16 +159,16 @@ async function startRevived(context: WriteContext, { projectId, runKey, nowMs }:
   const { tx, due } = context;
   await tx.send(`update runs set state = ${RUN_STATE.RUN_STARTED} where key = ?`, [runKey]);
   await tx.send('delete from ending_runs where key = ?', [runKey]);
-  const places = await tx.query<{ origin: string; wait_state: number; flow_key: string | null; due_at_ms: number }>(
+  const positions = await tx.query<{ origin: string; wait_state: number; flow_key: string | null; due_at_ms: number }>(
     'select origin, wait_state, flow_key, min(due_at_ms) as due_at_ms from messages where run_key = ? group by origin, wait_state, flow_key',
     [runKey],
   );
-  for (const { origin, wait_state, due_at_ms } of places) {
+  for (const { origin, wait_state, due_at_ms } of positions) {
     if (wait_state === WAIT_STATE.origin) due.noteWaitingBacklog(backlogKey(projectId, origin));
     else if (wait_state === WAIT_STATE.due) due.note(due_at_ms);
   }
   const flows = new FlowLanes(tx, nowMs);
-  await flows.load(flowRefsOf(places.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));
+  await flows.load(flowRefsOf(positions.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));
   await flows.save(due);
 }
 

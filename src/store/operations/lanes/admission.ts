@@ -57,12 +57,12 @@ export class MessageAdmission {
   }
 
   /** Saves `messages` in a few statements and returns the state of each. Their queues must be loaded. */
-  async insert(given: readonly StoredNewMessage[]): Promise<AdmittedState[]> {
-    if (given.length === 0) return [];
-    const messages = given.map(withOwnRow);
+  async insert(newMessages: readonly StoredNewMessage[]): Promise<AdmittedState[]> {
+    if (newMessages.length === 0) return [];
+    const messages = newMessages.map(withOwnRow);
     const { tx, limits, logs, due } = this.#context;
     await this.#loadLimits(messages);
-    const states = messages.map((message) => this.#place(message));
+    const states = messages.map((message) => this.#admit(message));
     await this.#queues.save();
     if (limits.messagesPerDayMax > 0) await countMessages(tx, messages);
     await tx.insertMany(
@@ -93,7 +93,7 @@ export class MessageAdmission {
   }
 
   /** Checks the queue, the key and the project in this order. The message waits for the first one without capacity. */
-  #place({ message, queueName, flow }: StoredNewMessage): AdmittedState {
+  #admit({ message, queueName, flow }: StoredNewMessage): AdmittedState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;
     const isProposed = message[MESSAGE_AT.claim_token] !== null;

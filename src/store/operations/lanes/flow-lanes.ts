@@ -253,8 +253,8 @@ export class FlowLanes {
       this.#nowMs,
     );
     if (nextMs === null || nextMs > this.#nowMs) return nextMs;
-    const hasTurn = wake_at_ms !== null && wake_at_ms <= this.#nowMs && !this.#served.has(lane);
-    return hasTurn ? wake_at_ms : this.#nowMs;
+    const keepsPosition = wake_at_ms !== null && wake_at_ms <= this.#nowMs && !this.#served.has(lane);
+    return keepsPosition ? wake_at_ms : this.#nowMs;
   }
 
   #missing(refs: readonly FlowRef[]): Map<ProjectId, string[]> {

@@ -9,7 +9,7 @@ export interface Conditions {
 }
 
 /** Adds one condition. */
-export function also({ texts, params }: Conditions, text: string, ...values: readonly SqlParam[]): void {
+export function addCondition({ texts, params }: Conditions, text: string, ...values: readonly SqlParam[]): void {
   texts.push(text);
   params.push(...values);
 }
@@ -19,7 +19,7 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   const conditions: Conditions = { texts: [], params: [] };
   const among = (column: string, values: readonly string[] | undefined): void => {
     if (!values) return;
-    also(conditions, `${column} in (??)`, values);
+    addCondition(conditions, `${column} in (??)`, values);
   };
   among('c.url', filter.url);
   among('c.origin', filter.host?.flatMap(originsOf));
@@ -33,14 +33,18 @@ export function contentConditions(filter: AttributeFilter): Conditions {
     // Used too rarely to need a column. No string inside JSON can contain this text, because its quotes are escaped.
     const anyOf = filter.endpointName.map(() => "replace(c.settings, ?, '') <> c.settings");
     const texts = filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1));
-    also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
+    addCondition(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
   }
   if (filter.label) {
     // Case-sensitive in both databases and without wildcards, unlike `like`. No label has a comma, so a searched label
     // with a comma is ignored: `a,b` would find a message with the labels a and b.
     const labels = filter.label.filter((label) => !label.includes(','));
     const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
-    also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...labels.map((label) => `,${label},`));
+    addCondition(
+      conditions,
+      anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0',
+      ...labels.map((label) => `,${label},`),
+    );
   }
   return conditions;
 }

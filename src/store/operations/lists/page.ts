@@ -134,14 +134,14 @@ function positionOf({ timeMs, n }: Position): Position {
 }
 
 /** The positions that DLQ ids name, without duplicates. */
-export function placesOf(dlqIds: readonly string[]): Position[] {
-  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
+export function positionsOfDlqIds(dlqIds: readonly string[]): Position[] {
+  return [...new Set(dlqIds)].flatMap((dlqId) => positionOfDlqId(dlqId) ?? []);
 }
 
 /** The rows at `positions`, in the order of `positions`. */
-export function inOrderOf<Row extends Position>(places: readonly Position[], rows: readonly Row[]): Row[] {
+export function inOrderOf<Row extends Position>(positions: readonly Position[], rows: readonly Row[]): Row[] {
   const rowByNumber = new Map(rows.map((row) => [row.n, row]));
-  return places.flatMap(({ n, timeMs }) => {
+  return positions.flatMap(({ n, timeMs }) => {
     const row = rowByNumber.get(n);
     return row?.timeMs === timeMs ? row : [];
   });
@@ -151,10 +151,10 @@ export function inOrderOf<Row extends Position>(places: readonly Position[], row
  * The position that a DLQ id names. The id is the cursor of the entry; any other text, even another spelling of the same
  * numbers, names no entry.
  */
-export function placeOf(dlqId: string): Position | undefined {
-  const place = decodeCursor(dlqId);
-  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
-  return { timeMs: place.ms, n: place.n };
+export function positionOfDlqId(dlqId: string): Position | undefined {
+  const decoded = decodeCursor(dlqId);
+  if (decoded?.n === undefined || dlqIdOf(decoded.ms, decoded.n) !== dlqId) return undefined;
+  return { timeMs: decoded.ms, n: decoded.n };
 }
 
 /** The message with this key. Throws if it was not read. */

@@ -20,10 +20,10 @@ const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /**
  * Messages encoded, or rows decoded, before other work may run: with hundreds of headers, they take a few milliseconds.
  */
-export const TOGETHER = 32;
+export const BATCH_SIZE = 32;
 
 /** Encodes or decodes items in batches, and lets other work run between them. */
-export async function mapInPieces<From, To>(
+export async function mapInBatches<From, To>(
   items: readonly From[],
   make: (item: From) => To,
   pause: Pause,
@@ -31,7 +31,7 @@ export async function mapInPieces<From, To>(
   const made: To[] = [];
   for (const item of items) {
     made.push(make(item));
-    if (made.length % TOGETHER === 0) await pause();
+    if (made.length % BATCH_SIZE === 0) await pause();
   }
   return made;
 }
@@ -66,19 +66,19 @@ export async function readPage<T>(
 
 /** The position before the first row of the page. A cursor without a number includes all rows of its millisecond. */
 function positionOfCursor(cursor: string, order: PageRequest['order']): Position {
-  const place = decodeCursor(cursor);
-  if (!place)
+  const decoded = decodeCursor(cursor);
+  if (!decoded)
     throw new ApiError('invalid_query', `invalid query parameter cursor: ${JSON.stringify(cursor)} is not a cursor`);
   const wholeMs = order === 'latestFirst' ? Number.MAX_SAFE_INTEGER : -1;
-  return { timeMs: place.ms, n: place.n ?? wholeMs };
+  return { timeMs: decoded.ms, n: decoded.n ?? wholeMs };
 }
 
-export interface MessagesNamed {
+export interface MessageRefs {
   keys: MessageKey[];
   ids: MessageId[];
 }
 
-export function messagesNamed(ids: MessageId[]): MessagesNamed {
+export function messageRefsOf(ids: MessageId[]): MessageRefs {
   return { ids, keys: keysOf(ids) };
 }
 
@@ -86,7 +86,7 @@ export function messagesNamed(ids: MessageId[]): MessagesNamed {
 export interface ListArgs<Filter> {
   projectId: ProjectId;
   filter: Omit<Filter, 'messageId' | 'state'>;
-  messages?: MessagesNamed;
+  messages?: MessageRefs;
   /** State codes. */
   states?: number[];
   slice: Slice;
@@ -104,7 +104,7 @@ export function encodeList<State, Filter extends Named<State>>(
 ): Omit<ListArgs<Filter>, 'slice'> {
   return {
     ...{ projectId, filter },
-    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(messageId && { messages: messageRefsOf(messageId) }),
     ...(state && { states: state.map(codeOf) }),
   };
 }

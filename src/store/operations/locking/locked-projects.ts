@@ -9,4 +9,4 @@ export interface LockedProjects {
 }
 
 /** All projects: for a database with a single writer. */
-export const EVERYTHING: LockedProjects = { has: () => true, size: Infinity };
+export const ALL_PROJECTS: LockedProjects = { has: () => true, size: Infinity };

@@ -11,7 +11,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Transaction } from '../../driver.ts';
 import { traitsOf, type WriteCommand } from '../all.ts';
-import type { Touched } from '../operation.ts';
+import type { LockScope } from '../operation.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import { ALL_HERE, PLACEMENT, type PlacementCheck } from './placement.ts';
 
@@ -22,18 +22,18 @@ export type Suspects = Pick<LockedProjects, 'has'>;
 export const NO_SUSPECTS: Suspects = { has: () => false };
 
 /** The locks of a batch. */
-export interface Locked {
+export interface BatchLocks {
   locked: LockedProjects;
   /** Commands that cannot run now, because another transaction has locked one of their projects, which is a suspect. */
-  blocked: ReadonlyMap<WriteCommand, Blocked>;
+  blocked: ReadonlyMap<WriteCommand, BlockedResult>;
 }
 
-export interface Blocked {
+export interface BlockedResult {
   kind: 'blocked';
   projectId: ProjectId;
 }
 
-const NONE_BLOCKED: Locked['blocked'] = new Map();
+const NONE_BLOCKED: BatchLocks['blocked'] = new Map();
 
 /** Locks the projects and rows that `commands` touch, and requires their placement here. Call it before anything else. */
 export async function lockFor(
@@ -41,15 +41,15 @@ export async function lockFor(
   commands: readonly WriteCommand[],
   limits: StoreLimits,
   suspects: Suspects = NO_SUSPECTS,
-  fence: PlacementCheck = ALL_HERE,
-): Promise<Locked> {
-  const needs = commands.map((command) => needsOf(command, limits));
-  await lookUp(tx, needs, limits);
-  if (fence !== ALL_HERE) fence.requireFor(checkedProjects(commands, needs));
-  for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
-  if (suspects !== NO_SUSPECTS) return lockFreeProjects(tx, commands, needs, suspects, fence);
-  const projects = new Set(needs.flatMap((each) => [...each.projects]));
-  return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
+  placement: PlacementCheck = ALL_HERE,
+): Promise<BatchLocks> {
+  const scopes = commands.map((command) => scopeOf(command, limits));
+  await resolveProjects(tx, scopes, limits);
+  if (placement !== ALL_HERE) placement.requireFor(checkedProjects(commands, scopes));
+  for (const { find, projects } of scopes) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
+  if (suspects !== NO_SUSPECTS) return lockFreeProjects(tx, commands, scopes, suspects, placement);
+  const projects = new Set(scopes.flatMap((each) => [...each.projects]));
+  return { locked: placedHere(placement, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
 }
 
 /**
@@ -58,10 +58,10 @@ export async function lockFor(
  */
 function* checkedProjects(
   commands: readonly WriteCommand[],
-  needs: readonly Needs[],
+  scopes: readonly ResolvedScope[],
 ): Generator<[WriteCommand, ProjectId[]]> {
   for (const [index, command] of commands.entries()) {
-    const { projects = [], writes = [] } = needs[index] ?? {};
+    const { projects = [], writes = [] } = scopes[index] ?? {};
     if (!traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
   }
 }
@@ -78,12 +78,12 @@ async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest
 }
 
 /** The locked projects that are placed in this cell. Only these may be touched. */
-function mayTouch(
-  fence: PlacementCheck,
+function placedHere(
+  placement: PlacementCheck,
   locked: ReadonlySet<ProjectId>,
   rows: readonly LockedRow[],
 ): ReadonlySet<ProjectId> {
-  if (fence === ALL_HERE) return locked;
+  if (placement === ALL_HERE) return locked;
   return new Set(rows.filter(({ placement }) => placement === PLACEMENT.here).map(({ id }) => id));
 }
 
@@ -94,32 +94,32 @@ function mayTouch(
 async function lockFreeProjects(
   tx: Transaction,
   commands: readonly WriteCommand[],
-  needs: readonly Needs[],
+  scopes: readonly ResolvedScope[],
   suspects: Suspects,
-  fence: PlacementCheck,
-): Promise<Locked> {
+  placement: PlacementCheck,
+): Promise<BatchLocks> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
-  const wanted = new Set(needs.flatMap(({ projects }) => [...projects]));
+  const wanted = new Set(scopes.flatMap(({ projects }) => [...projects]));
   const locked = new Set([...wanted].filter((id) => !suspects.has(id)));
   const rows = await lockProjects(tx, locked);
-  const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
-  const free = await lockProjects(tx, doubtful, ' skip locked');
+  const wantedSuspects = existing.filter((id) => wanted.has(id) && suspects.has(id));
+  const free = await lockProjects(tx, wantedSuspects, ' skip locked');
   for (const { id } of free) locked.add(id);
-  const blocked = new Map<WriteCommand, Blocked>();
+  const blocked = new Map<WriteCommand, BlockedResult>();
   for (const [index, command] of commands.entries()) {
-    const { projects = [], isChoosy } = needs[index] ?? {};
+    const { projects = [], skipsLocked } = scopes[index] ?? {};
     const missing = [...projects].find((id) => !locked.has(id));
-    if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
+    if (missing !== undefined && !skipsLocked) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
-  return { locked: mayTouch(fence, locked, [...rows, ...free]), blocked };
+  return { locked: placedHere(placement, locked, [...rows, ...free]), blocked };
 }
 
 /** The projects that a command touches: those that it names, and those that the store finds for its keys. */
-interface Needs extends Omit<Touched, 'projects'> {
+interface ResolvedScope extends Omit<LockScope, 'projects'> {
   projects: Set<ProjectId>;
 }
 
-function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
+function scopeOf(command: WriteCommand, limits: StoreLimits): ResolvedScope {
   const touched = traitsOf(command).touches(command.args, limits);
   return { ...touched, projects: new Set(touched.projects) };
 }
@@ -127,22 +127,22 @@ function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
 /**
  * Finds the projects of rows that commands name only by key. The project of a key never changes, so this needs no lock.
  */
-async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
-  const condition = limits.parallelismMax > 0 ? '' : SHARES;
-  await addProjects(tx, needs, 'messages', condition);
-  await addProjects(tx, needs, 'schedules');
+async function resolveProjects(tx: Transaction, scopes: readonly ResolvedScope[], limits: StoreLimits): Promise<void> {
+  const condition = limits.parallelismMax > 0 ? '' : HAS_SHARED_STATE;
+  await addProjects(tx, scopes, 'messages', condition);
+  await addProjects(tx, scopes, 'schedules');
 }
 
 /** A message of a lane or of a run. No saved message joins a lane or a run later. */
-const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
+const HAS_SHARED_STATE = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(
   tx: Transaction,
-  needs: readonly Needs[],
+  scopes: readonly ResolvedScope[],
   table: 'messages' | 'schedules',
   condition = '',
 ): Promise<void> {
-  const keys = new Set(needs.flatMap((each) => each[table] ?? []));
+  const keys = new Set(scopes.flatMap((each) => each[table] ?? []));
   if (keys.size === 0) return;
   const rows = await tx.query<{ key: number; project_id: ProjectId }>(
     // Without the order, the planner may read whole indexes of projects.
@@ -150,7 +150,7 @@ async function addProjects(
     [[...keys]],
   );
   const projectByKey = new Map(rows.map(({ key, project_id }) => [key, project_id]));
-  for (const each of needs) {
+  for (const each of scopes) {
     for (const key of each[table] ?? []) {
       const projectId = projectByKey.get(key);
       if (projectId !== undefined) each.projects.add(projectId);

@@ -45,7 +45,7 @@ export interface AwayResult {
 }
 
 /** Another transaction has locked the project's row, and this one did not wait for it. */
-interface Blocked {
+interface BlockedResult {
   kind: 'blocked';
   projectId: ProjectId;
 }
@@ -69,9 +69,9 @@ const NONE: ReadonlySet<ProjectId> = new Set();
 export class ProjectsNotHere extends Error {
   readonly projects: ReadonlySet<ProjectId>;
   /** The commands that named such a project. */
-  readonly refused: ReadonlyMap<object, AwayResult | Blocked>;
+  readonly refused: ReadonlyMap<object, AwayResult | BlockedResult>;
 
-  constructor(projects: ReadonlySet<ProjectId>, refused: ReadonlyMap<object, AwayResult | Blocked>) {
+  constructor(projects: ReadonlySet<ProjectId>, refused: ReadonlyMap<object, AwayResult | BlockedResult>) {
     super('a project is not here');
     this.name = 'NotHere';
     this.projects = projects;
@@ -103,7 +103,7 @@ export class BatchPlacementCheck implements PlacementCheck {
   require(projects: Iterable<ProjectId>): void {
     const added = new Set([...projects].filter((id) => !this.#commands.has(id)));
     for (const id of added) this.#commands.set(id, []);
-    if (added.size > 0) this.#ask([...added]);
+    if (added.size > 0) this.#lockHere([...added]);
   }
 
   requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void {
@@ -119,7 +119,7 @@ export class BatchPlacementCheck implements PlacementCheck {
     for (const [id, named] of added) this.#commands.set(id, named);
   }
 
-  #ask(projects: readonly ProjectId[]): void {
+  #lockHere(projects: readonly ProjectId[]): void {
     const here = this.#tx.query<{ id: ProjectId }>(
       `select id from projects where id in (??) and placement = ${PLACEMENT.here} order by id ${this.#locking}`,
       [projects],
@@ -139,14 +139,14 @@ export class BatchPlacementCheck implements PlacementCheck {
     );
     const placements = new Map(rows.map(({ id, placement }) => [id, placement]));
     const refused = missing.flatMap((id) => {
-      const why = whyNot(id, placements.get(id));
-      return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | Blocked] => [command, why]);
+      const why = reasonNotHere(id, placements.get(id));
+      return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | BlockedResult] => [command, why]);
     });
     throw new ProjectsNotHere(new Set(missing), new Map(refused));
   }
 }
 
-function whyNot(projectId: ProjectId, placement: number = PLACEMENT.elsewhere): AwayResult | Blocked {
+function reasonNotHere(projectId: ProjectId, placement: number = PLACEMENT.elsewhere): AwayResult | BlockedResult {
   if (placement === PLACEMENT.here) return { kind: 'blocked', projectId };
   return { kind: 'away', projectId, isGone: placement === PLACEMENT.gone || placement === PLACEMENT.elsewhere };
 }

@@ -3,7 +3,7 @@ import type { MessageId, ProjectId } from '../../../engine/model.ts';
 import type { LiveEntry, LogPosition } from '../../../engine/stores.ts';
 import type { HttpMethod } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
-import { mapInPieces } from '../lists/read-page.ts';
+import { mapInBatches } from '../lists/read-page.ts';
 import { anyLogStateOf, codeOfLogState } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 
@@ -46,7 +46,7 @@ export const listLogsAfter = longRead(
        order by w.at_ms, w.seq`,
       [args.projectId, args.after.timeMs, args.after.timeMs, args.after.n, args.toMs, args.except, args.count],
     ),
-  (rows, _, pause) => mapInPieces(rows, decode, pause),
+  (rows, _, pause) => mapInBatches(rows, decode, pause),
 );
 
 /**

@@ -131,5 +131,5 @@ export interface WriteContext {
   locked: LockedProjects;
   looseLogs: SqlDialect['looseLogs'];
   /** Requires that the projects of chosen rows stay in this cell, and names those to skip because they are moving. */
-  fence: PlacementCheck;
+  placement: PlacementCheck;
 }

@@ -4,9 +4,9 @@ import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject } from '../../../engine/model.ts';
 import type { LogEntry } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { also, contentConditions } from '../lists/filter.ts';
+import { addCondition, contentConditions } from '../lists/filter.ts';
 import { contentsOf, cutByBytes, DETAIL_SIZES, messageOf, type PageRows, type Position } from '../lists/page.ts';
-import { encodeList, type ListArgs, type MessagesNamed, mapInPieces } from '../lists/read-page.ts';
+import { encodeList, type ListArgs, type MessageRefs, mapInBatches } from '../lists/read-page.ts';
 import { LOGS, pageOfFew, pageOfWindow } from '../lists/windows.ts';
 import {
   type ContentRow,
@@ -52,7 +52,7 @@ export const listLogs = pagedRead(windowOf, {
 });
 
 async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pause: Pause): Promise<LogEntry[]> {
-  const messages = await mapInPieces(contents, decodeMessage, pause);
+  const messages = await mapInBatches(contents, decodeMessage, pause);
   const messageByKey = new Map(messages.map((message) => [message.key, message]));
   const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
   return rows.map((row): LogEntry => {
@@ -86,10 +86,10 @@ function ofProject(
 ): Promise<PageRows<LogRow>> {
   const filter = contentConditions(attributes);
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : '';
-  if (states) also(filter, 'w.state in (??)', states);
+  if (states) addCondition(filter, 'w.state in (??)', states);
   const passesMost = filter.texts.length === 0;
   // Events of runs are listed with the runs.
-  also(filter, 'w.run_key is null');
+  addCondition(filter, 'w.run_key is null');
   return pageOfWindow(queries, projectId, slice, {
     list: LOGS,
     reads: ['message_key', 'state', 'run_key', 'response_status'],
@@ -104,11 +104,17 @@ function ofProject(
 function ofMessages(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListLogsArgs,
-  { keys, ids }: MessagesNamed,
+  { keys, ids }: MessageRefs,
 ): Promise<PageRows<LogRow>> {
   const filter = contentConditions(attributes);
-  also(filter, 'w.message_key in (??) and c.key in (??) and c.id in (??) and w.run_key is null', keys, keys, ids);
-  if (states) also(filter, 'w.state in (??)', states);
+  addCondition(
+    filter,
+    'w.message_key in (??) and c.key in (??) and c.id in (??) and w.run_key is null',
+    keys,
+    keys,
+    ids,
+  );
+  if (states) addCondition(filter, 'w.state in (??)', states);
   return pageOfFew(queries, projectId, slice, {
     list: LOGS,
     from: 'logs w lookup contents c on (c.key = w.message_key)',

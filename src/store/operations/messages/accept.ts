@@ -3,7 +3,7 @@ import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPosition, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { type AdmittedState, MessageAdmission } from '../lanes/admission.ts';
-import { mapInPieces, TOGETHER } from '../lists/read-page.ts';
+import { BATCH_SIZE, mapInBatches } from '../lists/read-page.ts';
 import { byProject } from '../locking/by-project.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged, type Pause } from '../operation.ts';
@@ -41,8 +41,8 @@ export const accept = merged(
   async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
     const reservations = await Reservations.read(context.tx, commands);
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
-    const entry = new MessageAdmission(context, nowMs);
-    await entry.loadQueues(commands.flatMap(({ messages }) => messages));
+    const admission = new MessageAdmission(context, nowMs);
+    await admission.loadQueues(commands.flatMap(({ messages }) => messages));
     const budgets = await DayBudgets.read(context, commands);
     const journals = await Journals.load(
       context,
@@ -62,14 +62,14 @@ export const accept = merged(
       const result: (Accepted | undefined)[] = [];
       const budget = budgets.take(command.messages);
       for (const message of command.messages) {
-        const duplicateOf = journals?.takenBy(message) ?? reservations.holderOf(message, command.nowMs);
+        const duplicateOf = journals?.duplicateOf(message) ?? reservations.holderOf(message, command.nowMs);
         if (budget !== 'taken') {
           result.push(budget);
         } else if (duplicateOf !== null) {
           budgets.giveBack(message);
           journals?.linkToActive(message);
           result.push({ kind: 'duplicate', ...duplicateOf });
-        } else if (await entry.hasQueue(message)) {
+        } else if (await admission.hasQueue(message)) {
           reservations.reserve(message);
           positions.push(journals?.append(message));
           saved.push(message);
@@ -83,11 +83,11 @@ export const accept = merged(
     }
     await reservations.write(context.tx);
     await journals?.save();
-    const states = await entry.insert(saved);
+    const states = await admission.insert(saved);
     let next = 0;
     const nextSaved = (): Saved => {
       const at = next++;
-      return savedAt(states[at] ?? 'due', positions[at]);
+      return savedState(states[at] ?? 'due', positions[at]);
     };
     return results.map((result) => result.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
@@ -97,8 +97,8 @@ export const accept = merged(
 /** Encodes a few messages without a pause, so that consecutive calls are written in their order. */
 function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
   const { messages } = given;
-  if (messages.length < TOGETHER) return { ...given, messages: messages.map(encodeNewMessage) };
-  return mapInPieces(messages, encodeNewMessage, pause).then((encoded) => ({ ...given, messages: encoded }));
+  if (messages.length < BATCH_SIZE) return { ...given, messages: messages.map(encodeNewMessage) };
+  return mapInBatches(messages, encodeNewMessage, pause).then((encoded) => ({ ...given, messages: encoded }));
 }
 
 /**
@@ -112,26 +112,26 @@ export async function insertMessages(
   nowMs: number,
   loaded?: Journals,
 ): Promise<Saved[]> {
-  const entry = new MessageAdmission(context, nowMs);
+  const admission = new MessageAdmission(context, nowMs);
   const journals = loaded ?? (await Journals.load(context, messages, 0));
-  const places = new Map<StoredNewMessage, JournalPosition | undefined>();
+  const positions = new Map<StoredNewMessage, JournalPosition | undefined>();
   const taken = new Map<StoredNewMessage, MessageId>();
   for (const message of messages) {
-    if (!journals || journals.takes(message)) {
-      places.set(message, journals?.append(message));
+    if (!journals || journals.accepts(message)) {
+      positions.set(message, journals?.append(message));
       continue;
     }
-    const holder = journals.takenBy(message);
-    if (holder) taken.set(message, holder.messageId);
+    const earlier = journals.duplicateOf(message);
+    if (earlier) taken.set(message, earlier.messageId);
     await journals.keepForLog(message);
   }
-  const saved = [...places.keys()];
-  await entry.makeQueues(saved);
+  const saved = [...positions.keys()];
+  await admission.makeQueues(saved);
   await journals?.save();
-  const states = new Map((await entry.insert(saved)).map((state, index) => [saved[index], state]));
+  const states = new Map((await admission.insert(saved)).map((state, index) => [saved[index], state]));
   return messages.map((message) => {
     const state = states.get(message);
-    if (state !== undefined) return savedAt(state, places.get(message));
+    if (state !== undefined) return savedState(state, positions.get(message));
     const messageId = taken.get(message);
     return messageId === undefined ? { state: 'dropped' } : { state: 'dropped', messageId };
   });
@@ -142,7 +142,7 @@ function continuesRun({ entry, run }: StoredNewMessage): boolean {
   return entry !== undefined && (run === undefined || run.isBySdk || run.invoker !== null);
 }
 
-export function savedAt(state: AdmittedState, journal: JournalPosition | undefined): Saved {
+export function savedState(state: AdmittedState, journal: JournalPosition | undefined): Saved {
   return journal ? { state, journal } : { state };
 }
 

@@ -3,7 +3,7 @@ import type { InProjectAt, MessageId, MessageKey } from '../../../engine/model.t
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { messagesNamed } from '../lists/read-page.ts';
+import { messageRefsOf } from '../lists/read-page.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { type WriteTraits, write } from '../operation.ts';
 import { fieldsOf } from '../table.ts';
@@ -16,18 +16,18 @@ interface CancelArgs extends InProjectAt {
   ids?: MessageId[];
 }
 
-const ENDING = [
+const ENDING_COLUMNS = [
   ...(['key', 'project_id', 'claim_token', 'cancel_requested_at_ms', 'run_key'] as const),
   ...(['queue_id', 'queue_permit', 'flow_key', 'wait_state'] as const),
 ];
 
 /** The columns of an unfinished message that its end needs. */
-export type EndingRow = Pick<MessageRow, (typeof ENDING)[number]>;
+export type EndingRow = Pick<MessageRow, (typeof ENDING_COLUMNS)[number]>;
 
 /** The select list of an `EndingRow` from `messages m`. */
-export const ENDING_FIELDS = fieldsOf('m', ENDING);
+export const ENDING_FIELDS = fieldsOf('m', ENDING_COLUMNS);
 
-const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
+const CANCEL_TRAITS: Partial<WriteTraits<CancelArgs>> = {
   weight: ({ keys }) => ({ rows: keys.length }),
   touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }),
 };
@@ -37,20 +37,20 @@ const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
  * marks.
  */
 export const cancelById = write(
-  OF_CANCEL,
-  async (context: WriteContext, args: CancelArgs): Promise<number> => (await cancelKnown(context, args)).length,
-  ({ ids, ...args }: InProjectAt & { ids: MessageId[] }) => ({ ...args, ...messagesNamed(ids) }),
+  CANCEL_TRAITS,
+  async (context: WriteContext, args: CancelArgs): Promise<number> => (await cancelMessages(context, args)).length,
+  ({ ids, ...args }: InProjectAt & { ids: MessageId[] }) => ({ ...args, ...messageRefsOf(ids) }),
 );
 
 /** Like `cancelById`, for messages that `findCandidates` found. Returns how many were cancelled or marked now. */
 export const cancelCandidates = write(
-  OF_CANCEL,
+  CANCEL_TRAITS,
   async (context: WriteContext, args: Omit<CancelArgs, 'ids'>): Promise<number> =>
-    (await cancelKnown(context, args)).filter((row) => !isMarked(row)).length,
+    (await cancelMessages(context, args)).filter((row) => !isMarked(row)).length,
 );
 
 /** Cancels or marks messages, and returns their rows before the change. */
-async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
+async function cancelMessages(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
   const { projectId, keys, ids, nowMs } = args;
   const found = await context.tx.query<EndingRow & { id: string }>(
     `select ${ENDING_FIELDS}, c.id
@@ -71,7 +71,7 @@ async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<End
 export interface CancelOptions {
   nowMs: number;
   /** Nobody requested the cancel, so CANCEL_REQUESTED is not logged. */
-  isUnasked?: boolean;
+  isUnrequested?: boolean;
 }
 
 /** Cancels waiting messages, and marks those in flight that are not marked yet. */
@@ -101,7 +101,7 @@ function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
 export async function cancelAtOnce(
   context: WriteContext,
   rows: readonly EndingRow[],
-  { nowMs, isUnasked = false }: CancelOptions,
+  { nowMs, isUnrequested = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
   const { tx, logs } = context;
@@ -116,7 +116,7 @@ export async function cancelAtOnce(
       projectId: row.project_id,
       key: row.key,
       runKey: row.run_key,
-      events: row.cancel_requested_at_ms === null && !isUnasked ? [requested, canceled] : [canceled],
+      events: row.cancel_requested_at_ms === null && !isUnrequested ? [requested, canceled] : [canceled],
       floorMs: floors.get(row.key) ?? 0,
     })),
   );
@@ -135,7 +135,7 @@ export async function cancelAtOnce(
 async function mark(
   { tx, logs }: WriteContext,
   rows: readonly EndingRow[],
-  { nowMs, isUnasked = false }: CancelOptions,
+  { nowMs, isUnrequested = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
   const floors = await lastEventTimes(
@@ -150,7 +150,7 @@ async function mark(
     ['cancel_requested_at_ms'],
     marks.map(({ row, atMs }) => [row.key, atMs]),
   );
-  if (isUnasked) return;
+  if (isUnrequested) return;
   await logs.append(
     tx,
     marks.map(({ row, atMs }) => ({

@@ -18,7 +18,14 @@ import {
   type StoredSettlement,
   weightOf,
 } from './rows.ts';
-import { findSaved, type Owned, releaseNextOf, type SettleArgs, withPermitOf, writeAll } from './settle.ts';
+import {
+  findOwned,
+  type OwnedSettlement,
+  releaseNextOf,
+  type SettleArgs,
+  saveSettlements,
+  withPermitOf,
+} from './settle.ts';
 
 export interface CheckpointArgs {
   /** The outcomes of delivered messages that the call still owns. */
@@ -30,7 +37,7 @@ export interface CheckpointArgs {
 /** A checkpoint whose call owns all messages that it settles. */
 interface OwnedCheckpoint {
   args: CheckpointArgs;
-  done: readonly Owned[];
+  done: readonly OwnedSettlement[];
   /** The messages to save, with the queue permit of the delivered ones. */
   follows: StoredNewMessage[];
 }
@@ -50,7 +57,7 @@ export const checkpoint = merged(
   },
   async (context: WriteContext, commands: readonly CheckpointArgs[]): Promise<Checkpointed[]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
-    const owned = await findOwned(context, commands);
+    const owned = await findOwnedCheckpoints(context, commands);
     const results = new Map<CheckpointArgs, Checkpointed>();
     const all = owned.flatMap(({ follows }) => follows);
     const budgets = await DayBudgets.read(
@@ -68,7 +75,7 @@ export const checkpoint = merged(
       return budget === 'taken';
     });
     const settled = accepted.flatMap(({ done }) => done);
-    if (settled.length > 0) await writeAll(context, settled);
+    if (settled.length > 0) await saveSettlements(context, settled);
     const follows = accepted.flatMap((each) => each.follows);
     const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs, journals);
     await releaseNextOf(context, settled, nowMs);
@@ -87,14 +94,14 @@ export const checkpoint = merged(
 );
 
 /** The commands whose messages all still have their claims. */
-async function findOwned(
+async function findOwnedCheckpoints(
   context: WriteContext,
   commands: readonly CheckpointArgs[],
 ): Promise<readonly OwnedCheckpoint[]> {
   const settlements = new Map(
     commands.map((args) => [args, args.done.map((settlement): SettleArgs => ({ settlement, nowMs: args.nowMs }))]),
   );
-  const saved = await findSaved(context, [...settlements.values()].flat());
+  const saved = await findOwned(context, [...settlements.values()].flat());
   return commands.flatMap((args) => {
     const wanted = settlements.get(args) ?? [];
     const done = wanted.flatMap((settlement) => saved.get(settlement) ?? []);

@@ -1,5 +1,5 @@
 /** The columns of messages and of their contents, and the index of each in a row. */
-import { namesOf, placesOf, type RowOf, type ValuesOf } from '../table.ts';
+import { indexesOf, namesOf, type RowOf, type ValuesOf } from '../table.ts';
 
 const MESSAGE = [
   ['key', 'number'],
@@ -58,5 +58,5 @@ export type MessageRow = RowOf<typeof MESSAGE> & { cancel_requested_at_ms: numbe
 export type WholeContentRow = RowOf<typeof CONTENT>;
 
 /** The index of each column in a row. */
-export const MESSAGE_AT = placesOf(MESSAGE);
-export const CONTENT_AT = placesOf(CONTENT);
+export const MESSAGE_AT = indexesOf(MESSAGE);
+export const CONTENT_AT = indexesOf(CONTENT);

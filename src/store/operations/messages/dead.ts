@@ -6,7 +6,7 @@ import type { InProject, InProjectAt, NewMessage, ProjectId } from '../../../eng
 import type { DeadMessage } from '../../../engine/stores.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, Transaction } from '../../driver.ts';
-import { also, contentConditions } from '../lists/filter.ts';
+import { addCondition, contentConditions } from '../lists/filter.ts';
 import {
   contentsOf,
   cutByBytes,
@@ -15,9 +15,9 @@ import {
   messageOf,
   type PageRows,
   type Position,
-  placesOf,
+  positionsOfDlqIds,
 } from '../lists/page.ts';
-import { encodeList, type ListArgs, type MessagesNamed } from '../lists/read-page.ts';
+import { encodeList, type ListArgs, type MessageRefs } from '../lists/read-page.ts';
 import { DEAD, pageOfFew, pageOfWindow } from '../lists/windows.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, pagedRead, read, write } from '../operation.ts';
@@ -48,9 +48,11 @@ const DEAD_FIELDS =
   'd.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status, d.response_header, d.response_body';
 
 async function windowOf(queries: Queries, args: ListDeadArgs): Promise<DeadRows> {
-  const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
+  const found = args.messages
+    ? await positionsOfMessages(queries, args, args.messages)
+    : await listPositions(queries, args);
   const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
-  return { ...page, ...(await deadAt(queries, { projectId: args.projectId, places: page.rows })) };
+  return { ...page, ...(await deadAt(queries, { projectId: args.projectId, positions: page.rows })) };
 }
 
 export const listDead = pagedRead(windowOf, {
@@ -61,7 +63,7 @@ export const listDead = pagedRead(windowOf, {
 /** The entries at `places` that exist, in the order of `places`. */
 async function deadAt(
   queries: Queries,
-  { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+  { projectId, positions: wanted }: { projectId: ProjectId; positions: readonly Position[] },
 ): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> {
   const found = await queries.query<DeadRow>(
     `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
@@ -82,35 +84,35 @@ function decodeDead({ rows, contents }: Pick<DeadRows, 'rows' | 'contents'>): De
 
 export const findDead = longRead(
   (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }) =>
-    deadAt(queries, { projectId, places: placesOf([dlqId]) }),
+    deadAt(queries, { projectId, positions: positionsOfDlqIds([dlqId]) }),
   (found) => decodeDead(found)[0],
 );
 
 /** The entries that exist, in the order of `dlqIds`. */
 export const findDeadMany = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
-    deadAt(queries, { projectId, places: placesOf(dlqIds) }),
+    deadAt(queries, { projectId, positions: positionsOfDlqIds(dlqIds) }),
   decodeDead,
 );
 
 /** The number of `dlqIds` that exist. Does not read their contents. */
 export const countDead = read(
   async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> =>
-    (await existing(queries, projectId, dlqIds)).length,
+    (await existingKeys(queries, projectId, dlqIds)).length,
 );
 
-type Place = Position & { message_key: number };
+type DeadPosition = Position & { message_key: number };
 
-function places(
+function listPositions(
   queries: Queries,
   { projectId, filter: { responseStatus, ...attributes }, slice }: ListDeadArgs,
-): Promise<PageRows<Place>> {
+): Promise<PageRows<DeadPosition>> {
   const filter = contentConditions(attributes);
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
-  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  if (responseStatus) addCondition(filter, 'w.response_status in (??)', responseStatus);
   const passesMost = filter.texts.length === 0;
   // Entries of runs have their own list.
-  also(filter, 'w.run_key is null');
+  addCondition(filter, 'w.run_key is null');
   return pageOfWindow(queries, projectId, slice, {
     list: DEAD,
     reads: ['response_status', 'run_key'],
@@ -121,14 +123,14 @@ function places(
   });
 }
 
-function placesOfMessages(
+function positionsOfMessages(
   queries: Queries,
   { projectId, filter: { responseStatus, ...attributes }, slice }: ListDeadArgs,
-  { keys, ids }: MessagesNamed,
-): Promise<PageRows<Place>> {
+  { keys, ids }: MessageRefs,
+): Promise<PageRows<DeadPosition>> {
   const filter = contentConditions(attributes);
-  also(filter, 'w.key in (??) and c.id in (??) and w.run_key is null', keys, ids);
-  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  addCondition(filter, 'w.key in (??) and c.id in (??) and w.run_key is null', keys, ids);
+  if (responseStatus) addCondition(filter, 'w.response_status in (??)', responseStatus);
   return pageOfFew(queries, projectId, slice, {
     list: DEAD,
     from: 'dead w lookup contents c on (c.key = w.key)',
@@ -138,17 +140,17 @@ function placesOfMessages(
 }
 
 /** Defines the command that deletes entries of messages, or of runs. It returns how many existed. */
-export const deletes = (kind: 'messages' | 'runs') =>
+export const defineDelete = (kind: 'messages' | 'runs') =>
   write(
     { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
     async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-      const keys = await existing(tx, projectId, dlqIds, kind);
+      const keys = await existingKeys(tx, projectId, dlqIds, kind);
       await removeDead(tx, keys);
       return keys.length;
     },
   );
 
-export const deleteDead = deletes('messages');
+export const deleteDead = defineDelete('messages');
 
 export interface RetryDeadArgs {
   projectId: ProjectId;
@@ -164,7 +166,7 @@ export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
     const dlqIds = args.retries.map(({ dlqId }) => dlqId);
-    const keys = await existing(context.tx, args.projectId, dlqIds);
+    const keys = await existingKeys(context.tx, args.projectId, dlqIds);
     if (keys.length < args.retries.length) return 'missing';
     await removeDead(context.tx, keys);
     return insertMessages(
@@ -180,13 +182,13 @@ export const retryDead = write(
 );
 
 /** The keys of the entries that exist, of messages or of runs. */
-async function existing(
+async function existingKeys(
   queries: Queries,
   projectId: ProjectId,
   dlqIds: readonly string[],
   kind: 'messages' | 'runs' = 'messages',
 ): Promise<number[]> {
-  const wanted = placesOf(dlqIds);
+  const wanted = positionsOfDlqIds(dlqIds);
   const rows = await queries.query<Position>(
     `select d.failed_at_ms as "timeMs", d.key as n from dead d
      where d.key in (??) and d.project_id = ? and d.run_key is ${kind === 'runs' ? 'not null' : 'null'} order by d.key`,

@@ -13,7 +13,7 @@ import {
 } from '../lanes/flow-commands.ts';
 import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from '../lanes/queue-blocker.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { also, contentConditions } from '../lists/filter.ts';
+import { addCondition, contentConditions } from '../lists/filter.ts';
 import { keysOfWindow, type WindowKeys } from '../lists/windows.ts';
 import { longRead, read } from '../operation.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, decodeMessage } from './rows.ts';
@@ -153,9 +153,9 @@ interface CandidatesArgs {
 export const findCandidates = longRead((queries: Queries, args: CandidatesArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = contentConditions(filter);
-  also(conditions, 'w.project_id = ? and w.cancel_requested_at_ms is null and w.run_key is null', projectId);
-  if (filter.fromMs !== undefined) also(conditions, 'c.created_at_ms >= ?', filter.fromMs);
-  if (filter.toMs !== undefined) also(conditions, 'c.created_at_ms <= ?', filter.toMs);
+  addCondition(conditions, 'w.project_id = ? and w.cancel_requested_at_ms is null and w.run_key is null', projectId);
+  if (filter.fromMs !== undefined) addCondition(conditions, 'c.created_at_ms >= ?', filter.fromMs);
+  if (filter.toMs !== undefined) addCondition(conditions, 'c.created_at_ms <= ?', filter.toMs);
   return keysOfWindow(queries, args, {
     table: 'messages',
     reads: ['project_id', 'cancel_requested_at_ms', 'run_key'],

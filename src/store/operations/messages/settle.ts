@@ -15,7 +15,7 @@ import { WAIT_STATE, waitStateBehindQueue } from '../lanes/wait-states.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { insertFacts } from '../reports/operator-events.ts';
-import { judge, writeEndings } from '../runs/end.ts';
+import { checkEndings, writeEndings } from '../runs/end.ts';
 import { LastSteps } from '../runs/last-steps.ts';
 import { insertMessages } from './accept.ts';
 import { ENDING_FIELDS, type EndingRow } from './cancel.ts';
@@ -41,7 +41,7 @@ export interface SettleArgs<S = StoredSettlement> {
 export type OwnerRow = EndingRow & Pick<MessageRow, 'origin' | 'claimed_at_ms'>;
 
 /** A settlement whose attempt still owns its message. */
-export interface Owned {
+export interface OwnedSettlement {
   args: SettleArgs;
   owner: OwnerRow;
   change: StoredChange;
@@ -65,11 +65,11 @@ export const settle = merged(
   },
   async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
-    const savedByCommand = await findSaved(context, commands);
+    const savedByCommand = await findOwned(context, commands);
     const lastSteps = await LastSteps.load(context, [...savedByCommand.values()]);
     const refused = await refuseEndings(context, savedByCommand, lastSteps);
     const saved = [...savedByCommand.values()];
-    await writeAll(context, saved);
+    await saveSettlements(context, saved);
     await lastSteps?.save(saved);
     const isMoreLeft = await endRunsOf(context, saved, nowMs);
     const followsByCommand = await insertFollows(context, saved, nowMs);
@@ -108,25 +108,25 @@ function responseBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
-export async function findSaved(
+export async function findOwned(
   { tx }: WriteContext,
   commands: readonly SettleArgs[],
-): Promise<Map<SettleArgs, Owned>> {
+): Promise<Map<SettleArgs, OwnedSettlement>> {
   const rows = await tx.query<OwnerRow>(
     `select ${ENDING_FIELDS}, m.origin, m.claimed_at_ms from messages m where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));
-  const saved = new Map<SettleArgs, Owned>();
+  const owned = new Map<SettleArgs, OwnedSettlement>();
   for (const args of commands) {
     const { key, projectId, claimToken, change, changeIfCancelRequested } = args.settlement;
     const owner = owners.get(key);
     if (!owner || owner.project_id !== projectId || owner.claim_token !== claimToken) continue;
     owners.delete(key); // the same result sent twice in one batch is stale the second time
     const isCancelled = owner.cancel_requested_at_ms !== null;
-    saved.set(args, { args, owner, change: isCancelled ? (changeIfCancelRequested ?? change) : change });
+    owned.set(args, { args, owner, change: isCancelled ? (changeIfCancelRequested ?? change) : change });
   }
-  return saved;
+  return owned;
 }
 
 /**
@@ -135,13 +135,13 @@ export async function findSaved(
  */
 async function refuseEndings(
   { tx }: WriteContext,
-  savedByCommand: Map<SettleArgs, Owned>,
+  savedByCommand: Map<SettleArgs, OwnedSettlement>,
   lastSteps: LastSteps | undefined,
 ): Promise<ReadonlyMap<SettleArgs, 'runChanged' | 'stepTaken'>> {
   const refused = new Map<SettleArgs, 'runChanged' | 'stepTaken'>();
   const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
   if (endings.length === 0) return refused;
-  const verdicts = await judge(tx, endings);
+  const verdicts = await checkEndings(tx, endings);
   for (const [command, { change }] of savedByCommand) {
     if (!change.ending) continue;
     const isCurrent = verdicts.get(change.ending) === 'ended';
@@ -156,7 +156,7 @@ async function refuseEndings(
  * Ends the runs whose message is dead or was their result; saves the results of failure callbacks. Returns the same as
  * `writeEndings`.
  */
-async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<boolean> {
+async function endRunsOf(context: WriteContext, saved: readonly OwnedSettlement[], nowMs: number): Promise<boolean> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: change.deadLetter ? owner.key : null }] : [],
   );
@@ -168,7 +168,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: 
   return isMoreLeft;
 }
 
-export async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
+export async function saveSettlements(context: WriteContext, saved: readonly OwnedSettlement[]): Promise<void> {
   const { tx, logs, due } = context;
   const pausedQueues = await pausedQueuesOf(
     tx,
@@ -220,7 +220,10 @@ function factOf(
  * The earliest time for the events of messages that were marked for cancellation, maybe by another worker. All other
  * events of a claimed message are this worker's own.
  */
-async function cancelTimes(context: WriteContext, saved: readonly Owned[]): Promise<ReadonlyMap<number, number>> {
+async function cancelTimes(
+  context: WriteContext,
+  saved: readonly OwnedSettlement[],
+): Promise<ReadonlyMap<number, number>> {
   const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
   if (cancelled.length === 0) return new Map();
   return lastEventTimes(
@@ -245,8 +248,8 @@ export function nextWaitState(
   { key, queue_id, queue_permit, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_permit' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
 ): number {
-  const isHeld = queue_id !== null && queue_permit === key && pausedQueues.has(queue_id);
-  return isHeld ? WAIT_STATE.queue : waitStateBehindQueue(flow_key);
+  const isPaused = queue_id !== null && queue_permit === key && pausedQueues.has(queue_id);
+  return isPaused ? WAIT_STATE.queue : waitStateBehindQueue(flow_key);
 }
 
 /**
@@ -255,23 +258,23 @@ export function nextWaitState(
  */
 async function insertFollows(
   context: WriteContext,
-  saved: readonly Owned[],
+  saved: readonly OwnedSettlement[],
   nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, Saved[]>> {
   const savedByCommand = new Map<SettleArgs, Saved[]>();
-  const parents = saved.flatMap(({ args, owner, change }) =>
+  const newFollows = saved.flatMap(({ args, owner, change }) =>
     (change.follows ?? []).map((message) => ({ args, message: withPermitOf(owner, message) })),
   );
-  if (parents.length === 0) return savedByCommand;
-  const entered = await insertMessages(
+  if (newFollows.length === 0) return savedByCommand;
+  const savedFollows = await insertMessages(
     context,
-    parents.map(({ message }) => message),
+    newFollows.map(({ message }) => message),
     nowMs,
   );
-  for (const [index, { args }] of parents.entries()) {
-    const one = entered[index];
-    if (one === undefined) throw new Error('a message that follows was not saved');
-    savedByCommand.set(args, [...(savedByCommand.get(args) ?? []), one]);
+  for (const [index, { args }] of newFollows.entries()) {
+    const state = savedFollows[index];
+    if (state === undefined) throw new Error('a message that follows was not saved');
+    savedByCommand.set(args, [...(savedByCommand.get(args) ?? []), state]);
   }
   return savedByCommand;
 }
@@ -287,7 +290,7 @@ export function withPermitOf({ key, queue_id, queue_permit }: OwnerRow, follow: 
 
 export async function releaseNextOf(
   context: WriteContext,
-  saved: readonly Owned[],
+  saved: readonly OwnedSettlement[],
   nowMs: number,
 ): Promise<ReadonlyMap<SettleArgs, ClaimedRow>> {
   const nextByCommand = new Map<SettleArgs, ClaimedRow>();

@@ -6,9 +6,9 @@ import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../.
 import type { Queries, SqlParam } from '../../driver.ts';
 import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { also, type Conditions, contentConditions } from '../lists/filter.ts';
+import { addCondition, type Conditions, contentConditions } from '../lists/filter.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../lists/page.ts';
-import { messagesNamed } from '../lists/read-page.ts';
+import { messageRefsOf } from '../lists/read-page.ts';
 import { pagedRead } from '../operation.ts';
 import { decodeLive, type LiveRow } from './find.ts';
 import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
@@ -17,7 +17,7 @@ import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
  * The `Standing` of a row of messages `w`, in SQL. The parameter is the current time. A message with a flow-control key
  * that is not due yet waits for its due time, not for the key.
  */
-export const STANDING = `case when w.claim_token is not null then 'active'
+export const STANDING_SQL = `case when w.claim_token is not null then 'active'
   when w.wait_state = ${WAIT_STATE.due} or (w.wait_state = ${WAIT_STATE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
 
 export interface ListUnfinishedArgs {
@@ -103,7 +103,7 @@ export const listUnfinished = pagedRead(unfinishedOf, {
   ) => ({
     ...{ projectId, filter, nowMs },
     window: window === 0 ? Math.max(page.count + 1, FIRST_WINDOW) : WINDOW,
-    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(messageId && { messages: messageRefsOf(messageId) }),
     ...(standing && { standings: standing }),
   }),
   decode: (rows, { nowMs }) => decodeUnfinished(rows, nowMs),
@@ -128,7 +128,7 @@ async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<Pag
   const { joins, filter } = filterOf(args);
   const rows = await queries.query<StateRow>(
     // The plus keeps the planner from walking the whole table in order instead of what is in flight.
-    `select ${SELECTED}, ${STANDING} as standing from (select ${READ} from messages where ${from.texts.join(' and ')}) w
+    `select ${SELECTED}, ${STANDING_SQL} as standing from (select ${READ} from messages where ${from.texts.join(' and ')}) w
      ${joins} where ${filter.texts.join(' and ')} order by ${isWhole ? '+' : ''}w.key desc limit ?`,
     [nowMs, ...from.params, ...filter.params, slice.count + 1],
   );
@@ -159,15 +159,15 @@ function filterOf({ projectId, filter, messages, standings, nowMs }: ListUnfinis
   filter: Conditions;
 } {
   const conditions = contentConditions(filter);
-  if (filter.fromMs !== undefined) also(conditions, 'c.created_at_ms >= ?', filter.fromMs);
-  if (filter.toMs !== undefined) also(conditions, 'c.created_at_ms <= ?', filter.toMs);
-  if (messages) also(conditions, 'c.id in (??)', messages.ids);
+  if (filter.fromMs !== undefined) addCondition(conditions, 'c.created_at_ms >= ?', filter.fromMs);
+  if (filter.toMs !== undefined) addCondition(conditions, 'c.created_at_ms <= ?', filter.toMs);
+  if (messages) addCondition(conditions, 'c.id in (??)', messages.ids);
   const joins = conditions.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
   // Messages of runs are listed with the runs.
-  also(conditions, 'w.run_key is null and w.project_id = ?', projectId);
+  addCondition(conditions, 'w.run_key is null and w.project_id = ?', projectId);
   if (standings) {
     const values: SqlParam[] = [nowMs, standings];
-    conditions.texts.push(`${STANDING} in (??)`);
+    conditions.texts.push(`${STANDING_SQL} in (??)`);
     conditions.params.push(...values);
   }
   return { joins, filter: conditions };

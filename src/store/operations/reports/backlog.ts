@@ -9,26 +9,26 @@ import type { Queries, SqlParam } from '../../driver.ts';
 import { decodeFlowState, type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
 import { countInFlight } from '../lanes/project-gate.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
-import { STANDING } from '../messages/unfinished.ts';
+import { STANDING_SQL } from '../messages/unfinished.ts';
 import { longRead } from '../operation.ts';
 
 /** The newest messages of all projects that are examined to count those of the project. */
 const COUNTED_MAX = 10_000;
 
 /** Wait lists of each kind that are examined, and messages counted in each. */
-const LINES_MAX = 20;
-const COUNTED_IN_LINE_MAX = 500;
+const WAIT_LISTS_MAX = 20;
+const COUNTED_PER_LIST_MAX = 500;
 
 /** The earliest due messages of all projects that are searched for the first of the project. */
 const DUE_MAX = 1_000;
 
 /** DLQ entries that are counted by cause. */
-const CAUSES_OF_MAX = 1_000;
+const FAILURES_MAX = 1_000;
 
 /** Longer than the name of any kind of failure. */
 const ERROR_BYTES_MAX = 120;
 
-interface LineRow {
+interface WaitListRow {
   waiting: number;
   due_at_ms: number;
 }
@@ -43,7 +43,7 @@ interface BacklogRows {
   active: number;
   counts: Counts;
   first_due_at_ms: number | null;
-  project: LineRow | null;
+  project: WaitListRow | null;
   origins: OriginRow[];
   queues: QueueRow[];
   keys: KeyRow[];
@@ -61,10 +61,10 @@ export const readBacklog = longRead(async (queries: Queries, { projectId, nowMs 
     countInFlight(queries, { projectId }),
     countsOf(queries, { projectId, nowMs }),
     firstDueAt(queries, { projectId, nowMs }),
-    projectLine(queries, projectId),
-    linesOf(queries, projectId, ORIGINS),
-    linesOf(queries, projectId, QUEUES),
-    linesOf(queries, projectId, { ...KEYS, params: [nowMs] }),
+    readProjectWaitList(queries, projectId),
+    readWaitLists(queries, projectId, ORIGINS),
+    readWaitLists(queries, projectId, QUEUES),
+    readWaitLists(queries, projectId, { ...KEYS, params: [nowMs] }),
   ]);
   const states = await flowStatesOf(queries, { projectId, keys: keys.map(({ flow_key }) => flow_key) });
   return { active, counts, first_due_at_ms, project, origins, queues, keys, states };
@@ -74,7 +74,7 @@ async function countsOf(queries: Queries, { projectId, nowMs }: Args): Promise<C
   const [row] = await queries.query<Counts>(
     `select count(*) as looked_at, count(case when s.standing = 'waiting' then 1 end) as waiting,
        count(case when s.standing = 'held' then 1 end) as held
-     from (select case when w.project_id = ? then ${STANDING} end as standing
+     from (select case when w.project_id = ? then ${STANDING_SQL} end as standing
        from (select project_id, claim_token, wait_state, due_at_ms from messages where key < ? order by key desc limit ?) w) s`,
     [projectId, nowMs, Number.MAX_SAFE_INTEGER, COUNTED_MAX + 1],
   );
@@ -92,16 +92,16 @@ async function firstDueAt(queries: Queries, { projectId, nowMs }: Args): Promise
   return row?.due_at_ms ?? null;
 }
 
-async function projectLine(queries: Queries, projectId: ProjectId): Promise<LineRow | null> {
+async function readProjectWaitList(queries: Queries, projectId: ProjectId): Promise<WaitListRow | null> {
   const [row] = await queries.query<{ waiting: number; due_at_ms: number | null }>(
     `select count(*) as waiting, min(w.due_at_ms) as due_at_ms from (select due_at_ms from messages
        where project_id = ? and claim_token is null and wait_state = ${WAIT_STATE.project} order by due_at_ms, key limit ?) w`,
-    [projectId, COUNTED_IN_LINE_MAX + 1],
+    [projectId, COUNTED_PER_LIST_MAX + 1],
   );
   return row && row.due_at_ms !== null ? { waiting: row.waiting, due_at_ms: row.due_at_ms } : null;
 }
 
-interface LineQuery<Row> {
+interface WaitListQuery<Row> {
   /** The parameters before those for the project and the name of the previous wait list. */
   params?: readonly SqlParam[];
   text: string;
@@ -113,14 +113,14 @@ interface LineQuery<Row> {
 /** Counts the messages in the same wait list as `m`, in SQL. */
 function counted(condition: string): string {
   return `(select count(*) from (select 1 from messages l where l.project_id = m.project_id and l.claim_token is null
-    and ${condition} limit ${COUNTED_IN_LINE_MAX + 1}) as counted) as waiting`;
+    and ${condition} limit ${COUNTED_PER_LIST_MAX + 1}) as counted) as waiting`;
 }
 
-type OriginRow = LineRow & { origin: string };
-type KeyRow = LineRow & { flow_key: string };
-type QueueRow = LineRow & { queue_id: number; name: string; paused: number; parallelism: number };
+type OriginRow = WaitListRow & { origin: string };
+type KeyRow = WaitListRow & { flow_key: string };
+type QueueRow = WaitListRow & { queue_id: number; name: string; paused: number; parallelism: number };
 
-const ORIGINS: LineQuery<OriginRow> = {
+const ORIGINS: WaitListQuery<OriginRow> = {
   text: `select m.origin, m.due_at_ms, ${counted(`l.wait_state = ${WAIT_STATE.origin} and l.origin = m.origin`)} from messages m
     where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.origin} and m.origin > ?
     order by m.origin, m.due_at_ms limit 1`,
@@ -128,7 +128,7 @@ const ORIGINS: LineQuery<OriginRow> = {
   nameOf: ({ origin }) => origin,
 };
 
-const KEYS: LineQuery<KeyRow> = {
+const KEYS: WaitListQuery<KeyRow> = {
   text: `select m.flow_key, m.due_at_ms,
       ${counted(`l.wait_state = ${WAIT_STATE.flow} and l.flow_key = m.flow_key and l.due_at_ms <= ?`)}
     from messages m where m.project_id = ? and m.claim_token is null and m.wait_state = ${WAIT_STATE.flow} and m.flow_key > ?
@@ -137,7 +137,7 @@ const KEYS: LineQuery<KeyRow> = {
   nameOf: ({ flow_key }) => flow_key,
 };
 
-const QUEUES: LineQuery<QueueRow> = {
+const QUEUES: WaitListQuery<QueueRow> = {
   text: `select m.queue_id, m.due_at_ms, q.name, q.paused, q.parallelism,
       ${counted(`l.wait_state = ${WAIT_STATE.queue} and l.queue_id = m.queue_id`)}
     from messages m lookup queues q on (q.project_id = m.project_id and q.id = m.queue_id)
@@ -148,51 +148,51 @@ const QUEUES: LineQuery<QueueRow> = {
 };
 
 /** The first wait lists by name, and one more, which shows whether there are more. Each costs one step in an index. */
-async function linesOf<Row extends object>(
+async function readWaitLists<Row extends object>(
   queries: Queries,
   projectId: ProjectId,
-  { params = [], text, first, nameOf }: LineQuery<Row>,
+  { params = [], text, first, nameOf }: WaitListQuery<Row>,
 ): Promise<Row[]> {
-  const lines: Row[] = [];
+  const lists: Row[] = [];
   let after: SqlParam = first;
-  while (lines.length <= LINES_MAX) {
-    const [line]: Row[] = await queries.query<Row>(text, [...params, projectId, after]);
-    if (!line) break;
-    lines.push(line);
-    after = nameOf(line);
+  while (lists.length <= WAIT_LISTS_MAX) {
+    const [list]: Row[] = await queries.query<Row>(text, [...params, projectId, after]);
+    if (!list) break;
+    lists.push(list);
+    after = nameOf(list);
   }
-  return lines;
+  return lists;
 }
 
 function decodeBacklog(rows: BacklogRows, { nowMs }: Args): Backlog {
   const { active, counts, project, origins, queues, keys } = rows;
   const isAtLeast = counts.looked_at > COUNTED_MAX;
   const stateByKey = new Map(rows.states.map((state) => [state.key, state]));
-  const lines = [...(project ? [project] : []), ...origins, ...queues, ...keys];
-  const dueMs = [rows.first_due_at_ms, ...lines.map(({ due_at_ms }) => due_at_ms)].filter(
+  const waitLists = [...(project ? [project] : []), ...origins, ...queues, ...keys];
+  const dueMs = [rows.first_due_at_ms, ...waitLists.map(({ due_at_ms }) => due_at_ms)].filter(
     (atMs): atMs is Millis => atMs !== null && atMs <= nowMs,
   );
-  const inLines = lines.reduce((sum, { waiting }) => sum + waiting, 0);
+  const inWaitLists = waitLists.reduce((sum, { waiting }) => sum + waiting, 0);
   return {
     active,
     waiting: { count: counts.waiting, isAtLeast },
-    held: { count: Math.max(counts.held, isAtLeast ? inLines : 0), isAtLeast },
+    held: { count: Math.max(counts.held, isAtLeast ? inWaitLists : 0), isAtLeast },
     ...(dueMs.length > 0 && { oldestDueAtMs: Math.min(...dueMs) }),
-    ...(project && { project: lineOf(project) }),
-    origins: origins.slice(0, LINES_MAX).map((row) => ({ origin: row.origin, ...lineOf(row) })),
-    queues: queues.slice(0, LINES_MAX).map((row) => {
-      return { queueName: row.name, isPaused: row.paused === 1, parallelism: row.parallelism, ...lineOf(row) };
+    ...(project && { project: decodeWaitList(project) }),
+    origins: origins.slice(0, WAIT_LISTS_MAX).map((row) => ({ origin: row.origin, ...decodeWaitList(row) })),
+    queues: queues.slice(0, WAIT_LISTS_MAX).map((row) => {
+      return { queueName: row.name, isPaused: row.paused === 1, parallelism: row.parallelism, ...decodeWaitList(row) };
     }),
-    keys: keys.slice(0, LINES_MAX).flatMap((row) => {
+    keys: keys.slice(0, WAIT_LISTS_MAX).flatMap((row) => {
       const state = stateByKey.get(row.flow_key);
-      return state ? { key: decodeFlowState(state, nowMs), ...lineOf(row) } : [];
+      return state ? { key: decodeFlowState(state, nowMs), ...decodeWaitList(row) } : [];
     }),
-    isPartial: [origins, queues, keys].some(({ length }) => length > LINES_MAX),
+    isPartial: [origins, queues, keys].some(({ length }) => length > WAIT_LISTS_MAX),
   };
 }
 
-function lineOf({ waiting, due_at_ms }: LineRow): { waiting: Counted; firstDueAtMs: Millis } {
-  return { waiting: countedUpTo(waiting, COUNTED_IN_LINE_MAX), firstDueAtMs: due_at_ms };
+function decodeWaitList({ waiting, due_at_ms }: WaitListRow): { waiting: Counted; firstDueAtMs: Millis } {
+  return { waiting: countedUpTo(waiting, COUNTED_PER_LIST_MAX), firstDueAtMs: due_at_ms };
 }
 
 function countedUpTo(count: number, max: number): Counted {
@@ -225,7 +225,7 @@ export const readFailures = longRead(
       `select failed_at_ms, response_status, case when run_key is null then 0 else 1 end as is_run,
          case when response_status = 0 then substr(response_body, 1, ${ERROR_BYTES_MAX}) end as error
        from dead where project_id = ? order by failed_at_ms desc, key desc limit ?`,
-      [projectId, CAUSES_OF_MAX],
+      [projectId, FAILURES_MAX],
     );
     return { dead: counts?.dead ?? 0, dead_runs: counts?.dead_runs ?? 0, rows };
   },

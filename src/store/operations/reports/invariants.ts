@@ -17,7 +17,7 @@ export interface Invariant {
 }
 
 /** Tables with an index that begins with the project. A project with rows anywhere has rows in one of these. */
-const OF_PROJECTS = [
+const TABLES_OF_PROJECTS = [
   'logs',
   'dead',
   'runs',
@@ -66,7 +66,7 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'message ' || m.key as name from messages m
       where exists lookup (select 1 from projects p where p.id = m.project_id and p.placement = ${PLACEMENT.elsewhere})
       union all select 'project ' || p.id as name from projects p where p.placement = ${PLACEMENT.elsewhere}
-        and (${OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
+        and (${TABLES_OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
   },
   {
     statement: 'A message is claimed with a token, a time and a worker, or not at all.',
@@ -210,7 +210,7 @@ export interface Finding {
 }
 
 /** One finding for each invariant that can be checked now, all from one snapshot. */
-export async function examine(queries: Queries, { isExpiring = false } = {}): Promise<Finding[]> {
+export async function checkInvariants(queries: Queries, { isExpiring = false } = {}): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { statement, offenders, isPausedByExpiry } of INVARIANTS) {
     if (isExpiring && isPausedByExpiry) continue;
@@ -230,7 +230,7 @@ export interface Census {
   activeRuns: number;
 }
 
-export async function takeCensus(queries: Queries): Promise<Census> {
+export async function readCensus(queries: Queries): Promise<Census> {
   const count = async (text: string): Promise<number> => {
     const [row] = await queries.query<{ count: number }>(text);
     return row?.count ?? 0;

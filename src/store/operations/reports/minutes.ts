@@ -2,7 +2,7 @@
 import { COUNTS_OF_MINUTES, emptyMinute, type Minute } from '../../../engine/minutes/counts.ts';
 import type { InProject, Millis } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
-import { mapInPieces } from '../lists/read-page.ts';
+import { mapInBatches } from '../lists/read-page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, write } from '../operation.ts';
 
@@ -36,7 +36,7 @@ export const listMinutes = longRead(
     queries: Queries,
     { projectId, fromMs, toMs, count }: InProject & { fromMs: Millis; toMs: Millis; count: number },
   ): Promise<MinuteRow[]> => queries.query<MinuteRow>(LIST, [projectId, fromMs, toMs, count]),
-  (rows, _, pause) => mapInPieces(rows, decode, pause),
+  (rows, _, pause) => mapInBatches(rows, decode, pause),
 );
 
 function decode(row: MinuteRow): Minute {

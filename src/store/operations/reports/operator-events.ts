@@ -104,7 +104,7 @@ export interface ReportTallyArgs {
 export const reportTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
   async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: ReportTallyArgs): Promise<Saved | 'stale'> => {
-    if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
+    if (!(await resetTally(context.tx, tally, quietUntilMs))) return 'stale';
     const [saved] = await insertMessages(context, [message], nowMs);
     if (saved === undefined) throw new Error('the message that reports an operator event was not saved');
     return saved;
@@ -119,12 +119,12 @@ export const reportTally = write(
 export const noteReported = write(
   { class: () => 'accept' },
   async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {
-    await countAnew(tx, tally, quietUntilMs);
+    await resetTally(tx, tally, quietUntilMs);
   },
 );
 
 /** Resets the tally. False: it has changed since it was read. */
-async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
+async function resetTally(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
   const reported = await tx.run(
     `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, reported_example = example
      where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,

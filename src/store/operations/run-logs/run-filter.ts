@@ -3,7 +3,7 @@
  */
 import type { RunAttributes } from '../../../engine/runs/logs/log-store.ts';
 import type { SqlParam } from '../../driver.ts';
-import { also, type Conditions, contentConditions } from '../lists/filter.ts';
+import { addCondition, type Conditions, contentConditions } from '../lists/filter.ts';
 
 /** Conditions on a run. Attributes that its row does not have are in the content of its first message. */
 export function runConditions(filter: RunAttributes): Conditions {
@@ -11,11 +11,11 @@ export function runConditions(filter: RunAttributes): Conditions {
   const conditions = contentConditions(attributes);
   const among = (column: string, values: readonly SqlParam[] | undefined): void => {
     if (!values) return;
-    also(conditions, `${column} in (??)`, values as SqlParam);
+    addCondition(conditions, `${column} in (??)`, values as SqlParam);
   };
   among('r.id', runId);
   among('r.url', runUrl);
-  if (runCreatedAtMs !== undefined) also(conditions, 'r.created_at_ms = ?', runCreatedAtMs);
+  if (runCreatedAtMs !== undefined) addCondition(conditions, 'r.created_at_ms = ?', runCreatedAtMs);
   return conditions;
 }
 

@@ -4,24 +4,30 @@ import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject, ProjectId } from '../../../engine/model.ts';
 import type { RunFilter } from '../../../engine/runs/logs/log-store.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
-import { also, type Conditions } from '../lists/filter.ts';
+import { addCondition, type Conditions } from '../lists/filter.ts';
 import { cutBySizes, type PageRows, type Position } from '../lists/page.ts';
-import { encodeList, type ListArgs, type MessagesNamed } from '../lists/read-page.ts';
+import { encodeList, type ListArgs, type MessageRefs } from '../lists/read-page.ts';
 import { pageOfFew, pageOfWindow, RUNS } from '../lists/windows.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { pagedRead } from '../operation.ts';
 import { childrenOf } from '../runs/children.ts';
-import { affordable, invokersOf, knownRuns, responsesOf, showsAll } from '../runs/known-runs.ts';
+import { invokersOf, readLoggedRuns, responsesOf, rowsWithinBytes, showsAll } from '../runs/logged-runs.ts';
 import { ENTRY_KIND, REVIVING, RUN_STATE } from '../runs/run-rows.ts';
 import { runConditions } from './run-filter.ts';
-import { type CourseRow, decodeHistories, type HistoryRows, type JournalRow, type PendingRow } from './run-log-rows.ts';
+import {
+  type DeliveryEventRow,
+  decodeHistories,
+  type HistoryRows,
+  type JournalRow,
+  type PendingRow,
+} from './run-log-rows.ts';
 
 interface ListHistoriesArgs extends ListArgs<RunFilter> {
   /** Bodies are cut to one byte more than this, except redacted ones, whose hash needs the whole body. */
   bodyBytesMax?: number;
 }
 
-interface HistoriesWanted extends InProject {
+interface ListHistoriesInput extends InProject {
   filter: RunFilter;
   page: PageRequest;
   bodyBytesMax?: number | undefined;
@@ -33,18 +39,18 @@ const ENTRY_BYTES = 512;
 /** Bytes of responses, and of payloads of invoked runs, that are read even for a run with a very long journal. */
 const EXTRA_BYTES_MIN = 1024 * 1024;
 
-const COURSE_STATES = (['DELIVERED', 'ERROR', 'STEP_PARKED', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
+const DELIVERY_STATES = (['DELIVERED', 'ERROR', 'STEP_PARKED', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
 
 async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> {
   const found = await find(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const keys = page.rows.map(({ n }) => n);
   const extraBytes = Math.max(EXTRA_BYTES_MIN, args.slice.bytesMax - page.bytes);
-  const runs = await knownRuns(queries, keys);
+  const runs = await readLoggedRuns(queries, keys);
   const journal = await journalsOf(queries, keys, args.bodyBytesMax);
-  const courses = await queries.query<CourseRow>(
+  const deliveryEvents = await queries.query<DeliveryEventRow>(
     'select seq, at_ms, message_key, state from logs where run_key in (??) and state in (??) order by seq',
-    [keys, COURSE_STATES],
+    [keys, DELIVERY_STATES],
   );
   const records = journal.filter(({ kind }) => kind === ENTRY_KIND.invoke);
   return {
@@ -55,8 +61,8 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
       'select key, due_at_ms, claimed_at_ms from messages where run_key in (??)',
       [keys],
     ),
-    courses,
-    details: await detailsOf(queries, courses, extraBytes, args.bodyBytesMax),
+    deliveryEvents,
+    details: await detailsOf(queries, deliveryEvents, extraBytes, args.bodyBytesMax),
     failureCalls: await queries.query<ContentRow>(`select ${CONTENT_FIELDS} from contents c where c.key in (??)`, [
       runs.flatMap(({ failure_key }) => failure_key ?? []),
     ]),
@@ -76,7 +82,7 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
  * runs are too large together, some of them are returned without their bodies.
  */
 export const listRunHistories = pagedRead(windowOf, {
-  encode: ({ bodyBytesMax, ...given }: HistoriesWanted) => ({
+  encode: ({ bodyBytesMax, ...given }: ListHistoriesInput) => ({
     ...encodeList(given, (state: keyof typeof RUN_STATE) => RUN_STATE[state]),
     ...(bodyBytesMax !== undefined && { bodyBytesMax }),
   }),
@@ -86,13 +92,13 @@ export const listRunHistories = pagedRead(windowOf, {
 function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
   const { projectId, filter, messages } = args;
   const sources: Source[] = [];
-  if (filter.runs) sources.push(identified(projectId, filter.runs));
+  if (filter.runs) sources.push(runsByIdAndTime(projectId, filter.runs));
   if (filter.runId) {
     const text = 'select key from runs where project_id = ? and id in (??)';
     sources.push({ text, params: [projectId, filter.runId] });
   }
-  if (messages) sources.push(owners(projectId, messages));
-  return sources.length > 0 ? among(queries, args, sources) : ofProject(queries, args);
+  if (messages) sources.push(runsOfMessages(projectId, messages));
+  return sources.length > 0 ? runsInAll(queries, args, sources) : ofProject(queries, args);
 }
 
 /** A statement that selects keys of runs. */
@@ -102,7 +108,7 @@ interface Source {
 }
 
 /** Selects runs by id and creation time. */
-function identified(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Source {
+function runsByIdAndTime(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Source {
   const each = runs.map(() => '(id = ? and created_at_ms = ?)');
   return {
     text: `select key from runs where project_id = ? and (${each.join(' or ') || '1 = 0'})`,
@@ -114,7 +120,7 @@ function identified(projectId: ProjectId, runs: readonly { id: string; createdAt
  * Selects the runs of messages from journals, because logs may be dropped, and from logs, because a failure callback is
  * in no journal. The plus keeps the planner from reading the logs of all runs.
  */
-function owners(projectId: ProjectId, { keys, ids }: MessagesNamed): Source {
+function runsOfMessages(projectId: ProjectId, { keys, ids }: MessageRefs): Source {
   const text = `select o.run_key from
     (select run_key, key from journal where key in (??)
      union all select run_key, message_key as key from logs where message_key in (??) and +run_key is not null) o
@@ -123,9 +129,9 @@ function owners(projectId: ProjectId, { keys, ids }: MessagesNamed): Source {
 }
 
 /** Reads the few runs that all `sources` select, by their keys. */
-function among(queries: Queries, args: ListHistoriesArgs, sources: Source[]): Promise<PageRows<Position>> {
+function runsInAll(queries: Queries, args: ListHistoriesArgs, sources: Source[]): Promise<PageRows<Position>> {
   const filter = conditionsOf(args);
-  for (const { text, params } of sources) also(filter, `r.key in list (${text})`, ...params);
+  for (const { text, params } of sources) addCondition(filter, `r.key in list (${text})`, ...params);
   const from = 'runs r left lookup contents c on (c.key = r.key)';
   return pageOfFew(queries, args.projectId, args.slice, { list: RUNS, from, alias: 'r', filter });
 }
@@ -147,7 +153,7 @@ function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<
 function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
   const { runs: _runs, runId: _runId, ...attributes } = filter;
   const conditions = runConditions(attributes);
-  if (states) also(conditions, 'r.state in (??)', states);
+  if (states) addCondition(conditions, 'r.state in (??)', states);
   return conditions;
 }
 
@@ -199,20 +205,20 @@ function journalsOf(
 
 async function detailsOf(
   queries: Queries,
-  courses: readonly CourseRow[],
+  deliveryEvents: readonly DeliveryEventRow[],
   bytesMax: number,
   bodyBytesMax: number | undefined,
 ): Promise<(DetailRow & { seq: number })[]> {
   const sizes = await queries.query<{ seq: number; bytes: number | null }>(
     'select seq, length(response_body) as bytes from log_details where seq in (??) order by seq',
-    [courses.map(({ seq }) => seq)],
+    [deliveryEvents.map(({ seq }) => seq)],
   );
-  const cut = bodyBytesMax === undefined ? [] : await openly(queries, courses);
+  const cut = bodyBytesMax === undefined ? [] : await eventsWithoutRedaction(queries, deliveryEvents);
   const isCut = new Set(cut);
   const taken = sizes.map(({ seq, bytes }) => {
     return { seq, bytes: isCut.has(seq) ? Math.min(bytes ?? 0, (bodyBytesMax ?? 0) + 1) : bytes };
   });
-  const shown = affordable(taken, bytesMax).map(({ seq }) => seq);
+  const shown = rowsWithinBytes(taken, bytesMax).map(({ seq }) => seq);
   const columns = DETAIL_COLUMNS.filter((column) => column !== 'response_body').join(', ');
   return queries.query<DetailRow & { seq: number }>(
     `select seq, ${columns}, case when seq not in (??) then null when seq in (??) then substr(response_body, 1, ?) else response_body end as response_body
@@ -222,11 +228,14 @@ async function detailsOf(
 }
 
 /** The numbers of the events whose messages redact nothing. */
-async function openly(queries: Queries, courses: readonly CourseRow[]): Promise<number[]> {
+async function eventsWithoutRedaction(
+  queries: Queries,
+  deliveryEvents: readonly DeliveryEventRow[],
+): Promise<number[]> {
   const found = await queries.query<{ key: number }>(
     `select c.key from contents c where c.key in (??) and ${showsAll('c.settings')}`,
-    [[...new Set(courses.map(({ message_key }) => message_key))]],
+    [[...new Set(deliveryEvents.map(({ message_key }) => message_key))]],
   );
   const keys = new Set(found.map(({ key }) => key));
-  return courses.filter(({ message_key }) => keys.has(message_key)).map(({ seq }) => seq);
+  return deliveryEvents.filter(({ message_key }) => keys.has(message_key)).map(({ seq }) => seq);
 }

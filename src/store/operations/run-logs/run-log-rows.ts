@@ -21,7 +21,7 @@ import {
   logStateOf,
 } from '../messages/rows.ts';
 import type { RecordRow } from '../runs/children.ts';
-import type { InvokerRow, KnownRunRow, ResponseRow } from '../runs/known-runs.ts';
+import type { InvokerRow, LoggedRunRow, ResponseRow } from '../runs/logged-runs.ts';
 import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../runs/run-rows.ts';
 
 /** Codes from here on are states of runs. Their events refer to the run's first message (migrations/001-baseline.ts). */
@@ -41,7 +41,7 @@ function isOfRun({ state }: RunLogRow): boolean {
 export interface RunLogRows extends PageRows<RunLogRow> {
   contents: ContentRow[];
   details: (DetailRow & { seq: number })[];
-  runs: KnownRunRow[];
+  runs: LoggedRunRow[];
   responses: ResponseRow[];
   invokers: InvokerRow[];
   /** For each result on the page: the entry key of its wait or invocation. */
@@ -65,7 +65,7 @@ export interface PendingRow {
   claimed_at_ms: number | null;
 }
 
-export interface CourseRow {
+export interface DeliveryEventRow {
   seq: number;
   at_ms: number;
   message_key: number;
@@ -73,11 +73,11 @@ export interface CourseRow {
 }
 
 export interface HistoryRows extends PageRows<Position> {
-  runs: KnownRunRow[];
+  runs: LoggedRunRow[];
   journal: JournalRow[];
   pending: PendingRow[];
   /** Failures, parkings and ends of messages, oldest first. */
-  courses: CourseRow[];
+  deliveryEvents: DeliveryEventRow[];
   details: (DetailRow & { seq: number })[];
   failureCalls: ContentRow[];
   responses: ResponseRow[];
@@ -92,19 +92,21 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   const childByKey = decodeByKey(rows.children);
   const runByKey = decodeRuns(rows);
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, decodeDetail(row)]));
-  const recordByPlace = new Map(rows.records.map((row) => [placeOf(row.run_key, row.entryKey), decodeMessage(row)]));
+  const recordByEntry = new Map(
+    rows.records.map((row) => [nameOfEntry(row.run_key, row.entryKey), decodeMessage(row)]),
+  );
   return rows.rows.flatMap((row): RunEvent | [] => {
     const message = messageByKey.get(row.message_key);
     const known = runByKey.get(row.run_key);
     // The log of a failure callback may outlive the run.
-    const run = known ? aboutEvent(known, row) : message?.settings.run;
+    const run = known ? runOfEvent(known, row) : message?.settings.run;
     if (!run) return [];
     const event: RunEvent = { atMs: row.timeMs, state: anyLogStateOf(row.state), run };
     if (isOfRun(row)) return event;
     if (!message) return [];
     event.message = message;
     const entryKey = rows.entryKeyByKey.get(row.message_key);
-    const record = entryKey === undefined ? undefined : recordByPlace.get(placeOf(row.run_key, entryKey));
+    const record = entryKey === undefined ? undefined : recordByEntry.get(nameOfEntry(row.run_key, entryKey));
     const child = record?.settings.invoke && childByKey.get(record.settings.invoke.runKey);
     const detail = detailBySeq.get(row.n);
     if (record) event.record = record;
@@ -114,12 +116,12 @@ export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   });
 }
 
-function placeOf(runKey: number, entryKey: string): string {
+function nameOfEntry(runKey: number, entryKey: string): string {
   return `${runKey} ${entryKey}`;
 }
 
 /** The run as its event shows it: the start with the caller or invoker, the end with the result. */
-function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: LoggedRun, row: RunLogRow): RunEvent['run'] {
+function runOfEvent({ callerIp, invoker, response, dlqId, ...run }: LoggedRun, row: RunLogRow): RunEvent['run'] {
   const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;
   if (state === 'RUN_STARTED') {
@@ -161,7 +163,7 @@ export function decodeHistories(rows: HistoryRows): RunHistory[] {
 }
 
 function failureFunctionOf(
-  row: KnownRunRow | undefined,
+  row: LoggedRunRow | undefined,
   callByKey: ReadonlyMap<number, Message>,
   progressByKey: ReadonlyMap<number, DeliveryProgress>,
 ): FailureFunction | undefined {
@@ -175,7 +177,8 @@ function failureFunctionOf(
 function decodeProgress(rows: HistoryRows): Map<number, DeliveryProgress> {
   const progressByKey = new Map<number, DeliveryProgress>();
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, row]));
-  for (const row of rows.courses) noteEvent(progressFor(progressByKey, row.message_key), row, detailBySeq.get(row.seq));
+  for (const row of rows.deliveryEvents)
+    noteEvent(progressFor(progressByKey, row.message_key), row, detailBySeq.get(row.seq));
   for (const { key, due_at_ms, claimed_at_ms } of rows.pending) {
     const progress = progressFor(progressByKey, key);
     progress.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
@@ -191,7 +194,7 @@ function progressFor(progressByKey: Map<number, DeliveryProgress>, key: number):
   return progress;
 }
 
-function noteEvent(progress: DeliveryProgress, { at_ms, state }: CourseRow, row: DetailRow | undefined): void {
+function noteEvent(progress: DeliveryProgress, { at_ms, state }: DeliveryEventRow, row: DetailRow | undefined): void {
   const detail = row && decodeDetail(row);
   switch (logStateOf(state)) {
     case 'ERROR':
@@ -233,7 +236,7 @@ function noteInvoker(run: LoggedRun | undefined, { id, url, created_at_ms }: Inv
   if (run) run.invoker ??= { id, url, createdAtMs: created_at_ms };
 }
 
-function decodeRun(row: KnownRunRow, response: Uint8Array | null): LoggedRun {
+function decodeRun(row: LoggedRunRow, response: Uint8Array | null): LoggedRun {
   const run: LoggedRun = {
     key: row.key,
     id: row.id,

@@ -5,14 +5,14 @@ import type { InProject } from '../../../engine/model.ts';
 import type { RunEventFilter } from '../../../engine/runs/logs/log-store.ts';
 import { recordEntryKeyOf } from '../../../workflow/step-info.ts';
 import type { Queries } from '../../driver.ts';
-import { also, type Conditions } from '../lists/filter.ts';
+import { addCondition, type Conditions } from '../lists/filter.ts';
 import { CONTENT_SIZES, contentsOf, cutBySizes, DETAIL_SIZES, type PageRows, sizesOf } from '../lists/page.ts';
-import { encodeList, type ListArgs, type MessagesNamed } from '../lists/read-page.ts';
+import { encodeList, type ListArgs, type MessageRefs } from '../lists/read-page.ts';
 import { LOGS, pageOfFew, pageOfWindow } from '../lists/windows.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { pagedRead } from '../operation.ts';
 import { childrenOf, type RecordRow, recordsIn } from '../runs/children.ts';
-import { invokersOf, knownRuns, responsesOf } from '../runs/known-runs.ts';
+import { invokersOf, readLoggedRuns, responsesOf } from '../runs/logged-runs.ts';
 import { runConditions, selectRuns } from './run-filter.ts';
 import { decodeRunEvents, RUN_STATES_FROM, type RunLogRow, type RunLogRows } from './run-log-rows.ts';
 
@@ -47,7 +47,7 @@ async function windowOf(queries: Queries, args: ListRunEventsArgs): Promise<RunL
       `select seq, ${DETAIL_COLUMNS.join(', ')} from log_details where seq in (??)`,
       [page.rows.map(({ n }) => n)],
     ),
-    runs: await knownRuns(queries, runKeys),
+    runs: await readLoggedRuns(queries, runKeys),
     responses: await responsesOf(queries, succeeded),
     invokers: await invokersOf(queries, runKeys),
   };
@@ -95,8 +95,8 @@ function ofProject(
   const filter = runConditions(attributes);
   const joins = 'lookup runs r on (r.key = w.run_key) left lookup contents c on (c.key = r.key)';
   const isJoined = filter.texts.length > 0;
-  also(filter, 'w.run_key is not null');
-  if (states) also(filter, 'w.state in (??)', states);
+  addCondition(filter, 'w.run_key is not null');
+  if (states) addCondition(filter, 'w.state in (??)', states);
   return pageOfWindow(queries, projectId, slice, {
     list: LOGS,
     reads: ['run_key', 'message_key', 'state'],
@@ -110,7 +110,7 @@ function ofProject(
 /** Reads the logs of runs with an id or a creation time, by the index on the run. */
 function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
   const filter: Conditions = { texts: [], params: [] };
-  alsoOfRuns(filter, args);
+  addRunCondition(filter, args);
   return select(queries, args, 'logs w', filter);
 }
 
@@ -118,18 +118,18 @@ function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<Run
 function ofMessages(
   queries: Queries,
   args: ListRunEventsArgs,
-  { keys, ids }: MessagesNamed,
+  { keys, ids }: MessageRefs,
 ): Promise<PageRows<RunLogRow>> {
   const filter: Conditions = { texts: [], params: [] };
-  also(filter, 'w.message_key in (??) and m.key in (??) and m.id in (??)', keys, keys, ids);
-  also(filter, 'w.run_key is not null and w.state < ?', RUN_STATES_FROM);
-  if (runConditions(args.filter).texts.length > 0) alsoOfRuns(filter, args);
+  addCondition(filter, 'w.message_key in (??) and m.key in (??) and m.id in (??)', keys, keys, ids);
+  addCondition(filter, 'w.run_key is not null and w.state < ?', RUN_STATES_FROM);
+  if (runConditions(args.filter).texts.length > 0) addRunCondition(filter, args);
   return select(queries, args, 'logs w lookup contents m on (m.key = w.message_key)', filter);
 }
 
-function alsoOfRuns(filter: Conditions, { projectId, filter: attributes }: ListRunEventsArgs): void {
+function addRunCondition(filter: Conditions, { projectId, filter: attributes }: ListRunEventsArgs): void {
   const conditions = runConditions(attributes);
-  also(filter, `w.run_key in list (${selectRuns(conditions)})`, projectId, ...conditions.params);
+  addCondition(filter, `w.run_key in list (${selectRuns(conditions)})`, projectId, ...conditions.params);
 }
 
 function select(
@@ -138,7 +138,7 @@ function select(
   from: string,
   filter: Conditions,
 ): Promise<PageRows<RunLogRow>> {
-  if (states) also(filter, 'w.state in (??)', states);
+  if (states) addCondition(filter, 'w.state in (??)', states);
   return pageOfFew(queries, projectId, slice, { list: LOGS, from, selects: RUN_LOG_FIELDS, filter });
 }
 

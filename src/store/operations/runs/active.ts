@@ -3,7 +3,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { ActiveRunFilter } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { also, type Conditions, contentConditions } from '../lists/filter.ts';
+import { addCondition, type Conditions, contentConditions } from '../lists/filter.ts';
 import { keysOfWindow, type WindowKeys } from '../lists/windows.ts';
 import { longRead } from '../operation.ts';
 import { RUN_STATE } from './run-rows.ts';
@@ -19,9 +19,9 @@ interface ActiveRunKeysArgs {
 export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = runConditions(filter);
-  also(conditions, `w.project_id = ? and w.state = ${RUN_STATE.RUN_STARTED}`, projectId);
-  if (filter.fromMs !== undefined) also(conditions, 'w.created_at_ms >= ?', filter.fromMs);
-  if (filter.toMs !== undefined) also(conditions, 'w.created_at_ms <= ?', filter.toMs);
+  addCondition(conditions, `w.project_id = ? and w.state = ${RUN_STATE.RUN_STARTED}`, projectId);
+  if (filter.fromMs !== undefined) addCondition(conditions, 'w.created_at_ms >= ?', filter.fromMs);
+  if (filter.toMs !== undefined) addCondition(conditions, 'w.created_at_ms <= ?', filter.toMs);
   return keysOfWindow(queries, args, {
     table: 'runs',
     reads: ['project_id', 'state', 'created_at_ms'],
@@ -38,7 +38,7 @@ export function runConditions(filter: ActiveRunFilter): Conditions {
   if (urlPrefix) {
     // Case-sensitive in both databases and without wildcards, unlike `like`.
     const text = `(${urlPrefix.map(() => 'substr(c.url, 1, ?) = ?').join(' or ')})`;
-    also(conditions, text, ...urlPrefix.flatMap((prefix) => [[...prefix].length, prefix]));
+    addCondition(conditions, text, ...urlPrefix.flatMap((prefix) => [[...prefix].length, prefix]));
   }
   return conditions;
 }

@@ -7,7 +7,7 @@ import { ENTRY_KIND, RUN_FIELDS, RUN_STATE, type RunRow, type StoredEntry } from
 import { type EarlierMessage, TakenEntryKeys } from './taken-entry-keys.ts';
 
 /** The parts of a new message that its run needs. */
-export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
+export type MessageOfRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
 
 /** A run with all changes of the batch so far. */
 export interface BatchRun extends RunRow {
@@ -41,7 +41,7 @@ export class BatchRuns {
   readonly #endingInStepConfig = new Set<number>();
 
   /** Reads the runs and entry keys of `messages`. */
-  async load(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+  async load(tx: Transaction, messages: readonly MessageOfRun[]): Promise<void> {
     const entries = messages.flatMap(({ entry, run }) => {
       const appended = run && !run.isBySdk ? [] : entry ? [entry] : [];
       return run?.invoker ? [...appended, run.invoker.entry] : appended;
@@ -56,7 +56,7 @@ export class BatchRuns {
   }
 
   async loadRuns(tx: Transaction, runKeys: number[]): Promise<void> {
-    this.#know(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
+    this.#addFound(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
   }
 
   all(): BatchRun[] {
@@ -129,7 +129,7 @@ export class BatchRuns {
   }
 
   /** Reads the runs that have the same names as runs that are about to start. */
-  async #loadNames(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+  async #loadNames(tx: Transaction, messages: readonly MessageOfRun[]): Promise<void> {
     const starts = messages.flatMap(({ message, run }) =>
       run && !run.isBySdk
         ? [{ projectId: message[MESSAGE_AT.project_id], id: run.id, createdAtMs: run.createdAtMs }]
@@ -138,7 +138,7 @@ export class BatchRuns {
     for (const projectId of new Set(starts.map((start) => start.projectId))) {
       const ofProject = starts.filter((start) => start.projectId === projectId);
       const ids = [...new Set(ofProject.map(({ id }) => id))];
-      this.#know(
+      this.#addFound(
         await tx.query<FoundRow>(
           `select ${FIELDS} ${FROM} where r.project_id = ? and r.id in (??) and r.state = ${RUN_STATE.RUN_STARTED} for update of r`,
           [projectId, ids],
@@ -154,7 +154,7 @@ export class BatchRuns {
     }
   }
 
-  async #countInvokers(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
+  async #countInvokers(tx: Transaction, messages: readonly MessageOfRun[]): Promise<void> {
     const invoked = messages.flatMap(({ message, run }) => {
       if (!run?.invoker) return [];
       return this.#activeByName.get(nameOf(message[MESSAGE_AT.project_id], run.id))?.key ?? [];
@@ -167,7 +167,7 @@ export class BatchRuns {
     for (const { run_key: runKey, count } of rows) this.#invokersOf.set(runKey, count);
   }
 
-  #know(rows: readonly FoundRow[]): void {
+  #addFound(rows: readonly FoundRow[]): void {
     for (const row of rows) {
       if (this.#runs.has(row.key)) continue;
       const run: BatchRun = { ...row, isNew: false, isChanged: false };
@@ -183,11 +183,11 @@ export function nameOf(projectId: number, id: string): string {
 }
 
 /** The first message of an active run, which a duplicate start repeats. */
-export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): EarlierMessage {
+export function firstMessageOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): EarlierMessage {
   return { messageId, run: { id, createdAtMs } };
 }
 
 /** Whether the SDK at the run's URL is still unknown: the run has only its first entry. */
-export function awaitsLibrary({ config, entries }: BatchRun): boolean {
+export function awaitsSdk({ config, entries }: BatchRun): boolean {
   return entries === 1 && (JSON.parse(config) as RunConfig).isUnknownSdk;
 }

@@ -2,7 +2,7 @@
 import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
-import { affordable } from './known-runs.ts';
+import { rowsWithinBytes } from './logged-runs.ts';
 
 /** An entry of a journal with its content. */
 export interface RecordRow extends ContentRow {
@@ -36,7 +36,7 @@ export async function childrenOf(
     'select key, length(body) as bytes from contents where key in (??) order by key',
     [keys],
   );
-  const whole = affordable(sizes, bytesMax).map(({ key }) => key);
+  const whole = rowsWithinBytes(sizes, bytesMax).map(({ key }) => key);
   return queries.query<ContentRow>(
     `select ${CONTENT_FIELDS.replace('c.body', 'case when c.key in (??) then c.body end as body')}
      from contents c where c.key in (??)`,

@@ -9,7 +9,7 @@ import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { encodeNewMessage, projectOf, projectsSharedBy, type StoredNewMessage, weightOf } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
-import { encodeEnding, type StoredEnding, timesOf } from './ending-rows.ts';
+import { encodeEnding, endTimesOf, type StoredEnding } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, REVIVING, RUN_STATE, runStateOf } from './run-rows.ts';
 
@@ -21,9 +21,9 @@ export interface EndRunsArgs<Ending = StoredEnding, Message = StoredNewMessage> 
 const DROPPED: Saved = { state: 'dropped' };
 
 /** Messages that one transaction cancels, unless `StoreLimits` sets another number. */
-const CANCELLED_TOGETHER = 200;
+const CANCELLED_MAX = 200;
 /** Ending runs examined in one chunk. */
-const RUNS_TOGETHER = 20;
+const RUNS_MAX = 20;
 /** How long a run that is being revived waits for its next chunk: longer than a transaction can take. */
 export const CHUNK_WAIT_MS = 30_000;
 
@@ -52,7 +52,7 @@ export const endRuns = merged(
   async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<RunEndResult[][]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const all = commands.flatMap(({ endings }) => endings);
-    const verdicts = await judge(
+    const verdicts = await checkEndings(
       context.tx,
       all.map(({ ending }) => ending),
     );
@@ -84,7 +84,7 @@ export const endRuns = merged(
 );
 
 /** Checks which of `endings` find their run unchanged. Of two endings of one run, only the first one can end it. */
-export async function judge(
+export async function checkEndings(
   tx: Transaction,
   endings: readonly StoredEnding[],
 ): Promise<Map<StoredEnding, 'ended' | 'changed' | 'over'>> {
@@ -112,9 +112,9 @@ export async function judge(
  * Cancels a chunk of the remaining messages of runs that have ended (see `writeEndings`) or whose revival stopped.
  * Returns `'more'` when it should be called again at once, or the time of the next call; `Infinity`: never.
  */
-export const cancelLeft = write(
+export const cancelRemaining = write(
   {
-    weight: () => ({ rows: CANCELLED_TOGETHER }),
+    weight: () => ({ rows: CANCELLED_MAX }),
     touches: ({ nowMs }) => ({
       find: async (queries) => (await endingRuns(queries, nowMs)).map(({ project_id }) => project_id),
     }),
@@ -133,7 +133,7 @@ export const cancelLeft = write(
     const isMoreLeft = await cancelChunk(context, runs, nowMs);
     if (isMoreLeft) return 'more';
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
-    return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
+    return found.length === RUNS_MAX || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
   },
 );
 
@@ -156,7 +156,7 @@ export async function cancelReviving(
     runKeys,
   ]);
   if (reviving.length === 0) return;
-  const times = await timesOf(
+  const times = await endTimesOf(
     tx,
     reviving.map(({ key }) => ({ runKey: key, atMs: nowMs })),
   );
@@ -188,7 +188,7 @@ async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]>
   return queries.query<EndingRun>(
     `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
      where (e.cancel_at_ms <= ? or e.cancel_at_ms > ?)${and} order by e.key limit ?`,
-    [nowMs, nowMs + CHUNK_WAIT_MS, ...params, RUNS_TOGETHER],
+    [nowMs, nowMs + CHUNK_WAIT_MS, ...params, RUNS_MAX],
   );
 }
 
@@ -206,7 +206,7 @@ export async function writeEndings(
   if (endings.length === 0) return false;
   const { tx, logs } = context;
   const runKeys = endings.map(({ ending }) => ending.runKey);
-  const ended = await timesOf(
+  const ended = await endTimesOf(
     tx,
     endings.map(({ ending }) => ending),
   );
@@ -251,19 +251,19 @@ async function cancelChunk(
   runs: readonly Pick<EndingRun, 'run_key' | 'state'>[],
   nowMs: number,
 ): Promise<boolean> {
-  const max = context.limits.cancelledTogetherMax ?? CANCELLED_TOGETHER;
+  const max = context.limits.cancelledTogetherMax ?? CANCELLED_MAX;
   // Without an order, which would sort all remaining messages. Failure callbacks have no position, and are not cancelled.
-  const left = await context.tx.query<EndingRow & { run_key: number }>(
+  const remaining = await context.tx.query<EndingRow & { run_key: number }>(
     `select ${ENDING_FIELDS} from messages m where run_key in (??) and journal_position is not null
        and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,
     [runs.map(({ run_key }) => run_key), max + 1],
   );
-  const chunk = left.slice(0, max).sort((a, b) => a.key - b.key);
+  const chunk = remaining.slice(0, max).sort((a, b) => a.key - b.key);
   const isCancelled = (state: number | null) => state === RUN_STATE.RUN_CANCELED || state === REVIVING;
-  const asked = new Set(runs.filter(({ state }) => isCancelled(state)).map(({ run_key }) => run_key));
-  for (const isUnasked of [false, true]) {
-    const rows = chunk.filter((row) => asked.has(row.run_key) !== isUnasked);
-    await cancelOrMark(context, rows, { nowMs, isUnasked });
+  const requested = new Set(runs.filter(({ state }) => isCancelled(state)).map(({ run_key }) => run_key));
+  for (const isUnrequested of [false, true]) {
+    const rows = chunk.filter((row) => requested.has(row.run_key) !== isUnrequested);
+    await cancelOrMark(context, rows, { nowMs, isUnrequested });
   }
-  return left.length > max;
+  return remaining.length > max;
 }

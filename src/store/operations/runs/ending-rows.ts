@@ -28,7 +28,7 @@ export function encodeEnding(ending: RunEnding): StoredEnding {
 }
 
 /** The time at which each run ends: never before an event in its log, even if the clock was set back. */
-export async function timesOf(
+export async function endTimesOf(
   tx: Transaction,
   endings: readonly Pick<StoredEnding, 'runKey' | 'atMs'>[],
 ): Promise<Map<number, { projectId: ProjectId; atMs: number }>> {

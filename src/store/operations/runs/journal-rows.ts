@@ -42,8 +42,8 @@ export class JournalRows {
   /** Saved first entries that get another content. */
   readonly #replaced: [runKey: number, key: number][] = [];
 
-  addEntry({ runKey, kind, entryKey }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
-    this.#entries.push([runKey, place.position, kind, place.key, entryKey, place.atMs]);
+  addEntry({ runKey, kind, entryKey }: StoredEntry, at: { position: number; key: number; atMs: number }): void {
+    this.#entries.push([runKey, at.position, kind, at.key, entryKey, at.atMs]);
   }
 
   /** Adds the content of an entry that is not a message. */

@@ -8,11 +8,11 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { CONTENT_AT, MESSAGE_AT, type NewContentRow } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import {
-  awaitsLibrary,
+  awaitsSdk,
   type BatchRun,
   BatchRuns,
-  beginningOf,
-  type ForRun,
+  firstMessageOf,
+  type MessageOfRun,
   nameOf,
   type RunStart,
 } from './batch-runs.ts';
@@ -35,7 +35,7 @@ export class Journals {
   /** Reads the runs and entry keys of `messages`. `undefined`: none of them is of a run. */
   static async load(
     context: WriteContext,
-    messages: readonly ForRun[],
+    messages: readonly MessageOfRun[],
     bytesMax: number,
   ): Promise<Journals | undefined> {
     const inRuns = messages.filter(({ entry }) => entry !== undefined);
@@ -58,31 +58,31 @@ export class Journals {
   }
 
   /** The reason to refuse the messages of a publish, if any. A repeated message is not refused. */
-  refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
+  refusalOf(messages: readonly MessageOfRun[]): RunRefusal | undefined {
     const refusals = new Refusals(this.#runs, this.#bytesMax);
     for (const message of messages) {
-      const refused = refusals.of(message);
+      const refused = refusals.check(message);
       if (refused) return refused;
     }
     return undefined;
   }
 
   /** The saved message that `message` repeats; `undefined`: none. */
-  takenBy({ message, entry, run }: ForRun): EarlierMessage | undefined {
+  duplicateOf({ message, entry, run }: MessageOfRun): EarlierMessage | undefined {
     if (!entry) return undefined;
     if (!run) return this.#runs.entryKeys.holderOf(entry);
     if (run.isBySdk) {
       const adopting = this.#runs.find(entry.runKey);
-      return adopting && !awaitsLibrary(adopting) ? beginningOf(adopting) : undefined;
+      return adopting && !awaitsSdk(adopting) ? firstMessageOf(adopting) : undefined;
     }
     const invoked = run.invoker && this.#runs.entryKeys.holderOf(run.invoker.entry);
     if (invoked) return invoked;
     const active = this.#activeLike(message, run.id);
-    return active && beginningOf(active);
+    return active && firstMessageOf(active);
   }
 
   /** Whether a message that follows from another one can still be added to its journal. */
-  takes({ message, entry, run }: StoredNewMessage): boolean {
+  accepts({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
     if (run) return !this.#activeLike(message, run.id);
     return this.#runs.find(entry.runKey)?.state === RUN_STATE.RUN_STARTED && !this.#runs.entryKeys.holderOf(entry);
@@ -112,11 +112,11 @@ export class Journals {
     const { message, content, entry, run } = stored;
     if (!entry) return undefined;
     if (run?.isBySdk) this.#adopt(stored, entry, run.config);
-    else if (run) this.#begin(stored, entry);
+    else if (run) this.#startRun(stored, entry);
     const known = this.#runs.get(entry.runKey);
     const position = run?.isBySdk ? 0 : known.entries;
     if (!run?.isBySdk) {
-      this.#enter(known, entry, message[MESSAGE_AT.key], content[CONTENT_AT.created_at_ms]);
+      this.#addEntry(known, entry, message[MESSAGE_AT.key], content[CONTENT_AT.created_at_ms]);
     }
     const ownBytes = message[MESSAGE_AT.bytes];
     const bytes = isDeliveredWithJournal(entry.kind) ? known.journal_bytes : ownBytes;
@@ -133,7 +133,7 @@ export class Journals {
     const { key, content, createdAtMs, entry } = record;
     const known = this.#runs.get(entry.runKey);
     this.#rows.addRecord(record);
-    this.#enter(known, entry, key, createdAtMs);
+    this.#addEntry(known, entry, key, createdAtMs);
     this.#runs.entryKeys.take(entry, { messageId: content[CONTENT_AT.id] });
     if (event === undefined) return;
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
@@ -142,7 +142,7 @@ export class Journals {
   /** Adds an entry that shares its content with another journal. */
   share(key: number, entry: StoredEntry): void {
     const known = this.#runs.get(entry.runKey);
-    this.#enter(known, entry, key, known.created_at_ms);
+    this.#addEntry(known, entry, key, known.created_at_ms);
   }
 
   /** Starts a run, whose first entry must be added next. */
@@ -151,7 +151,7 @@ export class Journals {
   }
 
   /** Lets an invocation wait for the end of the run `runKey`. */
-  awaitEnd(runKey: number, invoker: Invoker): void {
+  addInvoker(runKey: number, invoker: Invoker): void {
     this.#rows.addInvocation(runKey, invoker);
     this.#runs.addInvoker(runKey);
   }
@@ -165,7 +165,7 @@ export class Journals {
     if (!run?.invoker || this.#runs.entryKeys.holderOf(run.invoker.entry)) return;
     const active = this.#activeLike(message, run.id);
     if (!active) return;
-    this.#invoke(pointedAt(run.invoker, active), active);
+    this.#addInvocation(withInvokedRun(run.invoker, active), active);
     active.version += 1;
     active.isChanged = true;
   }
@@ -180,7 +180,7 @@ export class Journals {
     return this.#runs.active(nameOf(message[MESSAGE_AT.project_id], id));
   }
 
-  #begin({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
+  #startRun({ message, content, run }: StoredNewMessage, { runKey }: StoredEntry): void {
     if (!run) return;
     const projectId = message[MESSAGE_AT.project_id];
     const started = this.#runs.start({
@@ -192,15 +192,15 @@ export class Journals {
       config: run.config,
       message_id: content[CONTENT_AT.id],
     });
-    if (run.invoker) this.#invoke(run.invoker, started);
+    if (run.invoker) this.#addInvocation(run.invoker, started);
     this.logStart({ projectId, runKey, atMs: run.createdAtMs });
   }
 
   /** Adds the parent's record of an invocation, which waits for the end of `child`. */
-  #invoke(record: StoredRecord, child: BatchRun): void {
+  #addInvocation(record: StoredRecord, child: BatchRun): void {
     this.record(record, 'INVOKED');
-    this.#runs.entryKeys.take(record.entry, beginningOf(child));
-    this.awaitEnd(child.key, { key: record.key, parentKey: record.entry.runKey });
+    this.#runs.entryKeys.take(record.entry, firstMessageOf(child));
+    this.addInvoker(child.key, { key: record.key, parentKey: record.entry.runKey });
   }
 
   /** Replaces the run's first message with the one of the SDK, which is now known. */
@@ -215,7 +215,7 @@ export class Journals {
     this.#rows.replaceFirst(runKey, message[MESSAGE_AT.key]);
   }
 
-  #enter(run: BatchRun, entry: StoredEntry, key: number, atMs: number): void {
+  #addEntry(run: BatchRun, entry: StoredEntry, key: number, atMs: number): void {
     this.#rows.addEntry(entry, { position: run.entries, key, atMs });
     run.entries += 1;
     run.journal_bytes += entry.bytes;
@@ -225,7 +225,7 @@ export class Journals {
 }
 
 /** The record with the active run in its settings, instead of the run that the caller would have started. */
-function pointedAt(record: StoredRecord, run: BatchRun): StoredRecord {
+function withInvokedRun(record: StoredRecord, run: BatchRun): StoredRecord {
   const content: NewContentRow = [...record.content];
   const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };
   settings.invoke = { ...settings.invoke, runKey: run.key, createdAtMs: run.created_at_ms };

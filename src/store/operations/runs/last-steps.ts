@@ -27,7 +27,7 @@ export class LastSteps {
 
   /** Whether the journal has another result of the step. */
   isTaken({ lastStep }: Change): boolean {
-    return lastStep !== undefined && this.#journals.takenBy(lastStep) !== undefined;
+    return lastStep !== undefined && this.#journals.duplicateOf(lastStep) !== undefined;
   }
 
   /** Saves the last steps without checking limits, because their runs end. */

@@ -1,7 +1,7 @@
 /** Decides whether a message may enter the journal of its run or start a run. A repeated message is not refused. */
 import type { Accepted } from '../../../engine/messages/accepted.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
-import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
+import { awaitsSdk, type BatchRuns, type MessageOfRun, nameOf } from './batch-runs.ts';
 import { ENTRY_KIND, RUN_STATE, type StoredEntry } from './run-rows.ts';
 
 /** The reason to refuse a message, and with it its whole publish. */
@@ -31,17 +31,17 @@ export class Refusals {
   }
 
   /** `undefined`: the message may be saved. */
-  of({ message, entry, run }: ForRun): RunRefusal | undefined {
+  check({ message, entry, run }: MessageOfRun): RunRefusal | undefined {
     if (!entry) return undefined;
-    if (!run) return this.#ofEntry(entry);
-    if (run.isBySdk) return this.#ofAdoption(entry);
+    if (!run) return this.#checkEntry(entry);
+    if (run.isBySdk) return this.#checkAdoption(entry);
     const name = nameOf(message[MESSAGE_AT.project_id], run.id);
-    const refusal = this.#ofStart(name, run.createdAtMs);
+    const refusal = this.#checkStart(name, run.createdAtMs);
     if (refusal || !run.invoker) return refusal;
-    return this.#ofEntry(run.invoker.entry) ?? this.#ofInvoker(name, run.invoker.entry);
+    return this.#checkEntry(run.invoker.entry) ?? this.#checkInvoker(name, run.invoker.entry);
   }
 
-  #ofEntry(entry: StoredEntry): RunRefusal | undefined {
+  #checkEntry(entry: StoredEntry): RunRefusal | undefined {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
     if (this.#runs.entryKeys.holderOf(entry)) return undefined;
@@ -55,20 +55,20 @@ export class Refusals {
     return undefined;
   }
 
-  #ofAdoption(entry: StoredEntry): RunRefusal | undefined {
+  #checkAdoption(entry: StoredEntry): RunRefusal | undefined {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
-    return awaitsLibrary(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
+    return awaitsSdk(run) && entry.runVersion !== run.version ? { kind: 'runChanged' } : undefined;
   }
 
   /** Runs of one id are distinguished by their start times. */
-  #ofStart(name: string, createdAtMs: number): RunRefusal | undefined {
+  #checkStart(name: string, createdAtMs: number): RunRefusal | undefined {
     const latestMs = this.#runs.latestMs(name);
     if (latestMs === undefined || latestMs < createdAtMs || this.#runs.active(name)) return undefined;
     return { kind: 'runTooEarly', latestMs };
   }
 
-  #ofInvoker(name: string, entry: StoredEntry): RunRefusal | undefined {
+  #checkInvoker(name: string, entry: StoredEntry): RunRefusal | undefined {
     if (this.#runs.entryKeys.holderOf(entry)) return undefined;
     const count = (this.#invokers.get(name) ?? 0) + 1;
     this.#invokers.set(name, count);

@@ -11,7 +11,7 @@ export interface EarlierMessage {
   run?: { id: string; createdAtMs: number };
 }
 
-type EntryPlace = Pick<StoredEntry, 'runKey' | 'entryKey'>;
+type EntryRef = Pick<StoredEntry, 'runKey' | 'entryKey'>;
 
 interface EntryRow {
   run_key: number;
@@ -25,7 +25,7 @@ export class TakenEntryKeys {
   readonly #holders = new Map<string, EarlierMessage>();
 
   /** Looks up the entry keys of `entries`. */
-  async load(tx: Transaction, entries: readonly EntryPlace[]): Promise<void> {
+  async load(tx: Transaction, entries: readonly EntryRef[]): Promise<void> {
     const rows: EntryRow[] = [];
     for (const { runKeys, entryKeys } of lookupsFor(entries)) {
       // The order keeps the planner from walking whole journals instead of their entry keys.
@@ -50,11 +50,11 @@ export class TakenEntryKeys {
   }
 
   /** The message that has the entry key of `entry`. For an invocation it is the first message of the invoked run. */
-  holderOf(entry: EntryPlace): EarlierMessage | undefined {
+  holderOf(entry: EntryRef): EarlierMessage | undefined {
     return this.#holders.get(nameOf(entry));
   }
 
-  take(entry: EntryPlace, holder: EarlierMessage): void {
+  take(entry: EntryRef, holder: EarlierMessage): void {
     this.#holders.set(nameOf(entry), holder);
   }
 }
@@ -63,7 +63,7 @@ export class TakenEntryKeys {
  * Groups entries so that few statements look up all of them, and no other keys. Often many entries are of one run (a
  * parallel group), or are the same step of many runs.
  */
-function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryKeys: string[] }[] {
+function lookupsFor(entries: readonly EntryRef[]): { runKeys: number[]; entryKeys: string[] }[] {
   const byRun = Map.groupBy(entries, ({ runKey }) => runKey);
   const byEntryKey = Map.groupBy(entries, ({ entryKey }) => entryKey);
   if (byRun.size <= byEntryKey.size) {
@@ -88,6 +88,6 @@ function invokedIn({ settings }: EntryRow): MessageSettings['invoke'] {
   return settings === null ? undefined : (JSON.parse(settings) as MessageSettings).invoke;
 }
 
-function nameOf({ runKey, entryKey }: EntryPlace): string {
+function nameOf({ runKey, entryKey }: EntryRef): string {
   return `${runKey} ${entryKey}`;
 }

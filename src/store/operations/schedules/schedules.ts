@@ -32,7 +32,7 @@ const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
 const STATE_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${fieldsOf('s', STATE_COLUMNS)}`;
 const PLAN_FIELDS_WITHOUT_BODY = fieldsOf('p', PLAN_COLUMNS.slice(1, -1));
 
-interface SchedulePlace {
+interface ScheduleRef {
   projectId: ProjectId;
   id: string;
 }
@@ -106,24 +106,24 @@ export const changeSchedules = write(
       const facts = saved.flatMap(({ fact }) => fact ?? []);
       if (facts.length > 0) await insertFacts(context.tx, facts);
     }
-    const entered = await insertMessages(
+    const savedMessages = await insertMessages(
       context,
       saved.flatMap(({ messages }) => messages),
       nowMs,
     );
     const isSaved = new Set(saved);
-    let taken = 0;
+    let count = 0;
     return changes.map((change) => {
       if (!isSaved.has(change)) return 'stale';
-      taken += change.messages.length;
-      return entered.slice(taken - change.messages.length, taken);
+      count += change.messages.length;
+      return savedMessages.slice(count - change.messages.length, count);
     });
   },
   ({ changes, nowMs }: ChangeSchedulesArgs<ScheduleChange>) => ({ changes: changes.map(encodeScheduleChange), nowMs }),
 );
 
 /** Does nothing if the schedule does not exist. */
-export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<void> => {
+export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: ScheduleRef): Promise<void> => {
   const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
     projectId,
     id,
@@ -132,7 +132,7 @@ export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id
 });
 
 export const findSchedule = read(
-  async (queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> => {
+  async (queries: Queries, { projectId, id }: ScheduleRef): Promise<ScheduleViewRows> => {
     const rows = await queries.query<ScheduleRow>(
       `select ${STATE_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? and s.id = ?`,
@@ -202,7 +202,7 @@ export const dueSchedules = read(
          where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
      from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.key in (??) order by s.next_at_ms, s.key`,
-      [someOf(candidates, bytesMax)],
+      [keysWithinBytes(candidates, bytesMax)],
     );
     return { due, nextAtMs: undefined };
   },
@@ -231,14 +231,14 @@ export const strandedSchedules = read(
     return queries.query<ScheduleRow>(
       `select ${STATE_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
      from schedules s lookup schedule_plans p on (p.key = s.key) where s.key in (??) order by s.key`,
-      [someOf(candidates, bytesMax)],
+      [keysWithinBytes(candidates, bytesMax)],
     );
   },
   (rows): Schedule[] => rows.map(decodeSchedule),
 );
 
 /** The keys of the first rows that fit into `bytesMax` together, but at least one. */
-function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
+function keysWithinBytes(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
   const fitting = withinBytes(candidates, bytesMax);
   return (fitting.length > 0 ? fitting : candidates.slice(0, 1)).map(({ key }) => key);
 }

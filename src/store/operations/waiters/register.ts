@@ -8,7 +8,7 @@ import { insertMessages } from '../messages/accept.ts';
 import type { NewMessageRow } from '../messages/columns.ts';
 import { encodeNewMessage, type StoredNewMessage, weightOf } from '../messages/rows.ts';
 import { write } from '../operation.ts';
-import type { ForRun } from '../runs/batch-runs.ts';
+import type { MessageOfRun } from '../runs/batch-runs.ts';
 import { Journals } from '../runs/journals.ts';
 import { encodeRecord, type StoredRecord } from '../runs/run-rows.ts';
 import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
@@ -29,7 +29,7 @@ export interface AddWaiterArgs {
   nowMs: number;
 }
 
-interface AddWaiterGiven {
+interface AddWaiterInput {
   waiter: NewWaiter;
   taken?: { pendingEventKey: number; result: NewMessage } | undefined;
   nowMs: Millis;
@@ -48,13 +48,13 @@ export const addWaiter = write(
     const { tx, limits } = context;
     const { record, projectId, resultEntryKey, eventId, deadlineMs } = wait;
     const { runKey } = record.entry;
-    const waiting = entryOnly(record.entry);
-    const ended = entryOnly({ ...record.entry, entryKey: resultEntryKey });
+    const waiting = messageOfEntry(record.entry);
+    const ended = messageOfEntry({ ...record.entry, entryKey: resultEntryKey });
     const journals = await Journals.load(context, [waiting, ended], limits.journalBytesMax);
     if (!journals) throw new Error('a wait came without its entry');
     const refusal = journals.refusalOf([waiting]);
     if (refusal?.kind === 'runOver') return { kind: 'over' };
-    const present = journals.takenBy(waiting) ?? journals.takenBy(ended);
+    const present = journals.duplicateOf(waiting) ?? journals.duplicateOf(ended);
     if (present) return { kind: 'duplicate', messageId: present.messageId };
     if (refusal?.kind === 'runChanged') return { kind: 'changed' };
     if (refusal?.kind === 'journalFull') return refusal;
@@ -71,7 +71,7 @@ export const addWaiter = write(
     const [saved = { state: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },
-  ({ waiter, taken, nowMs }: AddWaiterGiven) => ({
+  ({ waiter, taken, nowMs }: AddWaiterInput) => ({
     wait: encodeWait(waiter),
     taken: taken ? { pendingEventKey: taken.pendingEventKey, result: encodeNewMessage(taken.result) } : null,
     nowMs,
@@ -95,6 +95,6 @@ function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
 const NO_ROW = [] as unknown as NewMessageRow;
 
 /** The part of a message that journals read, for an entry that is not a message. */
-function entryOnly(entry: StoredRecord['entry']): ForRun {
+function messageOfEntry(entry: StoredRecord['entry']): MessageOfRun {
   return { message: NO_ROW, entry };
 }

@@ -45,7 +45,7 @@ export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>)
 /** A heartbeat this far in the future means that the database's clock was set back. */
 const SET_BACK_MS = 2_000;
 
-interface Left {
+interface NeglectedWork {
   /** Whether a worker has missed its heartbeats. */
   bySilent: 0 | 1;
   /** Whether a claim belongs to a worker that is gone. */
@@ -56,10 +56,10 @@ interface Left {
 
 /** The work that a worker of this cell would have. `nowMs`: the time of the database. */
 export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPoll> {
-  const [seen, moving, [left]] = await Promise.all([
+  const [seen, moving, [neglected]] = await Promise.all([
     pollDueWork(queries, []),
     projectsMoving(queries),
-    queries.query<Left>(
+    queries.query<NeglectedWork>(
       `select
          exists lookup (select 1 from workers
            where timeout_ms >= 0 and (beat_at_ms + timeout_ms < ? or beat_at_ms > ?)) as "bySilent",
@@ -72,10 +72,10 @@ export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPol
     ),
   ]);
   const times = [seen.dueAtMs, seen.wakeAtMs, seen.scheduleAtMs, seen.deadlineMs].filter((ms) => ms !== null);
-  const isLeft = left?.bySilent === 1 || left?.byLost === 1 || seen.hasEnding === 1;
+  const isNeglected = neglected?.bySilent === 1 || neglected?.byLost === 1 || seen.hasEnding === 1;
   return {
     dueInMs: Math.min(...times) - nowMs,
-    eventInMs: left?.hasFacts === 1 ? 0 : (left?.eventAtMs ?? Infinity) - nowMs,
-    isNeglected: isLeft || seen.hasBacklogs === 1 || moving.length > 0,
+    eventInMs: neglected?.hasFacts === 1 ? 0 : (neglected?.eventAtMs ?? Infinity) - nowMs,
+    isNeglected: isNeglected || seen.hasBacklogs === 1 || moving.length > 0,
   };
 }

@@ -33,7 +33,7 @@ interface WorkerRow {
  */
 export const heartbeat = write(
   { class: () => 'urgent' },
-  async ({ tx, fence }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatResponse> => {
+  async ({ tx, placement }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatResponse> => {
     const { worker, timeoutMs, isLeaving, clock: time } = args;
     await checkSchema(tx);
     const others = await tx.query<WorkerRow>(
@@ -66,8 +66,8 @@ export const heartbeat = write(
     }
     const isLate = (row: WorkerRow) => row.timeout_ms < 0 || row.beat_at_ms + row.timeout_ms < nowMs;
     const { projects = [] } = args;
-    const here = fence === ALL_HERE ? projects : await projectsHere(tx, projects);
-    const seen = await pollDueWork(tx, await fence.moving());
+    const here = placement === ALL_HERE ? projects : await projectsHere(tx, projects);
+    const seen = await pollDueWork(tx, await placement.moving());
     return {
       here,
       wallMs,
@@ -119,9 +119,9 @@ export const expireWorkers = write(
  */
 export const leave = write(
   { class: () => 'urgent' },
-  async ({ tx, fence }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
+  async ({ tx, placement }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
     const unless =
-      fence === ALL_HERE
+      placement === ALL_HERE
         ? ''
         : ' and not exists lookup (select 1 from messages m where claim_token is not null and m.worker = workers.id)';
     await tx.send(`update workers set timeout_ms = -1, leaving = 1 where id = ?${unless}`, [worker]);
@@ -132,7 +132,7 @@ export const leave = write(
  * Live workers whose last heartbeat reported accounts older than `accountsVersion` (default: the current version, which
  * is returned).
  */
-export const workersBehind = write(
+export const workersWithOldAccounts = write(
   async (
     { tx }: WriteContext,
     { accountsVersion: wanted }: { accountsVersion?: number },

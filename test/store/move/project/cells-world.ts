@@ -8,7 +8,7 @@ import { createStore } from '../../../../src/store/create.ts';
 import type { Driver, SqlValue } from '../../../../src/store/driver.ts';
 import { MOVED_TABLES } from '../../../../src/store/move/tables.ts';
 import { placementOf } from '../../../../src/store/operations/locking/placement.ts';
-import { examine } from '../../../../src/store/operations/reports/invariants.ts';
+import { checkInvariants } from '../../../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
 import { begin, NO_LIMITS, waiter } from '../../conformance/run-world.ts';
@@ -174,7 +174,7 @@ function plain(value: SqlValue | undefined): SqlValue | undefined {
 
 /** What the doctor finds. */
 export async function findingsIn({ driver }: Pick<CellHere, 'driver'>): Promise<string[]> {
-  const found = await driver.read((queries) => examine(queries));
+  const found = await driver.read((queries) => checkInvariants(queries));
   return found.flatMap(({ statement, offenders }) => offenders.map((name) => `${statement} ${name}`));
 }
 

@@ -1,7 +1,7 @@
 /** Reads the data of runs that logs show besides journals: state, invokers and results. */
 import type { Queries } from '../../driver.ts';
 
-export interface KnownRunRow {
+export interface LoggedRunRow {
   key: number;
   id: string;
   url: string;
@@ -17,8 +17,8 @@ export interface KnownRunRow {
   dead_key: number | null;
 }
 
-export function knownRuns(queries: Queries, keys: readonly number[]): Promise<KnownRunRow[]> {
-  return queries.query<KnownRunRow>(
+export function readLoggedRuns(queries: Queries, keys: readonly number[]): Promise<LoggedRunRow[]> {
+  return queries.query<LoggedRunRow>(
     `select r.key, r.id, r.url, r.created_at_ms, r.state, r.config, r.completed_at_ms, c.caller_ip,
        r.failure_key, r.failure_state, d.failed_at_ms, d.key as dead_key
      from runs r left lookup contents c on (c.key = r.key) left lookup dead d on (d.key = r.dead_key)
@@ -68,7 +68,7 @@ export function showsAll(column: string): string {
 }
 
 /** The rows, in their order, that fit into `bytesMax` bytes together. Larger ones are skipped. */
-export function affordable<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
+export function rowsWithinBytes<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
   let bytes = 0;
   return rows.filter((row) => {
     const size = row.bytes ?? 0;
