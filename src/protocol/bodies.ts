@@ -1,3 +1,4 @@
+/** Encodes bodies as text, base64 or JSON. */
 import { Buffer, isUtf8 } from 'node:buffer';
 
 /**
@@ -17,8 +18,8 @@ const CHARACTER_BYTES_MAX = 4;
 export function bodyText(bytes: Uint8Array, bytesMax = bytes.length): string {
   if (bytes.length <= bytesMax) return isUtf8(bytes) ? viewOf(bytes).toString('utf8') : base64OfBytes(bytes);
   for (let cut = 0; cut < CHARACTER_BYTES_MAX; cut++) {
-    const piece = bytes.subarray(0, Math.max(0, bytesMax - cut));
-    if (isUtf8(piece)) return viewOf(piece).toString('utf8');
+    const prefix = bytes.subarray(0, Math.max(0, bytesMax - cut));
+    if (isUtf8(prefix)) return viewOf(prefix).toString('utf8');
   }
   return base64OfBytes(bytes.subarray(0, bytesMax));
 }
@@ -28,17 +29,17 @@ export function base64OfBytes(bytes: Uint8Array): string {
   return viewOf(bytes).toString('base64');
 }
 
-/** A multiple of 3, so that only the last piece is padded. */
-const PIECE_BYTES = 3 * 1024 * 1024;
+/** A multiple of 3, so that only the last chunk is padded. */
+const CHUNK_BYTES = 3 * 1024 * 1024;
 
-/** The text of `base64OfBytes` as ASCII bytes, written in pieces, since a body may be longer than a string can be. */
+/** The text of `base64OfBytes` as ASCII bytes, written in chunks, since the text of a large body can exceed the maximum length of a string. */
 export function base64BytesOf(bytes: Uint8Array): Uint8Array {
   const ascii = Buffer.allocUnsafe(base64Length(bytes));
   writeBase64(bytes, ascii, 0);
   return ascii;
 }
 
-/** An object as JSON: `members`, and `name` with the base64 of `bytes`. No string of the whole is made. */
+/** An object as JSON: `members`, and `name` with the base64 of `bytes`. The base64 is written directly as bytes, never as one string. */
 export function jsonWithBase64(members: Record<string, unknown>, name: string, bytes: Uint8Array): Uint8Array {
   const [before = '', after = ''] = JSON.stringify({ ...members, [name]: '' }).split(/(?="\}$)/);
   const json = Buffer.allocUnsafe(Buffer.byteLength(before) + base64Length(bytes) + after.length);
@@ -54,8 +55,8 @@ function base64Length(bytes: Uint8Array): number {
 /** Returns the end position. */
 function writeBase64(bytes: Uint8Array, to: Buffer, start: number): number {
   let end = start;
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    end += to.write(base64OfBytes(bytes.subarray(at, at + PIECE_BYTES)), end, 'latin1');
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    end += to.write(base64OfBytes(bytes.subarray(at, at + CHUNK_BYTES)), end, 'latin1');
   }
   return end;
 }

@@ -1,4 +1,4 @@
-/** The body of a callback (contract M 9.3). */
+/** Encodes the body of a callback (contract M 9.3). */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import { isHeaderValue, newHeaderMap } from './headers.ts';
@@ -6,7 +6,7 @@ import type { HeaderMap, HttpMethod } from './options/settings.ts';
 import { textOfWire } from './urls/request-target.ts';
 import { shownUrl } from './urls/shown-url.ts';
 
-/** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
+/** One attempt and its message. The member names are the JSON names; times are Unix milliseconds. */
 export interface CallbackReport {
   /** 0 if there was no response; then `header` is empty, and `body` contains the reason. */
   status: number;

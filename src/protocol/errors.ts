@@ -1,7 +1,7 @@
 /**
- * A mistake of the caller, with a code: the response is `{"error": message}` with `status`.
+ * An error caused by the caller: the response is `{"error": message}` with `status`.
  *
- * Parsers throw it; `api/` writes the response. The message names the field, the rule and the given value
+ * Parsers throw it; `api/` writes the response. The message names the field, the rule and the rejected value
  * (contract M 1.3, 25). Any other thrown error is a fault in our code, and becomes a 500 without details.
  */
 export class ApiError extends Error {
@@ -126,13 +126,13 @@ export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);
 }
 
-/** The response to an append without a run id (contract W 4.4.1): there is no run to continue. */
+/** The response to an append without a run id (contract W 4.4.1). */
 export function runIdMissing(): ApiError {
   return new ApiError('run_over', 'failed to publish to url: a Workflow-RunId header must be provided');
 }
 
 /**
- * The response to a message for a workflow run that is over (contract W 4.4). Clients match this text, including the
+ * The response to a message for a workflow run that has ended (contract W 4.4). Clients match this text, including the
  * doubled article.
  */
 export function runOver(): ApiError {

@@ -1,3 +1,4 @@
+/** Names, values and maps of HTTP headers. */
 import { ApiError, invalidHeader } from './errors.ts';
 import { memo } from './memo.ts';
 import type { HeaderMap } from './options/settings.ts';
@@ -102,7 +103,7 @@ export function refuseUnforwardable(headerAsSent: string, name: string, values: 
 /** Why `isHeaderValue` refuses a value. */
 export const UNSENDABLE_VALUE = 'the value has a control character or one above Latin-1';
 
-/** A given value for an error text: quoted, escaped and cut to a readable length. */
+/** A client's value for an error text: quoted, escaped and truncated to a readable length. */
 export function shown(value: string): string {
   return JSON.stringify(value.length <= 64 ? value : `${value.slice(0, 64)}…`);
 }

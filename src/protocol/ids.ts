@@ -1,6 +1,7 @@
+/** Generates ids, and reads the store key in a message id. */
 import { Buffer } from 'node:buffer';
 
-/** Gives `count` random bytes, cryptographically strong in production. */
+/** Returns `count` random bytes, cryptographically strong in production. */
 export type RandomBytes = (count: number) => Uint8Array;
 
 /** Bitcoin's base58: no `0`, `O`, `I`, `l`. */
@@ -21,7 +22,7 @@ const MESSAGE_ID_LENGTH = MESSAGE_PREFIX.length + KEY_DIGITS + RANDOM_DIGITS;
 /** Random digits of every other kind of id (contract M 3.3). */
 const OTHER_DIGITS = 28;
 
-/** One buffer for all calls: each call fills and reads it without a pause. */
+/** One buffer for all calls: each call fills and reads it synchronously. */
 const scratch = Buffer.alloc(64);
 
 /**
@@ -40,7 +41,7 @@ export function mintMessageId(key: number, random: RandomBytes): string {
   return scratch.toString('latin1', 0, MESSAGE_ID_LENGTH);
 }
 
-/** The key inside a message id; `undefined` for anything that `mintMessageId` cannot have made. */
+/** The key inside a message id; `undefined` for a text that is not a message id. */
 export function keyOfMessageId(id: string): number | undefined {
   if (id.length !== MESSAGE_ID_LENGTH || !id.startsWith(MESSAGE_PREFIX)) return undefined;
   let key = 0;
@@ -83,7 +84,7 @@ export function mintRunId(random: RandomBytes): string {
 function fillRandom(digits: Uint8Array, start: number, end: number, random: RandomBytes): void {
   let at = start;
   while (at < end) {
-    // One byte in ten is dropped; ten more at once make a second request rare.
+    // One byte in ten is dropped; ten spare bytes make a second request rare.
     for (const byte of random(end - at + 10)) {
       if (byte >= FAIR_BYTES) continue;
       digits[at++] = CODES[byte % BASE] ?? 0;

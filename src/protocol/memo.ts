@@ -1,5 +1,6 @@
-/** The number of cached results and the maximum length of a cached text. Together they bound the memory. */
+/** The maximum number of cached results. With `TEXT_LENGTH_MAX` it bounds the memory. */
 const ENTRIES_MAX = 1024;
+/** Results of longer texts are not cached. */
 const TEXT_LENGTH_MAX = 256;
 
 /**
@@ -7,16 +8,16 @@ const TEXT_LENGTH_MAX = 256;
  * such as header names and expressions. A client that fills the cache on purpose only disables it.
  */
 export function memo<T>(compute: (text: string) => T): (text: string) => T {
-  const answers = new Map<string, T>();
+  const results = new Map<string, T>();
   return (text) => {
-    const known = answers.get(text);
-    if (known !== undefined) return known;
-    const answer = compute(text);
+    const cached = results.get(text);
+    if (cached !== undefined) return cached;
+    const result = compute(text);
     if (text.length <= TEXT_LENGTH_MAX) {
-      // All entries are dropped at once: the common texts are back within a few requests, and no order must be kept.
-      if (answers.size >= ENTRIES_MAX) answers.clear();
-      answers.set(text, answer);
+      // Dropping all entries at once needs no order of use; a few requests bring the common texts back.
+      if (results.size >= ENTRIES_MAX) results.clear();
+      results.set(text, result);
     }
-    return answer;
+    return result;
   };
 }

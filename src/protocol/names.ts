@@ -1,3 +1,4 @@
+/** Checks the names of queues, URL groups, flow-control keys, schedules, labels and events. */
 import { ApiError } from './errors.ts';
 
 /**
@@ -8,11 +9,11 @@ export type NameKind = 'queue name' | 'schedule id' | 'topic name' | 'flow contr
 
 const NAME = /^[A-Za-z0-9_.-]+$/;
 const LENGTH_MAX = 255;
-/** URL parsers, and so clients that write names into paths, remove such a segment or the one before it. */
+/** URL parsers remove `.` and `..` from paths, so a client that writes such a name into a path requests another path. */
 const DOT_SEGMENT = /^\.{1,2}$/;
 /** The pattern of `checkNewName` without the length, for the OpenAPI document. */
 export const NEW_NAME_PATTERN = '^(?!\\.{1,2}$)[A-Za-z0-9_.-]+$';
-/** Length of the part of a wrong name that an error text repeats. */
+/** An error text quotes at most this many characters of an invalid name. */
 const SHOWN_MAX = 64;
 
 /** True for 1 to 255 letters, digits, hyphens, periods and underscores. */
@@ -20,12 +21,12 @@ export function isName(text: string): boolean {
   return text.length <= LENGTH_MAX && NAME.test(text);
 }
 
-/** Whether `text` can never arrive as a segment of a path that a URL parser has read. */
+/** Whether URL parsers remove `text` as a segment of a path. */
 export function isDotSegment(text: string): boolean {
   return DOT_SEGMENT.test(text);
 }
 
-/** Like `checkName`, for names that may be new. Names from before this rule can still be looked up and deleted. */
+/** Like `checkName`, but also rejects `.` and `..`. Only for new names: older versions accepted both, and such items can still be deleted. */
 export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, header?: string): void {
   checkName(kind, name, header);
   if (!isDotSegment(name)) return;
@@ -37,8 +38,8 @@ export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, hea
 }
 
 /**
- * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that the name came in, if any:
- * errors about a header must name it.
+ * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that contains the name, if any;
+ * the error names it.
  */
 export function checkName(kind: NameKind, name: string, header?: string): void {
   if (isName(name)) return;

@@ -15,7 +15,7 @@ export class RateLimited extends ApiError {
   }
 }
 
-/** A 503: more is published than can be saved, and new requests would wait too long. */
+/** A 503: messages arrive faster than they can be saved, and new requests would wait too long. */
 export class Overloaded extends ApiError {
   readonly headers: Readonly<Record<string, string>>;
 

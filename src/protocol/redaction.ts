@@ -1,3 +1,4 @@
+/** Reads which parts of a message are hidden from logs and other views, and hides them (contract M 19). */
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { invalidHeader } from './errors.ts';
@@ -11,7 +12,7 @@ const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
 /**
  * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one (contract M 19).
- * Throws `invalid_header` (400) for any other element, and for a list without elements, which is surely a mistake.
+ * Throws `invalid_header` (400) for any other element, and for an empty list, which is surely a mistake.
  */
 export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): Redaction {
   let body = false;
@@ -29,7 +30,7 @@ export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): 
   return { body, headers: all ? 'all' : [...names] };
 }
 
-/** Joins two redactions: hides what either of them hides. */
+/** A redaction that hides everything that `a` or `b` hides. */
 export function joinRedactions(a: Redaction | undefined, b: Redaction): Redaction {
   if (a === undefined) return b;
   const isAll = a.headers === 'all' || b.headers === 'all';
@@ -45,8 +46,8 @@ export function redactedText(bytes: Uint8Array): string {
 }
 
 /**
- * Saved default config headers, as views show them. A forwarded header is hidden if a message with these defaults
- * would hide it, since readers of the defaults may also read the message.
+ * The saved default config headers of a URL group, as views show them. A header to forward is hidden if the defaults
+ * themselves redact it: otherwise the view would reveal what the logs of each message hide.
  */
 export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;
@@ -57,7 +58,7 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
   return redactConfigHeaders(map, redaction);
 }
 
-/** Config headers as views show them, when messages made with them have `redaction`. */
+/** Config headers as views show them. `redaction` is that of the messages published with them. */
 export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {

@@ -1,10 +1,10 @@
-/** Which responses of an endpoint are a success, and which address does a redirect name, in words for an error text? */
+/** Decides whether a response of an endpoint is a success, and describes redirects in error texts. */
 
 import type { HeaderMap, Redaction } from './options/settings.ts';
 import { hides } from './redaction.ts';
 import { textOfWire } from './urls/request-target.ts';
 
-/** Any 2xx. A redirect is a failure, since it is not followed (contract M 7.3). */
+/** True for any 2xx. A redirect is a failure, since it is not followed (contract M 7.3). */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;
 }
@@ -14,9 +14,8 @@ const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 307, 308]);
 const ADDRESS_LENGTH_MAX = 1_000;
 
 /**
- * The part of an error text that explains an answer which redirects the request for `url`; empty for any other answer.
- * The address is left out where there is none, or where `redaction` hides the header. Its query is left out, since
- * queries hold secrets.
+ * The end of an error text about a redirect of the request for `url`; empty for any other response. It omits the
+ * address if the response has none or `redaction` hides the header, and always the query, which may contain secrets.
  */
 export function redirectText(
   { status, header }: { status: number; header: HeaderMap },
@@ -31,7 +30,7 @@ export function redirectText(
 
 const NOT_FOLLOWED = 'redirects are not followed';
 
-/** `error` without the path that `redirectText` names, for a log that must not have paths. */
+/** `error` without the path that `redirectText` added, for a log that must not contain paths. */
 export function withoutRedirectPath(error: string): string {
   return error.replace(/(, a redirect to https?:\/\/[^/\s]+)\/\S*;/, '$1;');
 }

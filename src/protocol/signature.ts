@@ -1,3 +1,4 @@
+/** Signs attempts with a JWT, and verifies such signatures (contract M 10). */
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, type Hmac, hash, timingSafeEqual } from 'node:crypto';
 import { isObject } from './json-objects.ts';
@@ -75,7 +76,7 @@ export interface SignatureCheck {
   toleranceS?: number;
 }
 
-/** The checks that can fail. `token`: the text is not a compact JWS of the expected form. */
+/** The checks of a signature. `token` checks that the text is a compact JWS. */
 export const SIGNATURE_CHECKS = [
   'token',
   'alg',
@@ -91,7 +92,7 @@ export const SIGNATURE_CHECKS = [
 
 export interface SignatureFailure {
   claim: (typeof SIGNATURE_CHECKS)[number];
-  /** The end of a sentence about the claim. */
+  /** Completes a sentence whose subject is the claim: "is missing". */
   reason: string;
 }
 
@@ -116,7 +117,7 @@ export function verifySignature(check: SignatureCheck): SignatureVerdict {
   const signed = `${head}.${payload}`;
   const given = bytesOfSegment(signature);
   if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key).digest()))) {
-    return refused('signature', 'was made with none of the signing keys, or over other claims');
+    return refused('signature', 'matches none of the signing keys, or the claims were changed');
   }
   const claims = readSegment(payload);
   if (claims === undefined) return refused('token', NO_TOKEN);
@@ -125,7 +126,7 @@ export function verifySignature(check: SignatureCheck): SignatureVerdict {
   return { valid: false, claim: first.claim, failures: [first, ...others] };
 }
 
-const NO_TOKEN = 'is not three parts of base64url without padding, divided by dots';
+const NO_TOKEN = 'is not three parts of unpadded base64url, separated by dots';
 
 function failingClaims(
   claims: Record<string, unknown>,
@@ -134,16 +135,16 @@ function failingClaims(
   const { iss, sub, exp, nbf, iat, jti } = claims;
   const issuers = dialect === undefined ? ['Upstash', 'Waypost'] : [prefixOf(dialect)];
   const failures: SignatureFailure[] = [];
-  const check = (claim: keyof SignatureClaims, holds: boolean, reason: string): void => {
-    if (!holds) failures.push({ claim, reason });
+  const check = (claim: keyof SignatureClaims, isValid: boolean, reason: string): void => {
+    if (!isValid) failures.push({ claim, reason });
   };
   check('iss', issuers.includes(iss as string), `is not ${issuers.join(' or ')}`);
-  check('sub', typeof sub === 'string' && (url === undefined || sub === url), 'is not the URL, letter for letter');
-  check('exp', typeof exp === 'number' && nowS - toleranceS <= exp, 'is over, or no time');
-  check('nbf', typeof nbf === 'number' && nowS + toleranceS >= nbf, 'is not reached, or no time');
-  check('iat', typeof iat === 'number', 'is no time');
+  check('sub', typeof sub === 'string' && (url === undefined || sub === url), 'is not exactly the URL');
+  check('exp', typeof exp === 'number' && nowS - toleranceS <= exp, 'is not a time in the future');
+  check('nbf', typeof nbf === 'number' && nowS + toleranceS >= nbf, 'is not a time in the past');
+  check('iat', typeof iat === 'number', 'is not a time');
   check('jti', typeof jti === 'string' && jti !== '', 'is missing');
-  check('body', claims['body'] === bodyClaim(body), 'is the hash of another body, byte for byte');
+  check('body', claims['body'] === bodyClaim(body), 'is not the hash of this body');
   return failures;
 }
 
@@ -163,7 +164,7 @@ function readSegment(segment: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Bytes of canonical unpadded base64url. Node alone would also accept padding, other alphabets and stray bits. */
+/** Bytes of canonical unpadded base64url. Node itself also accepts padding, other alphabets and stray bits. */
 function bytesOfSegment(segment: string): Buffer | undefined {
   const bytes = Buffer.from(segment, 'base64url');
   return segment !== '' && bytes.toString('base64url') === segment ? bytes : undefined;

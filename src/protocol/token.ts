@@ -1,20 +1,21 @@
+/** Creates, hashes and names API tokens. */
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 
-/** 256 bits: nobody guesses it, so its plain hash can be kept. */
+/** 256 bits cannot be guessed, so a plain hash of the token is safe to store. */
 const SECRET_BYTES = 32;
 
-/** Only printable characters, so that a list on a terminal shows the true names. */
+/** Only printable characters, so that control characters cannot disguise a name on a terminal. */
 const NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u;
 
-/** What a name of a token must be, as the end of a sentence about it. */
+/** The rule for names of tokens; it completes a sentence whose subject is the name. */
 export const TOKEN_NAME_RULE = 'has 1 to 100 printable characters';
 
 export function isTokenName(text: string): boolean {
   return NAME.test(text) && text.trim() !== '';
 }
 
-/** A new token with a random secret, for the project of that name. */
+/** A new token with a random secret, for the project `projectName`. */
 export function mintRandomToken(projectName: string, randomBytes: (count: number) => Uint8Array): string {
   return mintToken(projectName, Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url'));
 }
@@ -32,12 +33,12 @@ export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 
-/** 64 bits: enough to tell tokens apart, but no help in finding one. */
+/** 64 bits of the hash: enough to distinguish tokens, but useless for guessing one. */
 const ID_BYTES = 8;
 
 /**
- * The name of a token where the token must not be shown: `tok_` and the beginning of its hash in hex. With a token at
- * hand, one can compute its name: `printf %s "$TOKEN" | sha256sum`.
+ * The id of a token, for views that must not show the token itself: `tok_` and the beginning of its hash in hex. The
+ * owner of a token can compute it: `printf %s "$TOKEN" | sha256sum`.
  */
 export function tokenIdOf(tokenHash: string): string {
   return `tok_${Buffer.from(tokenHash, 'base64url').toString('hex', 0, ID_BYTES)}`;

@@ -1,27 +1,27 @@
 /**
- * Which trace does a message belong to (W3C Trace Context, W3C Baggage)? The publisher says so with plain headers, which go
- * on with all that its message leads to. What is not valid is ignored, as these standards ask for: it never makes a
- * publish fail.
+ * Reads the trace that a message belongs to (W3C Trace Context, W3C Baggage). The publisher sends it in plain headers; all
+ * messages that follow from the published one carry it too. Invalid values are ignored, as the standards require, and
+ * never make a publish fail.
  */
 import { isHeaderValue, trimBlanks } from './headers.ts';
 import type { HeaderMap, TraceContext } from './options/settings.ts';
 
-/** The standard requires to forward at least 512 characters of `tracestate`, and at most 8,192 of `baggage`. */
+/** In characters. The standards require to forward at least 512 of `tracestate`, and allow to limit `baggage` to 8,192. */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 
 /**
- * Version, trace id, id of the parent span, flags; a later version may add more. An item of a batch may hold characters
- * that no header can carry.
+ * Version, trace id, id of the parent span, flags; a later version may add more. Characters that no header can carry are
+ * rejected, since an item of a batch may contain them.
  */
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/;
 
-/** Which plain headers of a request are forwarded with the messages that it publishes. */
+/** Decides which headers without a config prefix are forwarded with the messages of a publish. */
 export interface PlainHeaders {
-  /** Whether `ce-*` is forwarded as if it had the prefix for that (CloudEvents, binary mode). */
+  /** Whether `ce-*` is forwarded as if it had the prefix `Upstash-Forward-` (CloudEvents, binary mode). */
   cloudEvents: boolean;
-  /** Whether `baggage` is kept; the delivery decides which destinations get it. */
+  /** Whether `baggage` is saved; the delivery decides which destinations receive it. */
   baggage: boolean;
-  /** The headers of the whole request, for a part of it that names no trace of its own: an item of a batch. */
+  /** For an item of a batch: the headers of the batch request, which apply if the item has no trace of its own. */
   ofRequest?: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export interface TraceParent {
   isSampled: boolean;
 }
 
-/** `undefined` for a value that the standard tells to ignore. */
+/** `undefined` for a value that must be ignored by the standard. */
 export function parseTraceParent(value: string): TraceParent | undefined {
   if (value.length > LENGTH_MAX.traceparent) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = PARENT.exec(value) ?? [];
@@ -43,16 +43,13 @@ export function parseTraceParent(value: string): TraceParent | undefined {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-/**
- * The trace of a message: that of its `forwarded` headers, or of the plain ones of its request. `undefined`: neither
- * names a valid one.
- */
+/** The trace in a message's `forwarded` headers, else the one in the plain headers of its request; `undefined` without a valid one. */
 export function readTraceContext(
   forwarded: HeaderMap,
   rawHeaders: readonly string[],
   { baggage, ofRequest = [] }: PlainHeaders,
 ): TraceContext | undefined {
-  // Who forwards a parent says all of the trace with it.
+  // A forwarded parent replaces the whole trace of the request.
   const plain = forwarded['Traceparent'] ? undefined : (plainContext(rawHeaders) ?? plainContext(ofRequest));
   const {
     parents = [],
@@ -78,7 +75,7 @@ interface PlainLines {
   baggages: string[];
 }
 
-/** The lines of the headers that tell of a trace; `undefined`: there is no parent among them. */
+/** The lines of the trace headers; `undefined` without a `traceparent`. */
 function plainContext(rawHeaders: readonly string[]): PlainLines | undefined {
   let found: PlainLines | undefined;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
@@ -96,7 +93,7 @@ function plainContext(rawHeaders: readonly string[]): PlainLines | undefined {
   return found && found.parents.length > 0 ? found : undefined;
 }
 
-/** The lines as one value; `undefined` when they are empty, too long, or nothing that HTTP can carry. */
+/** The lines as one value; `undefined` if it is empty, too long, or not a valid header value. */
 function joined(lines: readonly string[], lengthMax: number): string | undefined {
   const value = lines.filter((line) => line !== '').join(',');
   return value === '' || value.length > lengthMax || !isHeaderValue(value) ? undefined : value;

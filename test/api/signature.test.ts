@@ -1,4 +1,4 @@
-/** The check of a signature says to whoever may see the signing keys what a receiver would find wrong. */
+/** The check of a signature explains to clients that may read the signing keys why a receiver would reject it. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { signDelivery } from '../../src/protocol/signature.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -29,7 +29,7 @@ async function check(asked: unknown, token = TOKEN) {
   return reply.status === 200 ? reply.json : [reply.status, reply.json.error];
 }
 
-it('takes what either key has signed', async () => {
+it('accepts signatures of either key', async () => {
   for (const key of ['sig_1', 'sig_2']) {
     expect(await check({ signature: sign(key), body: 'é', url })).toEqual({ isValid: true });
     expect(await check({ signature: sign(key), body: 'é' })).toEqual({ isValid: true });
@@ -42,14 +42,14 @@ it('names every claim that fails', async () => {
   expect(await check({ signature, body: 'e', url: `${url}/` })).toEqual({
     isValid: false,
     failed: [
-      { claim: 'sub', reason: 'is not the URL, letter for letter' },
-      { claim: 'exp', reason: 'is over, or no time' },
-      { claim: 'body', reason: 'is the hash of another body, byte for byte' },
+      { claim: 'sub', reason: 'is not exactly the URL' },
+      { claim: 'exp', reason: 'is not a time in the future' },
+      { claim: 'body', reason: 'is not the hash of this body' },
     ],
   });
 });
 
-it('knows the keys of the own project alone', async () => {
+it('uses only the keys of the project of the request', async () => {
   await world.ask({ method: 'POST', url: '/v2/keys/rotate' });
   const rotated = (await world.ask({ method: 'GET', url: '/v2/keys' })).json.next;
   const signature = sign(rotated);

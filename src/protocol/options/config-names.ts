@@ -1,3 +1,4 @@
+/** Parses the names of config headers. */
 import { canonicalHeaderName } from '../headers.ts';
 import { memo } from '../memo.ts';
 import type { Dialect } from './settings.ts';
@@ -7,7 +8,7 @@ export type CallbackKind = 'callback' | 'failure-callback';
 /** The parts of a config header's name (contract M 4.2, 9.4). */
 export interface ConfigName {
   dialect: Dialect;
-  /** The message that the option is for: `[]` for the published message, else the callbacks from the outside in. */
+  /** The message that the option configures: `[]` for the published one, otherwise the nested callbacks, outermost first. */
   path: readonly CallbackKind[];
   /** Lower-case, without prefix and path: `retries`, `callback`. `forward` for a header to forward. */
   option: string;
@@ -29,7 +30,7 @@ export function hasConfigPrefix(name: string): boolean {
   return prefix === 'upstash-' || prefix === 'waypost-';
 }
 
-/** Reads a name that `hasConfigPrefix` accepts. Callbacks in the name are read from left to right. */
+/** Parses a name that `hasConfigPrefix` accepts. Callbacks in the name are read from left to right. */
 export const readConfigName: (name: string) => ConfigName = memo((name) => {
   const lower = name.toLowerCase();
   const path: CallbackKind[] = [];
@@ -50,7 +51,7 @@ export const readConfigName: (name: string) => ConfigName = memo((name) => {
   };
 });
 
-/** The callback whose options begin at `at`. A callback's name with nothing after it is the option for its URL. */
+/** The callback whose options begin at `at`. A callback's name at the end of `lower` is the option for its URL. */
 function callbackAt(lower: string, at: number): CallbackKind | undefined {
   if (lower.startsWith('failure-callback-', at)) return 'failure-callback';
   return lower.startsWith('callback-', at) ? 'callback' : undefined;

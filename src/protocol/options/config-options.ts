@@ -1,7 +1,7 @@
 /**
- * The options of a message, one row each (contract M 4.2): everything about an option except its effect. The groups
- * say which routes accept it (`api/publishing/config-headers.ts`). The order of rows is the order in the OpenAPI document, and that in
- * which `options.ts` reads the settings of a group.
+ * Defines the options of a message, one row each (contract M 4.2): everything about an option except its effect. The
+ * groups decide which routes accept it (`api/publishing/config-headers.ts`). The order of rows is the order in the OpenAPI
+ * document, and in which `options.ts` reads the settings of a group.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidHeader } from '../errors.ts';
@@ -32,32 +32,32 @@ import type { AttemptSettings, FlowControl, MessageSettings } from './settings.t
 type Options = Pick<Scope, 'options'>;
 
 export interface ConfigOption<Value = unknown> extends OptionTraits {
-  /** In the spelling of the official clients; each is read with the prefix `Waypost-` too. */
+  /** The header in the spelling of the official clients; the prefix `Waypost-` is also accepted. */
   name: string;
   meaning: string;
-  /** With at least one example that is accepted. */
+  /** Has at least one valid example. */
   schema: TSchema;
   /** The name in lower case, without its prefix. */
   key: string;
-  /** The value as given. */
+  /** The value as the client sent it. */
   given: (scope: Options) => Given | undefined;
-  /** The value as read. Throws `ApiError` 400 that names the header. */
+  /** The parsed value. Throws `ApiError` 400 that names the header. */
   of: (scope: Options) => Value;
 }
 
 interface OptionTraits {
   /** The member of the settings that holds the value. */
   setting?: keyof MessageSettings;
-  /** A step of a run may set it for itself; otherwise all messages of a run have it from the trigger (contract W 6.6). */
+  /** A step of a run may set it for itself. Without it, all messages of a run take it from the trigger (contract W 6.6). */
   isForSteps?: true;
   /**
-   * Whether a retry from the DLQ may replace it (contract M 17.4), and the resume or restart of a failed run (`run`,
-   * contract W 21.2). `refused`: to ignore it in silence would mislead.
+   * `retry`: a retry from the DLQ may replace it (contract M 17.4); `run`: also the resume or restart of a failed run
+   * (contract W 21.2). `refused`: both reject it, since silently ignoring it would mislead. Otherwise it is ignored.
    */
   override?: 'run' | 'retry' | 'refused';
-  /** Kinds of requests that are refused with it, since it would have no effect. */
+  /** Kinds of requests that reject it, since it would have no effect. */
   notFor?: readonly RequestKind[];
-  /** The members of messages, log entries and schedules that show the setting unchanged; `inLogs`: the name in log entries. */
+  /** The member `as` of messages and schedules (in log entries `inLogs`) that shows the setting unchanged. */
   shown?: { as: string; schema: TSchema; inLogs?: string };
 }
 
@@ -65,7 +65,7 @@ const REFUSALS = { enqueue: ' for queues', schedule: ' for schedules', trigger: 
 
 type RequestKind = keyof typeof REFUSALS;
 
-/** Throws `ApiError` 400 if the option is given for a kind of request that does not accept it. */
+/** Throws `ApiError` 400 if the option is set for a kind of request that does not accept it. */
 export function refuseFor(kind: string, { notFor, given }: ConfigOption, scope: Options): void {
   const refusing = notFor?.find((each) => each === kind);
   const header = refusing && given(scope)?.header;
@@ -220,7 +220,7 @@ export const PUBLISH_OPTIONS = {
   headerForward: flag('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.'),
 };
 
-/** The first makes a publish create a schedule. The others have a meaning only with it, and are named as in `PublishOptions`. */
+/** With `cron`, a publish creates a schedule; the others have no effect without it. The names are those of `PublishOptions`. */
 export const SCHEDULE_OPTIONS = {
   cron: option(
     'Upstash-Cron',
@@ -257,7 +257,7 @@ export const SCHEDULE_OPTIONS = {
   ),
 };
 
-/** The first makes a message part of a workflow run. Libraries send it; the others have a meaning only together with it. */
+/** `workflowInit`, which libraries send, makes a message part of a workflow run; the others have no effect without it. */
 export const RUN_OPTIONS = {
   workflowInit: flag(
     'Upstash-Workflow-Init',
@@ -293,7 +293,7 @@ export const RUN_OPTIONS = {
   ),
 };
 
-/** Options that ask the library of a triggered run to identify itself, and options by which it does. */
+/** Options that ask the library of a triggered run to identify itself, and options with which it does. */
 export const TRIGGER_OPTIONS = {
   workflowTriggerBySdk: flag(
     'Upstash-Workflow-Trigger-By-Sdk',
@@ -324,7 +324,7 @@ export const OPTIONS = {
     durationOf,
     { override: 'run', notFor: ['enqueue', 'callback'] },
   ),
-  /** The URLs of a message's callbacks; the callbacks' other headers are options of the messages that they become. */
+  /** The URLs of a message's callbacks. A callback's other headers are options of the callback message. */
   callback: option(
     'Upstash-Callback',
     'URL that receives the outcome of every attempt, with its response.',
@@ -350,12 +350,12 @@ export const OPTIONS = {
 
 export const ALL_OPTIONS: readonly ConfigOption[] = Object.values(OPTIONS);
 
-/** What a step of a run may set for itself, as members of its settings. */
+/** The members of `MessageSettings` that a step of a run may set for itself. */
 export const ATTEMPT_SETTINGS = ALL_OPTIONS.flatMap(({ isForSteps, setting }) =>
   isForSteps && setting ? [setting as keyof AttemptSettings] : [],
 );
 
-/** Only these members of `settings`. */
+/** Only the members of `settings` in `ATTEMPT_SETTINGS`. */
 export function attemptSettingsOf<S extends Partial<AttemptSettings>>(
   settings: S,
 ): Pick<S, keyof S & keyof AttemptSettings> {
@@ -363,7 +363,7 @@ export function attemptSettingsOf<S extends Partial<AttemptSettings>>(
   return Object.fromEntries(own.map((member) => [member, settings[member]])) as S;
 }
 
-/** The members that show settings unchanged. */
+/** The members of views that show settings unchanged. */
 export const SHOWN_OPTIONS = ALL_OPTIONS.flatMap(({ setting, shown }) =>
   setting && shown ? [{ ...shown, setting }] : [],
 );

@@ -1,27 +1,28 @@
+/** Sorts the headers and parameters of a publish by the message that they configure: the published one or a callback. */
 import { canonicalHeaderName, trimBlanks } from '../headers.ts';
 import type { PlainHeaders } from '../trace-context.ts';
 import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } from './config-names.ts';
 import type { Dialect, HeaderMap } from './settings.ts';
 
-/** The parts of a publish that configure its message, before any check. */
+/** The parts of a publish that configure its message, not yet checked. */
 export interface OptionsInput {
-  /** Flat list of names and values, as Node gives it. */
+  /** Node's flat list of names and values. */
   rawHeaders: readonly string[];
   /** Config parameters of the query: lower-case header name and decoded value. */
   queryConfig: readonly (readonly [string, string])[];
   /** Whether `qstash_token` was used; if so, an `Authorization` header is for the destination. */
   tokenInQuery: boolean;
-  /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` stands for all with that beginning. */
+  /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` means all that begin with `x-forwarded-`. */
   proxyHeaders: readonly string[];
   /** Default headers of the URL group that the message is for (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
   /** The URL for failure callbacks if a request sets options for them but no URL: a triggered workflow's own URL. */
   failureUrl?: string;
-  /** Set for a publish: which of its plain headers are delivered with the message. */
+  /** Set for a publish: which of its headers without a config prefix are delivered with the message. */
   plainHeaders?: PlainHeaders;
 }
 
-/** One option's value, and the header's name as the client knows it. */
+/** The unparsed value of an option, with the header's name as the client knows it, for errors. */
 export interface Given {
   value: string;
   header: string;
@@ -35,7 +36,7 @@ export interface Forwarded {
 
 /** The options of one message: the published one, or a callback. */
 export interface Scope {
-  /** By lower-case option name. Unknown options are here too, but are never read. */
+  /** By lower-case option name. Contains unknown options too, which are never read. */
   options: Map<string, Ranked<Given>>;
   /** By canonical name. */
   forwarded: Map<string, Ranked<Forwarded>>;
@@ -45,8 +46,8 @@ export interface Scope {
 }
 
 /**
- * The lower rank wins. A request header wins over a query parameter, and that over a group default; in each, `Upstash-`
- * wins over `Waypost-`, and that over a header that is forwarded without a prefix.
+ * The lowest rank takes precedence. The order is: request header, query parameter, group default; within each: `Upstash-`,
+ * `Waypost-`, forwarded without a prefix.
  */
 type Ranked<T> = T & { rank: number };
 
@@ -56,7 +57,7 @@ export interface Configuration {
   contentType: Given | undefined;
 }
 
-/** Names of the attributes of an event (CloudEvents, HTTP binding, binary mode). */
+/** Headers with the attributes of an event (CloudEvents, HTTP binding, binary mode). */
 const CLOUD_EVENT = /^ce-./i;
 
 const FROM_HEADER = 0;
@@ -64,7 +65,7 @@ const FROM_QUERY = 3;
 const FROM_GROUP = 6;
 const WITHOUT_PREFIX = 2;
 
-/** Deeper nested callbacks are put into the last scope, which is always rejected. */
+/** Deeper nested callbacks are added to the scope at this depth, which is always rejected. */
 const SCOPE_DEPTH_MAX = 4;
 
 /**
@@ -109,7 +110,7 @@ class Collector {
     }
     const config = readConfigName(name);
     const value = trimBlanks(sent);
-    if (value === '') return; // counts as absent
+    if (value === '') return; // An empty option counts as absent.
     if (config.option.startsWith('telemetry-')) {
       // Telemetry describes the client, not the message, so it does not decide the dialect.
       if (config.option === 'telemetry-sdk')
@@ -158,14 +159,14 @@ function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ra
   if (known === undefined || given.rank < known.rank) options.set(option, given);
 }
 
-/** Keeps all values of the best rank, as one list: some clients send each element on its own line (contract W 4.2). */
+/** Keeps all values of the best rank, joined to one list: some clients send each element on its own line (contract W 4.2). */
 function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
   const known = options.get(option);
   if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;
   else keepBest(options, option, given);
 }
 
-/** Keeps all values of the best rank: several lines of one name are several values. */
+/** Keeps all values of the best rank: each header line is a value. */
 function forward(
   scope: Scope,
   config: Pick<ConfigName, 'forwardedName' | 'display'>,

@@ -1,26 +1,27 @@
+/** Hashes the deduplication id or the content of a publish. */
 import { createHash, type Hash, hash } from 'node:crypto';
 import type { HeaderMap } from './settings.ts';
 
-/** The content that two publishes must share to be duplicates, when the id is derived from it (contract M 11.2). */
+/** Publishes with the same content are duplicates, if the deduplication id is derived from the content (contract M 11.2). */
 export interface Content {
   /** URL text or group name. */
   destination: string;
   body: Uint8Array;
   /** `Content-Type` and the explicitly forwarded headers, canonical names. */
   header: HeaderMap;
-  /** The endpoint's URL in a publish to a group: each endpoint is checked separately (contract M 11.6). */
+  /** Set in a publish to a group, whose endpoints are checked separately (contract M 11.6). */
   endpointUrl?: string;
 }
 
-/** SHA-256, base64url, of the content, encoded so that different contents never have the same bytes. */
+/** SHA-256, base64url. Different contents are never encoded as the same bytes. */
 export function contentHash(content: Content): string {
   return begunHash(content).update(content.body).digest('base64url');
 }
 
-/** Bytes of a body that are hashed at once: some milliseconds. */
+/** Bytes of a body that are hashed synchronously, which takes some milliseconds. */
 export const HASH_PIECE_BYTES = 1024 * 1024;
 
-/** The same, piece by piece. `afterPiece` is called after each, and awaited. */
+/** The same, in chunks. Awaits `afterPiece` after each chunk. */
 export async function contentHashInPieces(
   content: Content,
   afterPiece: () => Promise<void> | undefined,
@@ -41,7 +42,7 @@ function begunHash({ destination, header, endpointUrl }: Content): Hash {
 }
 
 /**
- * The hash of an id that the client chose. Its encoding starts with `id`, so it never equals that of a content
+ * The hash of an id that the client chose. Its encoding starts with `id`, so it never equals the encoding of a content
  * (contract M 11.5).
  */
 export function explicitHash(id: string, endpointUrl?: string): string {

@@ -1,3 +1,4 @@
+/** The header names of the two dialects. */
 import type { Dialect } from './settings.ts';
 
 /** The headers that the server adds to a delivery or a response, without their prefix (contract M 7.2, 8.5). */
@@ -23,7 +24,7 @@ export function deliveryHeaderName(dialect: Dialect, header: DeliveryHeader): st
   return `${PREFIXES[dialect]}-${header}`;
 }
 
-/** `User-Agent` of deliveries that forward no `User-Agent`. */
+/** The `User-Agent` of a delivery, unless the publish forwards one. */
 export function userAgent(dialect: Dialect): string {
   return dialect === 'upstash' ? 'Upstash-QStash' : 'Waypost';
 }

@@ -1,3 +1,4 @@
+/** Parses and writes the flow-control headers. */
 import { ApiError, invalidHeader } from '../errors.ts';
 import { shown, trimBlanks } from '../headers.ts';
 import { checkNewName } from '../names.ts';
@@ -5,12 +6,12 @@ import { parseDurationMs } from '../times/durations.ts';
 import type { FlowControl } from './settings.ts';
 
 const PERIOD_DEFAULT_S = 1;
-/** The longest period that a rate can count for (contract M 16.2). */
+/** The longest period of a rate (contract M 16.2). */
 export const PERIOD_MAX_S = 7 * 86_400;
 
 /**
  * Reads `Upstash-Flow-Control-Key` and `-Value`. `valueHeader` and `keyHeader` are the names that the client used.
- * Throws 400: the documented text for a wrong shape, else a text that names the header.
+ * Throws 400: the documented text for a malformed value, otherwise a text that names the header.
  */
 export function parseFlowControl(
   key: string,
@@ -29,7 +30,7 @@ export function parseFlowControl(
   return flowControl;
 }
 
-/** The value of a delivery's `Upstash-Flow-Control-Value`, from the result of `parseFlowControl`, in seconds. */
+/** Writes `Upstash-Flow-Control-Value` for a delivery; the period is in seconds. */
 export function flowControlValueOf({ parallelism, rate, periodS }: FlowControl): string {
   const items: string[] = [];
   if (parallelism !== undefined) items.push(`parallelism=${parallelism}`);

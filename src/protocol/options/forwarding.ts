@@ -1,3 +1,4 @@
+/** Selects the headers of a publish that are delivered with its message. */
 import { invalidHeader } from '../errors.ts';
 import {
   addHeader,
@@ -14,11 +15,11 @@ import { hasConfigPrefix } from './config-names.ts';
 import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
 import type { HeaderMap } from './settings.ts';
 
-/** Sent by the client's HTTP library for its own request, so `Upstash-Header-Forward: true` does not forward them. */
+/** `Upstash-Header-Forward: true` does not forward these, since the client's HTTP library sets them for its own request. */
 const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
 /**
- * The headers that were forwarded one by one, without headers of a connection. Throws 400 for a header that HTTP cannot
+ * The headers that were forwarded individually, without those of a connection. Throws 400 for a header that HTTP cannot
  * carry.
  */
 export function forwardedHeaders(scope: Scope): HeaderMap {
@@ -44,8 +45,8 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 }
 
 /**
- * `explicit` and the other headers of the request, except those of the connection, of the client's HTTP library and
- * of the operator's proxy (contract M 4.5). Explicit values take precedence over others of the same name.
+ * `explicit` together with the other headers of the request, except those of the connection, of the client's HTTP library
+ * and of the operator's proxy (contract M 4.5). Explicit values take precedence over others of the same name.
  */
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;

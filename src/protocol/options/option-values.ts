@@ -1,3 +1,7 @@
+/**
+ * Parses the values of options by the rules of contract M 4.2. Each function accepts `undefined` for an absent option, and
+ * throws `invalid_header` (400) that names the header.
+ */
 import { ApiError, invalidHeader } from '../errors.ts';
 import { isHeaderValue, shown, trimBlanks, UNSENDABLE_VALUE } from '../headers.ts';
 import { checkName, checkNewName, isDotSegment, type NameKind } from '../names.ts';
@@ -8,15 +12,10 @@ import { textOfWire } from '../urls/request-target.ts';
 import type { Given } from './config-scopes.ts';
 import type { HttpMethod } from './settings.ts';
 
-/**
- * The value of one option, checked by its rule in contract M 4.2. Each function takes `undefined` for an absent option,
- * and throws `invalid_header` (400) that names the header.
- */
-
 export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DIGITS = /^\d+$/;
 const DEDUPLICATION_ID_LENGTH_MAX = 255;
-/** Long enough for an id made from a URL or a key. Limited, since each delivery contains it. */
+/** Long enough for ids that contain a URL or a key. Limited, since each delivery contains the id. */
 export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(given: Given | undefined): HttpMethod {
@@ -50,7 +49,7 @@ export function durationOf(given: Given | undefined): number | undefined {
   throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
 }
 
-/** A whole number, 0 or more. A number beyond the safe integers becomes Infinity, which the quota rejects. */
+/** A whole number, 0 or more. A number above the safe integers becomes Infinity, which the caller rejects. */
 export function wholeNumberOf(given: Given | undefined): number | undefined {
   if (given === undefined) return undefined;
   if (!DIGITS.test(given.value)) {
@@ -60,7 +59,7 @@ export function wholeNumberOf(given: Given | undefined): number | undefined {
   return Number.isSafeInteger(number) ? number : Number.POSITIVE_INFINITY;
 }
 
-/** Milliseconds of a Unix time in seconds; Infinity when it is too large. */
+/** A Unix time in seconds, converted to milliseconds; Infinity if it is too large. */
 export function notBeforeOf(given: Given | undefined): number | undefined {
   if (given === undefined) return undefined;
   if (!DIGITS.test(given.value)) {
@@ -120,12 +119,12 @@ export function runIdOf(given: Given | undefined): string | undefined {
   return value;
 }
 
-/** Characters that change the path when a text is written into it unescaped. */
+/** Characters that change the meaning of a path when they are written into it unescaped. */
 const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
 
 /**
- * Like `runIdOf`, for a run that starts: libraries write the id into paths unescaped, and with such characters they would
- * end another run or none (contract W 2).
+ * Like `runIdOf`, for a new run. Libraries write the id into paths unescaped; with characters that change the path they
+ * would end another run, or none (contract W 2).
  */
 export function newRunIdOf(given: Given | undefined): string | undefined {
   const runId = runIdOf(given);
@@ -139,7 +138,7 @@ export function newRunIdOf(given: Given | undefined): string | undefined {
 
 /**
  * The labels of a comma-separated list: blanks trimmed, empty and repeated elements dropped, order kept
- * (contract M 4.2). Throws `invalid_name` (400), naming `header`, for a label that breaks the grammar of names.
+ * (contract M 4.2). Throws `invalid_name` (400), naming `header`, for a label that is not a valid name.
  */
 export function parseLabels(text: string, header: string): string[] {
   const labels = new Set<string>();

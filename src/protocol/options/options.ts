@@ -1,3 +1,4 @@
+/** Reads all options of one message from the headers and the query of its publish. */
 import { ApiError, invalidBody, invalidHeader, quotaExceeded } from '../errors.ts';
 import { newHeaderMap } from '../headers.ts';
 import { checkCron } from '../times/cron-times.ts';
@@ -34,14 +35,14 @@ import type {
 
 export type { OptionsInput } from './config-scopes.ts';
 
-/** Limits of the account that options can exceed (contract M 20.1); 0 means unlimited. */
+/** Limits of the project that options can exceed (contract M 20.1); 0 means unlimited. */
 export interface Quotas {
   /** Retries of a message that sets none. */
   retriesDefault: number;
   retriesMax: number;
   /** The longest delay of a message, from acceptance. */
   delayMsMax: number;
-  /** Longer timeouts are lowered to it. */
+  /** Longer timeouts are reduced to it. */
   timeoutMsMax: number;
 }
 
@@ -63,9 +64,9 @@ const OTHER_ATTEMPT_OPTIONS = Object.values(others);
 const LAST_OPTIONS = Object.values(DELIVERY_OPTIONS);
 
 /**
- * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers take precedence over query
- * parameters, and those over group defaults. Throws the first mistake in the order of contract M 4.2: a 400 that names
- * the header as the client knows it. A 412 for an exceeded quota is thrown only if there is no other mistake (25). A
+ * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers take precedence
+ * over query parameters, and those over group defaults. Throws the first error in the order of contract M 4.2, which
+ * names the header as the client knows it. A 412 for an exceeded quota is thrown only if there is no other error (25). A
  * message of a running workflow is rejected with 400 only if its run has ended (contract W 4.7). `nowMs` is the time of
  * acceptance.
  */
@@ -179,7 +180,7 @@ class OptionsReader {
     if (failureCallback !== undefined) settings.failureCallback = failureCallback;
   }
 
-  /** Options of a callback without a URL are checked too. They have no effect then, unless there is a `urlDefault`. */
+  /** Checks the options of a callback even if it has no URL; then they have no effect, unless there is a `urlDefault`. */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
     const given = OPTIONS[kind].given(parent);
     const scope = parent.callbacks[kind];
@@ -212,22 +213,22 @@ class OptionsReader {
     if (delayMsMax > 0 && notBeforeMs - this.#nowMs > delayMsMax) {
       this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
     }
-    // Reached only without a quota: the date is invalid.
+    // A time that cannot be written as a date. A quota, if there is one, rejects it before.
     else if (!isTime(notBeforeMs)) {
       const given = OPTIONS.notBefore.given(scope) ?? OPTIONS.delay.given(scope);
       throw invalidHeader(given?.header ?? '', 'too far ahead');
     }
   }
 
-  /** Remembers the first exceeded quota: quotas are reported after all other mistakes in the request. */
+  /** Remembers the first exceeded quota, which is reported only if the request has no other error. */
   #exceed(quota: string, limit: number): void {
     this.#exceeded ??= quotaExceeded(quota, limit);
   }
 }
 
 /**
- * Removes the headers that a message of a run may not carry; `run` is `undefined` for a result. `library` is the name
- * that the sender gives itself.
+ * Removes the headers that a message of a run may not have; `run` is `undefined` for a result. `library` is the value of
+ * the sender's `Upstash-Telemetry-Sdk`.
  */
 function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, library: string | undefined): void {
   const { callback } = read.settings;
@@ -247,7 +248,7 @@ function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
   return OPTIONS.retries.given(scope) ? { maxRetries, ...own } : own;
 }
 
-/** Reads those of `options` that are settings. */
+/** Reads the settings among `options`. */
 function readSettings(scope: Scope, settings: DeliverySettings, options: readonly ConfigOption[]): void {
   for (const { setting, of } of options) {
     const value = setting && of(scope);
@@ -264,12 +265,12 @@ function readTimes(scope: Scope, kind: OptionsContext): Times {
   // Rejected, since without it a message would be delivered once instead of repeatedly.
   refuseFor(kind, OPTIONS.cron, scope);
   const notBeforeMs = OPTIONS.notBefore.of(scope);
-  // It takes precedence over the delay, so the quota is not checked for the delay.
+  // `notBefore` takes precedence over the delay, whose quota is not checked then.
   if (notBeforeMs !== undefined) return { notBeforeMs };
   return delayMs === undefined ? {} : { delayMs };
 }
 
-/** An explicit id wins over the content (contract M 11.3), but both are checked. */
+/** An explicit id takes precedence over the content (contract M 11.3), but both are checked. */
 function deduplicationOf(scope: Scope): Deduplication | undefined {
   const id = OPTIONS.deduplicationId.of(scope);
   const byContent = OPTIONS.contentBasedDeduplication.of(scope);

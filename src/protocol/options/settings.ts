@@ -1,6 +1,6 @@
-/** The types of a message's configuration, from the wire to the store and back (contract M 4.2). */
+/** The types of a message's configuration, which is parsed from headers and stored with the message (contract M 4.2). */
 
-/** The header prefix a message was published with; it is delivered in the same one. */
+/** The header prefix in which a message was published and is delivered. */
 export type Dialect = 'upstash' | 'waypost';
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -8,7 +8,7 @@ export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 /** Canonical header name to its values in order of arrival. It has no prototype: `__proto__` is an ordinary name. */
 export type HeaderMap = Record<string, string[]>;
 
-/** Limits of one flow-control key as a message states them. */
+/** The limits of a flow-control key, as a message sets them. */
 export interface FlowControl {
   key: string;
   /** Maximum attempts in flight; unlimited if absent. */
@@ -34,11 +34,11 @@ export interface TraceContext {
   parent: string;
   /** `tracestate`. */
   state?: string;
-  /** `baggage`: it may be private, so it is sent only to hosts that a setting names. */
+  /** `baggage`, which may be private and is sent only to hosts that a setting names. */
   baggage?: string;
 }
 
-/** How a message is attempted. In a run, its trigger sets this for all messages, except for steps that set it themselves. */
+/** How a message is attempted. The trigger of a run sets this for all messages of the run; a step may set it for itself. */
 export interface AttemptSettings {
   /** Retries after the first attempt. */
   maxRetries: number;
@@ -46,7 +46,7 @@ export interface AttemptSettings {
   flowControl?: FlowControl;
 }
 
-/** The settings of any message, published or callback; each member has a row in `config-options.ts`. */
+/** The settings of published messages and callbacks; each member has a row in `config-options.ts`. */
 export interface DeliverySettings extends Partial<AttemptSettings> {
   /** Limit of one attempt; absent: the configured maximum. */
   timeoutMs?: number;
@@ -56,7 +56,7 @@ export interface DeliverySettings extends Partial<AttemptSettings> {
   failureCallback?: CallbackSettings;
 }
 
-/** A callback or failure callback, with the configuration of its message; it has the retries of its source. */
+/** A callback or failure callback: the configuration of its message. Its retries default to those of its source. */
 export interface CallbackSettings extends DeliverySettings {
   url: string;
   method: HttpMethod;
@@ -77,18 +77,18 @@ export type WorkflowFeature =
 /** The role of a message in its run. */
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
-/** Makes a message part of a workflow run: everything that its delivery needs to know about the run. */
+/** The run that a message is part of, as far as its delivery needs it. */
 export interface RunPart {
-  /** The key of the run's first message, by which the store knows the run. */
+  /** The key of the run's first message, which identifies the run in the store. */
   key: number;
   /** `Upstash-Workflow-RunId`. */
   id: string;
-  /** `Upstash-Workflow-CreatedAt`: with the id it identifies the run. */
+  /** `Upstash-Workflow-CreatedAt`; together with the id it identifies the run for clients. */
   createdAtMs: number;
   /** `Upstash-Workflow-Url`. */
   url: string;
   callType: CallType;
-  /** On the first message of a run: whether the library that serves the URL is known. */
+  /** Set on the first message of a run: whether the library that serves the URL is known. */
   init?: 'known' | 'unknown';
   /** Started by `/v2/trigger`: the first response must come from a library that speaks the protocol. */
   isRest?: true;
@@ -100,7 +100,7 @@ export interface RunPart {
 /** What one step sets instead of the trigger of its run (contract W 6.6). */
 export type StepSettings = Partial<AttemptSettings>;
 
-/** The message that will deliver the result of a wait or an invocation to a run, as far as it is known at the start. */
+/** The message that will deliver the result of a wait or an invocation to a run, except for the result itself. */
 export interface ResultPart {
   url: string;
   header: HeaderMap;
@@ -118,7 +118,7 @@ export interface WaitPart {
   /** Header maps as `GET /v2/waiters` shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
-  /** Base64; replaces the step in the message that reports the time-out. */
+  /** Base64; replaces the step in the message that reports the timeout. */
   timeoutBody?: string;
 }
 
@@ -131,12 +131,12 @@ export interface InvokePart {
   result: ResultPart;
 }
 
-/** What a publish says about its run. */
+/** How a publish starts or continues a run. */
 export type RunRequest = RunStart | RunAppend;
 
 export interface RunStart {
   kind: 'start';
-  /** Verbatim; absent: the server makes one. */
+  /** As the client sent it; absent: the server generates one. */
   runId?: string;
   features: WorkflowFeature[];
   /** The body is an invocation, not the payload. */
@@ -151,7 +151,7 @@ export interface RunStart {
 export interface RunAppend {
   kind: 'append';
   runId: string;
-  /** Creation time of the sender's run, if it is given: it tells runs with the same id apart. */
+  /** Creation time of the run, if the sender gave it: it distinguishes runs with the same id. */
   createdAtMs?: number;
   callType: 'step' | 'toCallback' | 'stepConfig';
   features: WorkflowFeature[];
@@ -172,28 +172,28 @@ export interface MessageSettings extends DeliverySettings {
   wait?: WaitPart;
   /** Only in the record of an invocation. */
   invoke?: InvokePart;
-  /** It reports an operator event, so its own outcome causes no further event. No header sets it. */
+  /** The message reports an operator event, so its own outcome causes no further event. No header sets it. */
   isOperatorEvent?: true;
 }
 
-/** How duplicates of a publish are detected. */
+/** Whether duplicates of a publish are detected by an id or by the content. */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
-/** What happens to a schedule's times that passed while nothing could be triggered: nothing, one message, or one message each. */
+/** Messages for times of a schedule that passed while the server was down: none, one for all of them, or one for each. */
 export type ScheduleCatchUp = 'skip' | 'one' | 'all';
 
 /** Whether a schedule is triggered while a message of its previous trigger is unfinished. */
 export type ScheduleOverlap = 'allow' | 'skip';
 
-/** The outcome of reading the config headers of one publish. */
+/** All options of one publish, parsed. */
 export interface PublishOptions {
   method: HttpMethod;
-  /** Forwarded headers and `Content-Type`; nothing the server adds. */
+  /** Forwarded headers and `Content-Type`, without the headers that the server adds. */
   header: HeaderMap;
-  /** The part of `header` that was given explicitly, for content-based deduplication. */
+  /** The part of `header` that content-based deduplication compares: without headers from `Upstash-Header-Forward`. */
   explicitHeader: HeaderMap;
   settings: MessageSettings;
-  /** Earliest delivery, counted from acceptance. Not set together with `notBeforeMs`, which wins. */
+  /** Earliest delivery, counted from acceptance. Absent if `notBeforeMs` is set, which takes precedence. */
   delayMs?: number;
   notBeforeMs?: number;
   deduplication?: Deduplication;

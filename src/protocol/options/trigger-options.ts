@@ -1,6 +1,6 @@
 /**
- * A schedule for a URL group uses the group's default headers at the time of each trigger. The schedule's own
- * headers take precedence (contract M 4.1, 13.4). So the headers of the creation are saved, and parsed again at each trigger.
+ * Saves the headers that create a schedule for a URL group, and parses them again at each trigger, together with the
+ * default headers that the group has by then. The schedule's own headers take precedence (contract M 4.1, 13.4).
  */
 
 import { newHeaderMap } from '../headers.ts';
@@ -11,16 +11,16 @@ import { withAllHeaders } from './forwarding.ts';
 import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
-/** The saved headers of a creation: config headers, and all that `Upstash-Header-Forward` could forward. They contain no token of ours. */
+/** The saved config headers of a creation, and those that `Upstash-Header-Forward` could forward. They contain no API token. */
 export interface KeptHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
   queryConfig: [name: string, value: string][];
-  /** Whether `ce-*` among them is forwarded. */
+  /** Whether `ce-*` headers are forwarded. */
   forwardsCloudEvents?: true;
 }
 
-/** Options of the schedule itself, and options that its messages do not use. */
+/** The keys of options that the messages of a schedule do not use. */
 const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
   [...Object.values<ConfigOption>(SCHEDULE_OPTIONS), OPTIONS.deduplicationId, OPTIONS.contentBasedDeduplication].map(
     ({ key }) => key,
@@ -48,8 +48,8 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
 }
 
 /**
- * The options of the messages of one trigger. `own` are the options of the creation alone. Throws `ApiError` if the
- * group's headers contradict the creation's.
+ * The options of the messages of one trigger. `own` are the options of the creation, without the group. Throws `ApiError`
+ * if the group's headers contradict those of the creation.
  */
 export function readTriggerOptions(
   { rawHeaders, queryConfig, forwardsCloudEvents }: KeptHeaders,
@@ -57,11 +57,11 @@ export function readTriggerOptions(
   { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
 ): PublishOptions {
   const { dialect, maxRetries } = own.settings;
-  // A kept Authorization header is meant for the destination.
+  // A saved `Authorization` header is for the destination.
   const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
   if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
-  const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
+  const { deduplication: _ignored, ...options } = read; // Messages of a schedule are never deduplicated (contract M 11.8).
   // The trace belongs to the creation; later messages are not part of it.
   const { trace: _trace, ...settings } = options.settings;
   return { ...options, settings: { ...settings, dialect } };

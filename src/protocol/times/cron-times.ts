@@ -1,4 +1,4 @@
-/** Finds the next time of a cron expression. */
+/** Computes the next time of a cron expression. */
 
 import { trimBlanks } from '../headers.ts';
 import { type CalendarCron, type Cron, invalidCron, parseCron } from './cron.ts';
@@ -9,19 +9,19 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How far ahead to search. 29 February falls on a given weekday every 28 years, or after 40 years across a century year without
- * a leap day. A time that is not found in this range never occurs.
+ * How far ahead to search. The rarest time is 29 February on a given weekday: it occurs every 28 years, or after 40 years
+ * across a century year without a leap day. A time that is not found in this range never occurs.
  */
 const YEARS_AHEAD = 41;
 
-/** No zone is further from UTC. A local time is wrong by at most this while its offset is unknown. */
+/** No time zone is further from UTC. */
 const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
- * The first time after `afterMs` (Unix ms), `undefined` if there is none. An interval is counted from `anchorMs`, which
- * is one of its times or its start; it has no earlier times. Without `anchorMs` it is counted from `afterMs`.
+ * The first time after `afterMs` (Unix ms), `undefined` if there is none. The times of an interval are counted from
+ * `anchorMs`, which is its start or any of its times.
  *
- * A local time that the zone's clocks skip does not occur. If they show a local time twice, only the first one counts,
+ * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts,
  * unless the expression is hourly (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
@@ -62,7 +62,7 @@ function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): num
   const { before, after, atMs } = changeAround(dayMs, cron.zone);
   for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {
     if (localMs - before < atMs) return localMs - before;
-    break; // all later ones come after the change, too
+    break; // All later ones are after the change, too.
   }
   for (const localMs of localTimesOf(cron, dayMs, Math.max(afterMs, atMs - 1) + after)) return localMs - after;
   return undefined;
@@ -125,7 +125,7 @@ function offsetsAround(dayMs: number, zone: TimeZone): number[] {
   return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
 }
 
-/** The first time at which the clocks show `localMs`; `undefined` if they skip it. A larger offset means an earlier time. */
+/** The first time at which the clocks show `localMs`; `undefined` if they skip it. The larger offset gives the earlier time. */
 function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
   const [only] = offsets;
   if (only !== undefined && offsets.length === 1) return localMs - only;

@@ -15,7 +15,7 @@ export type Cron = CalendarCron | IntervalCron;
 export interface CalendarCron {
   kind: 'calendar';
   zone: TimeZone;
-  /** Ascending, as are the hours. */
+  /** Ascending, like the hours. */
   minutes: readonly number[];
   hours: readonly number[];
   /** Whether the expression is hourly, so that an hour that the clocks repeat counts again (contract M 15.2). */
@@ -68,7 +68,7 @@ const MACROS = new Map([
 const ZONE_PREFIX = /^(?:CRON_)?TZ=([^ \t]*)/;
 const EVERY = '@every ';
 const EVERY_MS_MIN = 60_000;
-/** Longer than an expression that lists every minute of an hour and every day of a year. */
+/** An expression that lists every value of all fields is shorter. */
 const LENGTH_MAX = 1_000;
 
 /** Reads `text`. Throws `invalid_header` (400), `Invalid cron expression …`. */
@@ -171,7 +171,7 @@ function numbered(words: string, first: number): Map<string, number> {
   return new Map(words.split(' ').map((word, index) => [word, first + index]));
 }
 
-/** The part of the expression that an error text repeats. */
+/** The part of the expression that an error text quotes. */
 function cut(text: string): string {
   return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
 }

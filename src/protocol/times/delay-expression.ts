@@ -1,10 +1,9 @@
-import { memo } from '../memo.ts';
-
 /**
- * `Upstash-Retry-Delay` expressions (contract M 8.3): numbers, `retried`, + - * /, parentheses and nine functions, in
- * milliseconds. Our own tokenizer and Pratt parser turn the text into a flat program for a stack machine. So no text is
- * ever given to JavaScript's `eval`, and the cost of an evaluation is bounded by the length of the text.
+ * Parses and evaluates `Upstash-Retry-Delay` expressions (contract M 8.3): numbers, `retried`, + - * /, parentheses and
+ * nine functions, in milliseconds. Our own tokenizer and Pratt parser turn the text into a program for a stack machine. So
+ * JavaScript's `eval` is never used, and the length of the text bounds the cost of an evaluation.
  */
+import { memo } from '../memo.ts';
 
 const LENGTH_MAX = 1024;
 /** Nesting depth of parentheses and calls. */
@@ -48,7 +47,7 @@ function unary(apply: (value: number) => number): DelayFunction {
   return { countMin: 1, countMax: 1, apply: ([value = Number.NaN]) => apply(value) };
 }
 
-// A map and not an object: `constructor` and `toString` are unknown names like any other.
+// A map, since an object would also have the names `constructor` and `toString`.
 const FUNCTIONS: ReadonlyMap<string, DelayFunction> = new Map([
   ['pow', { countMin: 2, countMax: 2, apply: ([base = Number.NaN, exponent = Number.NaN]) => base ** exponent }],
   ['sqrt', unary(Math.sqrt)],
@@ -69,7 +68,7 @@ const BINDING_POWER: ReadonlyMap<string, number> = new Map([
   ['/', 2],
 ]);
 
-/** Reads and checks `text`; throws `DelayExpressionError`. Division by zero is no error here (see `delayMsOf`). */
+/** Parses and checks `text`; throws `DelayExpressionError`. Division by zero is not an error here (see `delayMsOf`). */
 export const parseDelayExpression: (text: string) => DelayExpression = memo((text) => {
   if (text.length > LENGTH_MAX) throw new DelayExpressionError(`longer than ${LENGTH_MAX} characters`);
   const parser = new Parser(tokenize(text));
@@ -77,8 +76,8 @@ export const parseDelayExpression: (text: string) => DelayExpression = memo((tex
 });
 
 /**
- * The delay in whole milliseconds after a failed attempt that had `retried` retries before it: 0 to 86 400 000.
- * `undefined` when the result is not a finite number; then the default back-off applies.
+ * The delay in whole milliseconds, 0 to 86 400 000, after a failed attempt; `retried` counts the retries before that
+ * attempt. `undefined` if the result is not a finite number; then the default back-off applies.
  */
 export function delayMsOf(expression: DelayExpression, retried: number): number | undefined {
   const result = evaluate(expression.steps, retried);

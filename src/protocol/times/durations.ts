@@ -1,3 +1,4 @@
+/** Parses durations of config headers, and adds up durations in other units. */
 import { trimBlanks } from '../headers.ts';
 
 const MS_BY_UNIT = new Map([
@@ -24,8 +25,8 @@ export function parseDurationMs(text: string): number | undefined {
 }
 
 /**
- * A duration that a program gives: a number of milliseconds, or a text as above. `undefined` for anything else, also for
- * a negative number.
+ * A duration in milliseconds from an argument in code: a number of milliseconds, or a text for `parseDurationMs`.
+ * `undefined` for anything else, including negative numbers.
  */
 export function msOf(duration: unknown): number | undefined {
   if (typeof duration === 'string') return parseDurationMs(duration);
@@ -71,7 +72,7 @@ function decimalLength(text: string, start: number): number {
   return at - start;
 }
 
-/** False for NaN, which `charCodeAt` returns past the end. */
+/** False for NaN, which `charCodeAt` returns after the end of a text. */
 function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
@@ -82,8 +83,8 @@ function safeMs(ms: number): number | undefined {
 }
 
 /**
- * Explanations of waiting messages contain dates, and the last `Date` is 8.64e15. Twenty thousand years before: a delay is counted anew when
- * its message is made, which for a schedule is long after the delay was checked.
+ * The last `Date` is 8.64e15, and due times are shown as dates. The limit is 20,000 years earlier, since the delay of a
+ * schedule is checked once but added at each trigger, long afterwards.
  */
 const TIME_MS_MAX = 8e15;
 

@@ -1,3 +1,4 @@
+/** Computes the delay of a retry from the endpoint's response, and the default back-off. */
 import { trimBlanks } from '../headers.ts';
 import type { HeaderMap } from '../options/settings.ts';
 import { isDecimal, sumOfParts } from './durations.ts';
@@ -27,7 +28,7 @@ const MS_BY_UNIT = new Map([
   ['d', 86_400_000],
 ]);
 
-/** No wait is that long: what is larger is a Unix time, which `X-RateLimit-Reset` has in some interfaces. */
+/** No delay is this long. A number from here on is a Unix time, which some APIs send in `X-RateLimit-Reset`. */
 const UNIX_TIME_S_MIN = 1_000_000_000;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -35,7 +36,7 @@ const TIME = String.raw`(?<hour>\d{2}):(?<minute>\d{2}):(?<second>\d{2})`;
 const MONTH = '(?<month>[A-Z][a-z]{2})';
 /**
  * The three forms of RFC 9110 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
- * The weekday is not checked, since senders get it wrong, as in an official example.
+ * The weekday is not checked, since some senders get it wrong, as does an official example.
  */
 const DATES = [
   new RegExp(String.raw`^[A-Za-z]{3}, (?<day>\d{2}) ${MONTH} (?<year>\d{4}) ${TIME} GMT$`),
@@ -44,9 +45,9 @@ const DATES = [
 ];
 
 /**
- * The delay that the answer to a failed attempt asks for, in milliseconds from `nowMs`, at most a day. `undefined` when no
- * header gives a usable value; then the ordinary delay applies (contract M 8.4). Unusable are negative and unreadable
- * values, an epoch time, 0 and a date in the past: an endpoint whose clock is slow would use up all retries at once.
+ * The delay that the response to a failed attempt requests, in milliseconds from `nowMs`, at most a day. `undefined` if
+ * no header has a usable value; then the ordinary delay applies (contract M 8.4). Negative and unreadable values and Unix
+ * times are not usable. Neither are 0 and past dates: an endpoint with a slow clock would use up all retries at once.
  */
 export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefined {
   for (const name of HEADERS) {
@@ -83,7 +84,7 @@ function timeOfDate(text: string, nowMs: number): number | undefined {
   return Date.UTC(year, month, day, hour, minute, second);
 }
 
-/** Two digits stand for the year of this century, or of the last one if that is more than 50 years ahead (RFC 9110 5.6.7). */
+/** Two digits mean a year of this century, or of the last one if it would be more than 50 years ahead (RFC 9110 5.6.7). */
 function fullYear(digits: string, nowMs: number): number {
   if (digits.length === 4) return Number(digits);
   const thisYear = new Date(nowMs).getUTCFullYear();

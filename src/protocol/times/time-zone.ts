@@ -1,10 +1,11 @@
+/** Finds the offset of a time zone at a given time. */
 import { memo } from '../memo.ts';
 
-/** The local time of a region: how far its clocks are ahead of UTC, which changes with the seasons and with laws. */
+/** The local time of a region. Its offset changes with daylight saving time and with laws. */
 export interface TimeZone {
   /** Canonical IANA name. */
   readonly name: string;
-  /** Milliseconds by which local clocks are ahead of UTC at a Unix time in milliseconds. */
+  /** Milliseconds by which local clocks are ahead of UTC at `timeMs` (Unix ms). */
   offsetMsAt(timeMs: number): number;
 }
 
@@ -31,7 +32,7 @@ const canonicalName: (name: string) => string = memo((name) => {
   }
 });
 
-/** By canonical name, so that there is only one formatter for each zone: formatters are large. */
+/** Cached by canonical name, so that each zone has only one formatter: formatters are large. */
 const zoneOf: (canonical: string) => TimeZone = memo((canonical) => {
   if (canonical === 'UTC') return UTC;
   const { format } = new Intl.DateTimeFormat('en-US', {

@@ -1,3 +1,4 @@
+/** Reads and checks the destination of a publish: a URL or the name of a URL group. */
 import { ApiError } from '../errors.ts';
 import { memo } from '../memo.ts';
 import { isName } from '../names.ts';
@@ -7,20 +8,19 @@ import { isMasked } from './shown-url.ts';
 /** The destination of a publish. `url` is stored verbatim; `shownUrl` shows it. */
 export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
 
-/** 16 KiB: common clients and servers accept at most 8 KiB. */
+/** Twice the 8 KiB that common clients and servers accept. */
 const URL_LENGTH_MAX = 16_384;
-/** No name in DNS is longer. Lines of origins are in an index whose rows PostgreSQL limits to some 2,700 bytes. */
+/** DNS allows no longer names, and PostgreSQL limits rows of the index of endpoint backlogs to about 2,700 bytes. */
 const HOST_LENGTH_MAX = 253;
 
 const SCHEME = /^https?:\/\//i;
 const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
-/** Characters that `new URL` would silently remove: then a URL other than the stored one would be called. */
+/** Characters that `new URL` silently removes, so that the called URL would differ from the stored one. */
 const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
 
 /**
- * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text after the route up to the query, with
- * a final `?` when nothing follows it. `destinationQuery` is the part of the query that `splitQuery` left for the
- * destination. Throws `invalid_destination` (400).
+ * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text between the route and the query; it
+ * ends in `?` if the query is empty. `destinationQuery` is `SplitQuery.rest`. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
   if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
@@ -35,7 +35,7 @@ export function readDestination(rawRest: string, destinationQuery: string): Dest
   return groupDestination(decoded ?? rawName);
 }
 
-/** The destination of a batch item: the text itself, nothing decoded. Throws `invalid_destination` (400). */
+/** The destination of a batch item: the text is not decoded. Throws `invalid_destination` (400). */
 export function readDestinationText(text: string): Destination {
   return SCHEME.test(text) ? urlDestination(text, '') : groupDestination(text);
 }
@@ -54,15 +54,15 @@ function groupDestination(name: string): Destination {
   return { kind: 'group', name };
 }
 
-/** A fragment is never sent. With it, the signed URL would differ from the URL that the receiver sees. */
+/** Removes the fragment. It is never sent, so the signed URL would differ from the URL that the receiver sees. */
 export function withoutFragment(url: string): string {
   const hashAt = url.indexOf('#');
   return hashAt < 0 ? url : url.slice(0, hashAt);
 }
 
 /**
- * Checks scheme, host, port and length of a URL (contract M 5.2.1) and returns it parsed, for the address check. User
- * info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
+ * Checks scheme, host, port and length of a URL (contract M 5.2.1) and returns it parsed, with its user info. Throws
+ * `invalid_destination` (400), `invalid destination url: …`.
  */
 export function checkUrl(url: string): URL {
   const parsed = parseUrl(url);
@@ -72,7 +72,7 @@ export function checkUrl(url: string): URL {
 
 const WRONG_SCHEME = 'endpoint has invalid scheme, add http:// or https://';
 
-/** The parsed URL, or the reason why it cannot be called. The result is remembered and shared: do not change it. */
+/** The parsed URL, or the reason why it cannot be called. The result is cached and shared: do not change it. */
 export const parseUrl: (url: string) => URL | string = memo((url) => {
   const scheme = SCHEME.exec(url);
   if (scheme === null) return WRONG_SCHEME;

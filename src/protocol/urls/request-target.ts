@@ -1,8 +1,8 @@
-/** Reads a raw request target byte for byte, and decodes its parts. */
+/** Splits a raw request target without changing its bytes, and decodes its parts. */
 import { Buffer, isUtf8 } from 'node:buffer';
 import { ApiError } from '../errors.ts';
 
-/** The raw target in origin-form: path and query. */
+/** The raw target in origin-form, which is the path and the query. */
 export function pathAndQueryOf(rawTarget: string): string {
   return rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
 }
@@ -19,7 +19,7 @@ function originFormOf(target: string): string {
 
 /** A query string divided between the server and the destination (contract M 4.3, 2.1). */
 export interface SplitQuery {
-  /** `qstash_token`, decoded; `''` when it has no value. Even then it wins over the header. */
+  /** `qstash_token`, decoded; `''` if it has no value. Even then it takes precedence over the header. */
   token?: string;
   /** Configuration in order: lower-case header name and decoded value. */
   config: [name: string, value: string][];
@@ -27,10 +27,10 @@ export interface SplitQuery {
   rest: string;
 }
 
-/** As many as a request may have header lines. Each is read several times. */
+/** The limit of header lines in a request. Each parameter is read several times, so they must be limited. */
 const CONFIG_PARAMETERS_MAX = 1_000;
 
-/** The first letter of all names that are not the destination's, or of one that is escaped. */
+/** The first letters of our parameters: `upstash-`, `waypost-`, `qstash_token`. An escaped name begins with `%`. */
 const MAY_BE_OURS = /^[uwq%]/i;
 
 /**
@@ -41,21 +41,21 @@ export function splitQuery(rawQuery: string): SplitQuery {
   if (rawQuery === '') return { config: [], rest: '' };
   const split: SplitQuery = { config: [], rest: '' };
   const rest: string[] = [];
-  for (const piece of rawQuery.split('&')) {
-    if (!MAY_BE_OURS.test(piece)) {
-      rest.push(piece);
+  for (const parameter of rawQuery.split('&')) {
+    if (!MAY_BE_OURS.test(parameter)) {
+      rest.push(parameter);
       continue;
     }
-    const { rawName, rawValue } = halves(piece);
+    const { rawName, rawValue } = splitParameter(parameter);
     const name = formDecode(rawName)?.toLowerCase() ?? '';
     if (name === 'qstash_token') {
-      // A text that cannot be decoded stays raw. No token looks like it, so it is refused as unknown.
+      // A text that cannot be decoded stays raw. It is never a valid token, so it is rejected as unknown.
       split.token ??= percentDecode(rawValue) ?? rawValue;
     } else if (name.startsWith('upstash-') || name.startsWith('waypost-')) {
       if (split.config.length === CONFIG_PARAMETERS_MAX) throw tooManyConfigParameters();
       split.config.push([name, decodedValue(name, rawValue)]);
     } else {
-      rest.push(piece);
+      rest.push(parameter);
     }
   }
   split.rest = rest.join('&');
@@ -63,14 +63,13 @@ export function splitQuery(rawQuery: string): SplitQuery {
 }
 
 /**
- * The raw values of each parameter, in order, by decoded name. Each piece of the query is read only once, however many
- * parameters there are.
+ * The raw values of all parameters, in order, by decoded name. The time is linear in the length of the query.
  */
 export function queryParameters(rawQuery: string): Map<string, string[]> {
   const parameters = new Map<string, string[]>();
-  for (const piece of rawQuery.split('&')) {
-    if (piece === '') continue;
-    const { rawName, rawValue } = halves(piece);
+  for (const parameter of rawQuery.split('&')) {
+    if (parameter === '') continue;
+    const { rawName, rawValue } = splitParameter(parameter);
     const name = formDecode(rawName) ?? rawName;
     const rawValues = parameters.get(name);
     if (rawValues) rawValues.push(rawValue);
@@ -80,8 +79,8 @@ export function queryParameters(rawQuery: string): Map<string, string[]> {
 }
 
 /**
- * What commas do in the values of a parameter. `separate`: each separates two values, also as `%2C`. `separateUnlessEscaped`:
- * `%2C` belongs to the value, since an id of a run may contain commas. `belong`: each belongs to the value, as in a URL.
+ * The meaning of commas in a parameter. `separate`: every comma separates values, also as `%2C`. `separateUnlessEscaped`:
+ * `%2C` is part of a value, since run ids may contain commas. `belong`: every comma is part of the value, as in a URL.
  */
 export type CommaRule = 'separate' | 'separateUnlessEscaped' | 'belong';
 
@@ -90,10 +89,10 @@ export type CommaRule = 'separate' | 'separateUnlessEscaped' | 'belong';
  * dropped (contract M 1.2.4, W 17.0). Throws `invalid_query` (400) for a value that cannot be decoded.
  */
 export function queryValues(name: string, rawValues: readonly string[], commas: CommaRule): string[] {
-  const pieces = commas === 'separateUnlessEscaped' ? rawValues.flatMap((raw) => raw.split(',')) : rawValues;
+  const escaped = commas === 'separateUnlessEscaped' ? rawValues.flatMap((raw) => raw.split(',')) : rawValues;
   const values: string[] = [];
-  for (const piece of pieces) {
-    const value = decodedValue(name, piece);
+  for (const rawValue of escaped) {
+    const value = decodedValue(name, rawValue);
     for (const element of commas === 'separate' ? value.split(',') : [value]) {
       if (element !== '') values.push(element);
     }
@@ -101,10 +100,10 @@ export function queryValues(name: string, rawValues: readonly string[], commas: 
   return values;
 }
 
-function halves(piece: string): { rawName: string; rawValue: string } {
-  const equals = piece.indexOf('=');
-  if (equals < 0) return { rawName: piece, rawValue: '' };
-  return { rawName: piece.slice(0, equals), rawValue: piece.slice(equals + 1) };
+function splitParameter(parameter: string): { rawName: string; rawValue: string } {
+  const equals = parameter.indexOf('=');
+  if (equals < 0) return { rawName: parameter, rawValue: '' };
+  return { rawName: parameter.slice(0, equals), rawValue: parameter.slice(equals + 1) };
 }
 
 function tooManyConfigParameters(): ApiError {
@@ -120,7 +119,7 @@ function decodedValue(name: string, rawValue: string): string {
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
- * Percent-decodes once, as UTF-8; a `+` stays a plus. `undefined` when an escape is malformed or does not make valid
+ * Percent-decodes once, as UTF-8; a `+` remains a plus. `undefined` if an escape is malformed or the result is not valid
  * UTF-8.
  */
 export function percentDecode(text: string): string | undefined {
@@ -128,22 +127,22 @@ export function percentDecode(text: string): string | undefined {
   try {
     return decodeURIComponent(textOfWire(text));
   } catch {
-    return undefined; // the only error that it throws is URIError
+    return undefined; // It throws only URIError.
   }
 }
 
-/** The same for a value in a query string, where a `+` is a blank. */
+/** `percentDecode` for a query string, in which a `+` is a blank. */
 export function formDecode(text: string): string | undefined {
   return percentDecode(text.includes('+') ? text.replaceAll('+', ' ') : text);
 }
 
 /**
- * The text of a request target or a header value, which hold one character for each byte: UTF-8 where the bytes are
- * valid UTF-8, else Latin-1.
+ * The text of a request target or a header value, in which Node represents each byte as one character: decoded as UTF-8
+ * if the bytes are valid UTF-8, otherwise unchanged.
  */
 export function textOfWire(latin1: string): string {
   if (!BEYOND_ASCII.test(latin1)) return latin1;
   const bytes = Buffer.from(latin1, 'latin1');
-  // A text with letters above Latin-1 was decoded already, and would lose them here.
+  // A text with characters above Latin-1 was already decoded, and would lose them here.
   return isUtf8(bytes) && bytes.toString('latin1') === latin1 ? bytes.toString('utf8') : latin1;
 }

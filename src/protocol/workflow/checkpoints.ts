@@ -1,35 +1,35 @@
-/** The tokens and headers with which an endpoint keeps the results of steps within one call (contract K 2). */
+/** The tokens and headers with which an endpoint saves results of steps during a call (contract K 2). */
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { memo } from '../memo.ts';
 import type { HeaderMap, RunPart } from '../options/settings.ts';
 
-/** Which claim of which message of which run. All are safe integers. */
+/** Identifies a claim of a message of a run. All members are safe integers. */
 export interface CheckpointClaim {
   projectId: number;
   runKey: number;
   key: number;
   claimToken: number;
-  /** The worker of its process that makes the call, counted from 0: below 2^24. */
+  /** The number, in its process, of the worker that makes the call: from 0, below 2^24. */
   worker: number;
 }
 
-/** Four numbers, each as a double, which holds every safe integer, and the worker. */
+/** Four numbers as doubles, which can represent every safe integer, and the worker. */
 const PAYLOAD_BYTES = 4 * 8 + 3;
-/** 128 bits: nobody guesses it. */
+/** 128 bits, which cannot be guessed. */
 const MAC_BYTES = 16;
 const TOKEN = /^[A-Za-z0-9_-]{68}$/;
-/** No text that is signed for another purpose with the same key begins like this. */
+/** Signed texts for other purposes begin differently, so their signatures are not valid for a token. */
 const PURPOSE = 'waypost checkpoint\n';
 
 const keyObjectOf = memo((signingKey) => createSecretKey(signingKey, 'utf8'));
 
-/** Whether deliveries of such messages carry a token: those that a library takes for the journal of its run. */
+/** Whether deliveries of the message have a checkpoint token: only if a library reads them as the journal of its run. */
 export function takesCheckpoints({ callType, init }: RunPart): boolean {
   return (callType === 'step' || callType === 'fromCallback') && init !== 'unknown';
 }
 
-/** The token for `claim`, which whoever has it may use as long as the claim stands. */
+/** A token that authorizes its bearer to save checkpoints for as long as `claim` is valid. */
 export function mintCheckpointToken(claim: CheckpointClaim, signingKey: string): string {
   const token = Buffer.alloc(PAYLOAD_BYTES + MAC_BYTES);
   token.writeDoubleBE(claim.projectId, 0);
@@ -42,8 +42,8 @@ export function mintCheckpointToken(claim: CheckpointClaim, signingKey: string):
 }
 
 /**
- * What a token is for; `undefined`: it was made with none of the signing keys of its project. `signingKeysOf` answers none
- * for a project that does not exist.
+ * The claim in a token; `undefined` if none of the project's signing keys has signed it. For an unknown project,
+ * `signingKeysOf` returns an empty list.
  */
 export function readCheckpointToken(
   text: string,
@@ -58,7 +58,7 @@ export function readCheckpointToken(
   return isOurs ? claim : undefined;
 }
 
-/** What a text in the form of a token names, whoever made it; `undefined`: it is no such text. */
+/** The claim in a token whose signature is not checked; `undefined` if `text` does not have the form of a token. */
 export function claimIn(text: string): CheckpointClaim | undefined {
   const token = bytesOf(text);
   return token && claimOf(token);
@@ -85,25 +85,25 @@ function macOf(payload: Uint8Array, signingKey: string): Buffer {
 
 const END = 'Workflow-End';
 
-/** The token of an answer that ends its run; either prefix is understood (contract W 1.5). */
+/** The token in a response that ends its run, with either prefix (contract W 1.5). */
 export function endTokenOf(header: HeaderMap): string | undefined {
   return (header[`Upstash-${END}`] ?? header[`Waypost-${END}`])?.[0]?.trim();
 }
 
 /**
- * The most bytes that a step may have that comes with the end of its run: it is parsed at once, amid other work. Deliveries
- * say so, and only then a step may come like this.
+ * Maximum size of a last step in the response that ends a run. It is parsed synchronously between other work. Deliveries
+ * announce the limit; only a library that receives it may send the step this way.
  */
 export const END_STEP_BYTES_MAX = 16 * 1024;
 
-/** How much of the answer's body is the last step; `undefined`: nothing. `NaN`: it does not say how much. */
+/** How many bytes of the response body are the last step: `undefined` without one, `NaN` if the header is malformed. */
 export function endStepBytesOf(header: HeaderMap): number | undefined {
   const text = (header[`Upstash-${END}-Step`] ?? header[`Waypost-${END}-Step`])?.[0];
   if (text === undefined) return undefined;
   return /^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : Number.NaN;
 }
 
-/** Whether the workflow's code no longer fits the journal of its run; either prefix is understood (contract W 1.5). */
+/** Whether the response reports that the code does not fit the journal of its run, with either prefix (contract W 1.5). */
 export function saysCodeChanged(header: HeaderMap): boolean {
   const value = header['Upstash-Workflow-Code-Changed'] ?? header['Waypost-Workflow-Code-Changed'];
   return value?.[0]?.trim().toLowerCase() === 'true';
@@ -112,7 +112,7 @@ export function saysCodeChanged(header: HeaderMap): boolean {
 const END_NAMES: ReadonlySet<string> = new Set([`upstash-${END}`.toLowerCase(), `waypost-${END}`.toLowerCase()]);
 export const END_NAME_LENGTH = `Upstash-${END}`.length;
 
-/** Whether `name`, in any letter case, is the header of such an answer. */
+/** Whether `name`, in any letter case, is the header that `endTokenOf` reads. */
 export function isEndHeader(name: string): boolean {
   return END_NAMES.has(name.toLowerCase());
 }

@@ -6,8 +6,8 @@ import type { Scope } from '../options/config-scopes.ts';
 import type { CallType, HeaderMap } from '../options/settings.ts';
 
 /**
- * The headers that a library forwards: all of the request that began the run. Throws 400 for a name or value that HTTP
- * cannot carry.
+ * The headers that a library forwards: those of the request that started the run. Throws 400 for a name or value that
+ * HTTP cannot carry.
  */
 export function workflowHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
@@ -20,7 +20,7 @@ export function workflowHeaders(scope: Scope): HeaderMap {
   return map;
 }
 
-/** `name` is canonical. The content type is the message's own, which the request sends without a prefix. */
+/** `name` is canonical. A forwarded content type is ignored, since the request sends the message's own without a prefix. */
 function isForwarded(name: string): boolean {
   if (hasConfigPrefix(name))
     return name.startsWith('Workflow-', PREFIX_LENGTH) || name.slice(PREFIX_LENGTH) === 'Label';
@@ -29,7 +29,7 @@ function isForwarded(name: string): boolean {
 
 const PREFIX_LENGTH = 'Upstash-'.length;
 
-/** With these headers, a library does not take a delivery for a message of the journal (contract W 9.3). */
+/** A library does not read a delivery with one of these headers as a journal (contract W 9.3). */
 const MARKS: ReadonlySet<string> = new Set([
   'Workflow-Callback',
   'Workflow-Is-Failure',
@@ -37,10 +37,7 @@ const MARKS: ReadonlySet<string> = new Set([
   'Workflow-Unknown-Sdk',
 ]);
 
-/**
- * Removes headers that would make a journal entry look like something else. A call keeps all headers that its sender
- * set.
- */
+/** Removes `MARKS` from a journal entry. A call keeps all headers that its sender set. */
 export function withoutMarks(header: HeaderMap, callType: CallType): HeaderMap {
   if (callType === 'toCallback') return header;
   const map = newHeaderMap();
@@ -53,8 +50,8 @@ export function withoutMarks(header: HeaderMap, callType: CallType): HeaderMap {
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
 /**
- * The value as HTTP can carry it: text from JSON, such as the name of a step, may have letters that only UTF-8 can
- * write.
+ * Encodes a value for HTTP: text from JSON, such as the name of a step, may contain characters above Latin-1, which are
+ * sent as UTF-8.
  */
 export function wireValueOf(value: string): string {
   return BEYOND_LATIN1.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value;

@@ -1,14 +1,14 @@
 /**
  * The differences on the wire between the generations of the client library (contract W 6, 22). A library sends its
- * features with each message, and only this file knows what follows from them. No code asks for a version, except
- * where one version cannot do what it says (`fetchesCallResults`).
+ * features with each message, and only this file derives behaviour from them. No code checks a version, except where
+ * some versions do not support a feature that they announce (`fetchesCallResults`).
  *
  * | generation | features that it sends | behaviour |
  * |---|---|---|
  * | 1.x | all of `FEATURES_OF_TODAY` | sends a step without its trigger's configuration, and expects all of it back |
- * | 0.2.17 and later, Python | no `WF_TriggerOnConfig` | repeats that configuration with each message, where it may differ |
- * | 0.1 to 0.2.16 | `LazyFetch`, `InitialBody` | does not mark its answers, so nothing can be concluded from them |
- * | the first ones, and that of `@upstash/qstash` | none | wants full bodies only, and the journal in a failure callback |
+ * | 0.2.17 and later, Python | no `WF_TriggerOnConfig` | repeats that configuration, possibly changed, with each message |
+ * | 0.1 to 0.2.16 | `LazyFetch`, `InitialBody` | does not mark its responses, so nothing can be concluded from them |
+ * | the first ones, and that of `@upstash/qstash` | none | needs full bodies, and the journal in a failure callback |
  */
 import type { WorkflowFeature } from '../options/settings.ts';
 
@@ -21,7 +21,7 @@ const KNOWN: ReadonlySet<string> = new Set<WorkflowFeature>([
   'WF_StepConfig',
 ]);
 
-/** Features of the newest library; assumed of the library that serves a URL triggered over REST (contract W 5.3). */
+/** Features of the newest library, which are assumed for a URL that is triggered over REST (contract W 5.3). */
 export const FEATURES_OF_TODAY: readonly WorkflowFeature[] = [
   'LazyFetch',
   'InitialBody',
@@ -32,7 +32,7 @@ export const FEATURES_OF_TODAY: readonly WorkflowFeature[] = [
 /** The version of the protocol that all generations speak: `Upstash-Workflow-Sdk-Version`. */
 export const PROTOCOL_VERSION = '1';
 
-/** Retries of a workflow message that sets none. Libraries leave the number out when it is this one (contract W 11). */
+/** Retries of a workflow message that sets none. Libraries omit the number if it is this one (contract W 11). */
 export const RETRIES_DEFAULT = 3;
 
 /** Reads `Upstash-Feature-Set`, each feature once; unknown features are dropped. */
@@ -48,27 +48,26 @@ export function parseFeatures(text: string): WorkflowFeature[] {
 type Features = readonly WorkflowFeature[];
 
 /**
- * Whether the configuration of a trigger holds for all later messages of its run; otherwise each message repeats it
+ * Whether the configuration of a trigger applies to all later messages of its run; otherwise each message repeats it
  * (contract W 7).
  */
 export function keepsTriggerConfiguration(features: Features): boolean {
   return features.includes('WF_TriggerOnConfig');
 }
 
-/** Whether a message sets retries, retry delay or flow control for one step, instead of the trigger's (contract W 6.6). */
+/** Whether retries, retry delay and flow control of a message replace the trigger's for one step (contract W 6.6). */
 export function setsForStep(features: Features): boolean {
   return features.includes('WF_StepConfig');
 }
 
-/** Whether a delivery may leave out a large body, which the endpoint then fetches (contract W 8.3). */
+/** Whether a delivery may omit a large body, which the endpoint then fetches (contract W 8.3). */
 export function fetchesLazily(features: Features): boolean {
   return features.includes('LazyFetch');
 }
 
 /**
- * Whether an endpoint of the library named `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that the
- * delivery left out. Version 1.3 and later ones of 1 do not: they read the empty body as JSON, so every attempt fails, and then
- * the run. For a library without a name, only its features count.
+ * Whether `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that a delivery omits. Version 1.3 and later
+ * 1.x do not: they parse the empty body as JSON, so every attempt fails, and then the run. An unnamed library does.
  */
 export function fetchesCallResults(library: string | undefined): boolean {
   const [, major, minor] = /^@upstash\/workflow@v(\d+)\.(\d+)\./.exec(library ?? '') ?? [];
@@ -80,7 +79,7 @@ export function wantsPayloadOnly(features: Features): boolean {
   return features.includes('InitialBody');
 }
 
-/** Whether the library marks its answers as its own. */
+/** Whether the library marks its responses with a header. */
 export function marksAnswers(features: Features): boolean {
   return features.includes('WF_DetectTrigger');
 }

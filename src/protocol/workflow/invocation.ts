@@ -20,8 +20,8 @@ export interface InvocationRequest {
 }
 
 /**
- * Reads the parsed body of an invocation. `dialect` is that of the request. Throws `ApiError` 422 that names the wrong
- * member, and 412 when an option of the result exceeds a quota.
+ * Reads the parsed body of an invocation; `dialect` is that of its request. Throws `ApiError` 422 that names the invalid
+ * member, and 412 if an option of the result exceeds a quota.
  */
 export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
   try {

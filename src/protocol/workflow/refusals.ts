@@ -1,6 +1,6 @@
 /**
- * Refuses requests of a running workflow. A library takes any 400 to mean that its run is over, and stops quietly. A
- * 400 for another reason would leave the run waiting without end (contract W 4.7).
+ * Changes the status of errors for requests of a running workflow. A library reads any 400 as the end of its run, and
+ * stops silently. After a 400 for another reason, the run would wait forever (contract W 4.7).
  */
 
 import { ApiError } from '../errors.ts';
@@ -8,15 +8,15 @@ import { trimBlanks } from '../headers.ts';
 import { hasConfigPrefix } from '../options/config-names.ts';
 import type { OptionsInput } from '../options/config-scopes.ts';
 
-/** The same refusal with 422 instead of 400, unless the run really is over. */
+/** The same error with 422 instead of 400, unless the run has really ended. */
 export function refusedInRun(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400 || error.code === 'run_over') return error;
   return new ApiError('unprocessable', error.message);
 }
 
 /**
- * As `refusedInRun`, for what a run publishes: with 412 instead of 413, too. Of the limits a library takes only a 412 for
- * final; after a 413 it executes the step again with each retry.
+ * `refusedInRun` for a publish of a run, also with 412 instead of 413. A library treats only 412 as final; after a 413
+ * it executes the step again with each retry.
  */
 export function publishRefusedInRun(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'body_too_large') return refusedInRun(error);
@@ -24,7 +24,7 @@ export function publishRefusedInRun(error: unknown): unknown {
 }
 
 type Sent = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
-/** Options of the message itself, and the values that mark it. */
+/** Options that mark a message, with the marking value. */
 type Marks = ReadonlyMap<string, string>;
 
 const PREFIX_LENGTH = 'upstash-'.length;
@@ -37,13 +37,13 @@ const MARK_LENGTHS: ReadonlySet<number> = new Set(
   [...OF_RUN.keys(), ...BY_SDK.keys()].map((mark) => PREFIX_LENGTH + mark.length),
 );
 
-/** Whether a running workflow sends the message: a step, a call, an invocation. */
+/** Whether a running workflow sends the message: a step, a call or an invocation. */
 export function isSentByRun(sent: Sent): boolean {
   return isMarked(sent, OF_RUN);
 }
 
 /**
- * Whether it is the second phase of a trigger, where the library that serves the URL identifies itself
+ * Whether the message is the second phase of a trigger, in which the library that serves the URL identifies itself
  * (contract W 5.3).
  */
 export function isSentBySdk(sent: Sent): boolean {

@@ -1,19 +1,19 @@
-/** Reads the message that will bring a run the result of a wait or an invocation (contract W 14.6, 14.8). */
+/** Reads the message that will deliver the result of a wait or an invocation to a run (contract W 14.6, 14.8). */
 import { type Quotas, readPublishOptions } from '../options/options.ts';
 import type { Dialect, ResultPart } from '../options/settings.ts';
 
 export interface ResultRequest {
   /** The checked URL of its delivery. */
   url: string;
-  /** The headers of a publish; names and values alternate. */
+  /** Headers as in a publish; names and values alternate. */
   rawHeaders: readonly string[];
-  /** The dialect of the request that the result follows from (contract W 1.4). */
+  /** The dialect of the request that causes the result (contract W 1.4). */
   dialect: Dialect;
 }
 
 /**
- * Reads the headers that a library wants a result delivered with, like those of a step, before the run's configuration
- * is applied. They do not decide when the result is delivered. Throws `ApiError` 422, and 412 for an exceeded quota.
+ * Reads the headers with which a library wants a result delivered, like those of a step, before the run's configuration
+ * is applied. Delays among them have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
  */
 export function readResultPart({ url, rawHeaders, dialect }: ResultRequest, quotas: Quotas, nowMs: number): ResultPart {
   const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };

@@ -8,14 +8,14 @@ import { newRunIdOf } from '../options/option-values.ts';
 import type { Dialect, RunAppend, RunRequest, RunStart } from '../options/settings.ts';
 import { FEATURES_OF_TODAY } from './generations.ts';
 
-/** Reads what a message with `Workflow-Init` says about its run. Throws `ApiError` 400. */
+/** Reads the run of a message with `Workflow-Init`. Throws `ApiError` 400. */
 export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
   return OPTIONS.workflowInit.of(scope) ? readStart(scope) : readAppend(scope, dialect);
 }
 
 /**
- * Reads the same from a request to trigger a workflow, which need not have `Workflow-Init`. The server sets the rest of
- * the protocol itself, and ignores such headers (contract W 5.2), unless a library identifies itself with them.
+ * Reads the run of a request to trigger a workflow, which need not have `Workflow-Init`. The server itself sets the other
+ * headers of the protocol, and ignores those of the client (contract W 5.2), unless a library identifies itself with them.
  */
 export function readTriggerRequest(scope: Scope): RunStart {
   const start = readStart(scope);
@@ -31,11 +31,11 @@ function readStart(scope: Scope): RunStart {
     features: OPTIONS.featureSet.of(scope) ?? [],
     isInvoke: OPTIONS.workflowInvoke.of(scope),
     isBySdk,
-    // A library that identifies itself may repeat the header that it was asked with.
+    // A library that identifies itself may send back the header of the delivery that asked it to.
     isUnknownSdk: !isBySdk && asksForSdk(scope),
     isRest: false,
   };
-  // A library identifies itself for a run that has begun already, under whatever id.
+  // A library that identifies itself names a run that has already started, whose id may break today's rules.
   const runId = isBySdk ? OPTIONS.workflowRunId.of(scope) : newRunIdOf(OPTIONS.workflowRunId.given(scope));
   if (runId !== undefined) start.runId = runId;
   return start;
