@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Burst, burstInTurns, middleShare, missingOf } from './bursts.ts';
+import { type Burst, alternateBursts, medianRatio, missingOf } from './bursts.ts';
 import type { ListeningProcess } from './child-process.ts';
 import type { Figure } from './figure.ts';
 import { freshDatabase, startDatabaseServer } from './postgres/database.ts';
@@ -31,13 +31,13 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-bench-'));
   const database = isPostgres ? await startDatabaseServer() : undefined;
   let servers: ListeningProcess[] = [];
-  const start = async (isNow: boolean): Promise<ListeningProcess> => {
+  const start = async (isCurrent: boolean): Promise<ListeningProcess> => {
     const url = database && (await freshDatabase(database)).url;
     const env = url && { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
     const server = await startWaypost({
       dataDir: mkdtempSync(join(dataDir, 'server-')),
       ...(env && { env }),
-      ...(!isNow && { program }),
+      ...(!isCurrent && { program }),
     });
     servers.push(server);
     return server;
@@ -49,12 +49,12 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
   const bursts: [Burst[], Burst[]] = [[], []];
   try {
     // With two servers of the same program, the one started first used up to 10 % more CPU.
-    for (const isNowFirst of [true, false]) {
-      const first = await start(isNowFirst);
-      const second = await start(!isNowFirst);
-      const half = await burstInTurns(isNowFirst ? [first, second] : [second, first], {
+    for (const isCurrentFirst of [true, false]) {
+      const first = await start(isCurrentFirst);
+      const second = await start(!isCurrentFirst);
+      const half = await alternateBursts(isCurrentFirst ? [first, second] : [second, first], {
         ...{ ...options, rounds: Math.ceil(options.rounds / 2), afterMs: AFTER_BURST_MS },
-        onRound: (now, before) => onRound?.(cpuOf([now], [before], options.messages)),
+        onRound: (current, before) => onRound?.(cpuOf([current], [before], options.messages)),
       });
       for (const at of [0, 1] as const) bursts[at].push(...half[at]);
       await endAll();
@@ -64,24 +64,24 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
     await database?.dispose();
     rmSync(dataDir, { recursive: true, force: true });
   }
-  const [now, before] = bursts;
+  const [current, before] = bursts;
   const rate = (all: readonly Burst[]) => median(all.map(({ perSecond }) => perSecond));
   return [
-    cpuOf(now, before, options.messages),
-    { name: 'CPU, median ratio of the rounds', value: 100 * middleShare(bursts, 'cpu'), unit: '%' },
+    cpuOf(current, before, options.messages),
+    { name: 'CPU, median ratio of the rounds', value: 100 * medianRatio(bursts, 'cpu'), unit: '%' },
     {
-      ...{ name: 'delivery rate of a burst', value: rate(now), unit: 'messages/s' },
+      ...{ name: 'delivery rate of a burst', value: rate(current), unit: 'messages/s' },
       beside: { name: 'before', value: rate(before) },
     },
-    { name: 'rate, median ratio of the rounds', value: 100 * middleShare(bursts, 'perSecond'), unit: '%' },
+    { name: 'rate, median ratio of the rounds', value: 100 * medianRatio(bursts, 'perSecond'), unit: '%' },
     { name: 'messages missing', value: missingOf(bursts), unit: 'messages' },
   ];
 }
 
-function cpuOf(now: readonly Burst[], before: readonly Burst[], messages: number): Figure {
+function cpuOf(current: readonly Burst[], before: readonly Burst[], messages: number): Figure {
   const cpu = (all: readonly Burst[]) => (median(all.map((burst) => burst.cpu)) / messages) * 1_000;
   return {
-    ...{ name: 'CPU for 1,000 messages', value: cpu(now), unit: 's' },
+    ...{ name: 'CPU for 1,000 messages', value: cpu(current), unit: 's' },
     beside: { name: 'before', value: cpu(before) },
   };
 }

@@ -30,7 +30,7 @@ export interface Burst {
 const DELIVERY_LIMIT_MS = 60_000;
 
 /** The bursts of each server, in the order of the rounds. */
-export async function burstInTurns(
+export async function alternateBursts(
   servers: readonly [ListeningProcess, ListeningProcess],
   { rounds, messages, warmUpMessages, afterMs, onRound }: BurstsOptions,
 ): Promise<[Burst[], Burst[]]> {
@@ -40,11 +40,11 @@ export async function burstInTurns(
   try {
     for (const server of servers) await deliver(server, receiver, warmUpMessages, afterMs);
     for (let round = 1; round <= rounds; round += 1) {
-      const turns = [
+      const inOrder = [
         async () => bursts[0].push(await deliver(first, receiver, messages, afterMs)),
         async () => bursts[1].push(await deliver(second, receiver, messages, afterMs)),
       ];
-      for (const turn of round % 2 === 0 ? turns.reverse() : turns) await turn();
+      for (const burst of round % 2 === 0 ? inOrder.reverse() : inOrder) await burst();
       const [ofFirst, ofSecond] = [bursts[0].at(-1), bursts[1].at(-1)];
       if (ofFirst && ofSecond) onRound?.(ofFirst, ofSecond);
     }
@@ -54,8 +54,8 @@ export async function burstInTurns(
   return bursts;
 }
 
-/** The ratio of the first server's figure to the second's in each round: the median of these. */
-export function middleShare([first, second]: readonly [Burst[], Burst[]], figure: 'perSecond' | 'cpu'): number {
+/** The median, over the rounds, of the ratio of the first server's figure to the second's. */
+export function medianRatio([first, second]: readonly [Burst[], Burst[]], figure: 'perSecond' | 'cpu'): number {
   return median(first.map((burst, at) => burst[figure] / (second[at]?.[figure] ?? Number.NaN)));
 }
 

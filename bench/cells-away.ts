@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import type { Cluster } from '../test/support/postgres/cluster.ts';
-import { untilAllServe } from './cells.ts';
+import { waitForAllCells } from './cells.ts';
 import type { ListeningProcess } from './child-process.ts';
 import { type LoadTarget, publishAll, publishPaced } from './load.ts';
 import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
-import { makeProjects, operate } from './projects.ts';
+import { createProjects, runCommand } from './projects.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from './statistics.ts';
 import { table } from './table.ts';
@@ -37,12 +37,12 @@ export const DEFAULT_CELLS_AWAY = {
   ...{ workers: 1, rounds: 2, seconds: 9, perSecond: 140, warmUpMessages: 6_000, limitMs: 60_000 },
 };
 
-type Part = 'a cell' | 'the directory';
-type State = 'there' | 'killed' | 'hangs';
+type AffectedPart = 'a cell' | 'the directory';
+type State = 'available' | 'killed' | 'hangs';
 
 /** Figures of the projects in the other cells. */
 export interface AwayFigures {
-  part: Part;
+  part: AffectedPart;
   state: State;
   publishP50Ms: number;
   publishP99Ms: number;
@@ -51,55 +51,55 @@ export interface AwayFigures {
   arrivalP99Ms: number;
   missing: number;
   /** Responses to the project of the affected cell. */
-  answered: number;
-  refused: number;
+  accepted: number;
+  rejected: number;
 }
 
 /** How each state is started and ended. */
-const STATES: Readonly<Record<State, { take: (server: Cluster) => unknown; giveBack: (server: Cluster) => unknown }>> =
+const STATES: Readonly<Record<State, { interrupt: (server: Cluster) => unknown; restore: (server: Cluster) => unknown }>> =
   {
-    there: { take: () => {}, giveBack: () => {} },
-    killed: { take: (server) => server.kill(), giveBack: (server) => server.start() },
-    hangs: { take: (server) => server.freeze(), giveBack: (server) => server.thaw() },
+    available: { interrupt: () => {}, restore: () => {} },
+    killed: { interrupt: (server) => server.kill(), restore: (server) => server.start() },
+    hangs: { interrupt: (server) => server.freeze(), restore: (server) => server.thaw() },
   };
 
 /** Shorter than the default, so that a hanging server is detected, and retried, during the measurement. */
 const DATABASE_TIMEOUT = '3s';
 /** Publishes of the first second only open connections, and are not counted: opening them all at once distorts the p99. */
-const LEAD_MS = 1_000;
+const CONNECT_MS = 1_000;
 /** Time for lost sessions to be replaced, and for delayed messages to be delivered. */
-const CALM_MS = 2_000;
+const RECOVERY_MS = 2_000;
 const SERVERS = 3;
 
 /** A cell with a database server of its own. */
-interface Place {
+interface CellServer {
   server: Cluster;
   databaseUrl: string;
   token: string;
 }
 
-interface World {
-  places: readonly Place[];
+interface Installation {
+  cells: readonly CellServer[];
   workers: readonly ListeningProcess[];
   receiver: Receiver;
 }
 
 export async function measureCellsAway(options: CellsAwayOptions): Promise<AwayFigures[]> {
   const all: AwayFigures[] = [];
-  await withWorld(options, async (world) => {
-    const destination = `${world.receiver.url}/`;
-    await world.receiver.expect(options.warmUpMessages);
-    await publishAll(targetOf(world, world.places, destination), options.warmUpMessages);
-    if (!(await world.receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
-    for (const { databaseUrl } of world.places) await refreshStatistics(databaseUrl);
-    const [first, second] = world.places as [Place, Place];
+  await withInstallation(options, async (installation) => {
+    const destination = `${installation.receiver.url}/`;
+    await installation.receiver.expect(options.warmUpMessages);
+    await publishAll(targetOf(installation, installation.cells, destination), options.warmUpMessages);
+    if (!(await installation.receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
+    for (const { databaseUrl } of installation.cells) await refreshStatistics(databaseUrl);
+    const [first, second] = installation.cells as [CellServer, CellServer];
     for (let round = 1; round <= options.rounds; round += 1) {
-      for (const [part, place] of [
+      for (const [part, cell] of [
         ['a cell', second],
         ['the directory', first],
       ] as const) {
-        for (const state of ['there', 'killed', 'hangs'] as const) {
-          const figures = { part, state, ...(await measureState(world, { place, state }, options)) };
+        for (const state of ['available', 'killed', 'hangs'] as const) {
+          const figures = { part, state, ...(await measureState(installation, { cell, state }, options)) };
           all.push(figures);
           options.onFigures?.(figures);
         }
@@ -109,7 +109,7 @@ export async function measureCellsAway(options: CellsAwayOptions): Promise<AwayF
   return [...Map.groupBy(all, ({ part, state }) => `${part} ${state}`).values()].map(medians);
 }
 
-async function withWorld(options: CellsAwayOptions, work: (world: World) => Promise<void>): Promise<void> {
+async function withInstallation(options: CellsAwayOptions, work: (installation: Installation) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-away-'));
   const servers: Cluster[] = [];
   const workers: ListeningProcess[] = [];
@@ -120,22 +120,22 @@ async function withWorld(options: CellsAwayOptions, work: (world: World) => Prom
     const [directoryUrl = '', ...otherUrls] = urls;
     const env = { DATABASE_URL: directoryUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
     for (const [index, url] of otherUrls.entries())
-      await operate(['cells', 'add', `cell-${index + 2}`, '--url', url, '--data-dir', dataDir], env);
-    const tokens = await makeProjects(dataDir, SERVERS, env);
+      await runCommand(['cells', 'add', `cell-${index + 2}`, '--url', url, '--data-dir', dataDir], env);
+    const tokens = await createProjects(dataDir, SERVERS, env);
     const homes = await onDatabase(directoryUrl, async (client) => {
       const { rows } = await client.query<{ cell: number }>('select cell from projects order by id');
       return rows.map(({ cell }) => cell - 1);
     });
-    const places = servers.map((server, index) => {
+    const cells = servers.map((server, index) => {
       const token = tokens[homes.indexOf(index)];
-      if (token === undefined) throw new Error(`no project lives in cell ${index + 1}`);
+      if (token === undefined) throw new Error(`cell ${index + 1} has no project`);
       return { server, databaseUrl: urls[index] ?? '', token };
     });
     const flags = ['--allow-destinations', '127.0.0.1', '--database-timeout', DATABASE_TIMEOUT];
     while (workers.length < options.workers)
       workers.push(await startWaypost({ command: 'serve', dataDir, flags, env }));
-    await Promise.all(workers.map(untilAllServe));
-    await work({ places, workers, receiver });
+    await Promise.all(workers.map(waitForAllCells));
+    await work({ cells, workers, receiver });
   } finally {
     await Promise.all(workers.map((worker) => worker.end('SIGTERM')));
     await Promise.all(servers.map((server) => server.dispose()));
@@ -144,34 +144,34 @@ async function withWorld(options: CellsAwayOptions, work: (world: World) => Prom
   }
 }
 
-function targetOf({ workers }: World, places: readonly Place[], destination: string): LoadTarget {
+function targetOf({ workers }: Installation, cells: readonly CellServer[], destination: string): LoadTarget {
   const [url = '', ...otherUrls] = workers.map((worker) => worker.url);
-  const [token = '', ...otherTokens] = places.map((place) => place.token);
+  const [token = '', ...otherTokens] = cells.map((cell) => cell.token);
   return { peers: 'ordinary', url, otherUrls, token, otherTokens, destination };
 }
 
 async function measureState(
-  world: World,
-  { place, state }: { place: Place; state: State },
+  installation: Installation,
+  { cell, state }: { cell: CellServer; state: State },
   options: CellsAwayOptions,
 ): Promise<Omit<AwayFigures, 'part' | 'state'>> {
-  const { receiver, places, workers } = world;
-  const { take, giveBack } = STATES[state];
+  const { receiver, cells, workers } = installation;
+  const { interrupt, restore } = STATES[state];
   const destination = `${receiver.url}/`;
-  const others = places.filter((other) => other !== place);
+  const others = cells.filter((other) => other !== cell);
   const messages = options.perSecond * options.seconds;
   await receiver.expect(messages);
-  const asking = new AbortController();
-  const asked = askAllTheTime(asking.signal, targetOf(world, [place], destination), options.perSecond / others.length);
-  const publishing = publishPaced(targetOf(world, others, destination), messages, options.perSecond);
+  const sending = new AbortController();
+  const requests = sendContinuously(sending.signal, targetOf(installation, [cell], destination), options.perSecond / others.length);
+  const publishing = publishPaced(targetOf(installation, others, destination), messages, options.perSecond);
   try {
-    await sleep(LEAD_MS);
-    await take(place.server);
+    await sleep(CONNECT_MS);
+    await interrupt(cell.server);
     const { sentNs, publishMs } = await publishing;
     await receiver.complete(options.limitMs);
-    asking.abort();
+    sending.abort();
     const { distinct, arrivalsNs } = await receiver.report();
-    const from = (LEAD_MS * options.perSecond) / 1_000;
+    const from = (CONNECT_MS * options.perSecond) / 1_000;
     const counted = publishMs.subarray(from);
     const delaysMs = arrivalDelaysMs(sentNs.subarray(from), arrivalsNs.subarray(from));
     return {
@@ -181,48 +181,48 @@ async function measureState(
       arrivalP50Ms: quantile(delaysMs, 0.5),
       arrivalP99Ms: quantile(delaysMs, 0.99),
       missing: messages - distinct,
-      ...(await asked),
+      ...(await requests),
     };
   } finally {
-    asking.abort();
-    await giveBack(place.server);
-    await Promise.all(workers.map(untilAllServe));
-    await sleep(CALM_MS);
+    sending.abort();
+    await restore(cell.server);
+    await Promise.all(workers.map(waitForAllCells));
+    await sleep(RECOVERY_MS);
   }
 }
 
 /** Concurrent requests at each worker. */
-const ASKING_MAX = 16;
+const REQUESTS_MAX = 16;
 
 /** Sends requests like the apps of a project whose cell is unavailable: whatever the response, they send the next one. */
-async function askAllTheTime(
+async function sendContinuously(
   end: AbortSignal,
   { url, otherUrls = [], token, destination }: LoadTarget,
   perSecond: number,
-): Promise<{ answered: number; refused: number }> {
-  const pools = [url, ...otherUrls].map((origin) => ({ pool: new Pool(origin, { connections: ASKING_MAX }), busy: 0 }));
-  let [answered, refused] = [0, 0];
-  const ask = async (at: { pool: Pool; busy: number }): Promise<void> => {
+): Promise<{ accepted: number; rejected: number }> {
+  const pools = [url, ...otherUrls].map((origin) => ({ pool: new Pool(origin, { connections: REQUESTS_MAX }), busy: 0 }));
+  let [accepted, rejected] = [0, 0];
+  const send = async (at: { pool: Pool; busy: number }): Promise<void> => {
     at.busy += 1;
     try {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'text/plain' };
       const path = `/v2/publish/${destination}`;
       const response = await at.pool.request({ path, method: 'POST', headers, body: 'x' });
       await response.body.dump();
-      if (response.statusCode === 200) answered += 1;
-      else refused += 1;
+      if (response.statusCode === 200) accepted += 1;
+      else rejected += 1;
     } catch {
       // aborted at the end
     }
     at.busy -= 1;
   };
-  for (let turn = 0; !end.aborted; turn += 1) {
-    const at = pools[turn % pools.length];
-    if (at && at.busy < ASKING_MAX) void ask(at);
+  for (let nth = 0; !end.aborted; nth += 1) {
+    const at = pools[nth % pools.length];
+    if (at && at.busy < REQUESTS_MAX) void send(at);
     await sleep(1_000 / perSecond);
   }
   await Promise.all(pools.map(({ pool }) => pool.destroy()));
-  return { answered, refused };
+  return { accepted, rejected };
 }
 
 function medians(rounds: AwayFigures[]): AwayFigures {
@@ -236,8 +236,8 @@ function medians(rounds: AwayFigures[]): AwayFigures {
     publishMaxMs: figure('publishMaxMs'),
     arrivalP50Ms: figure('arrivalP50Ms'),
     arrivalP99Ms: figure('arrivalP99Ms'),
-    answered: figure('answered'),
-    refused: figure('refused'),
+    accepted: figure('accepted'),
+    rejected: figure('rejected'),
     missing: rounds.reduce((sum, { missing }) => sum + missing, 0),
   };
 }
@@ -250,17 +250,17 @@ export function awayLine({
   publishMaxMs,
   arrivalP99Ms,
   missing,
-  ...asked
+  ...requests
 }: AwayFigures): string {
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
   const others = `publish p99 ${publishP99Ms.toFixed(1)} ms, max ${publishMaxMs.toFixed(0)} ms, arrival p99 ${arrivalP99Ms.toFixed(1)} ms`;
-  return `${part} ${state}: ${others}; its project: ${asked.answered} accepted, ${asked.refused} rejected${lost}`;
+  return `${part} ${state}: ${others}; its project: ${requests.accepted} accepted, ${requests.rejected} rejected${lost}`;
 }
 
 export function awayTable(figures: readonly AwayFigures[]): string {
   const rows = figures.map((each) => {
-    const there = figures.find(({ part, state }) => part === each.part && state === 'there') ?? each;
-    const ratio = (name: 'publishP99Ms' | 'arrivalP99Ms') => (each[name] / there[name]).toFixed(2);
+    const available = figures.find(({ part, state }) => part === each.part && state === 'available') ?? each;
+    const ratio = (name: 'publishP99Ms' | 'arrivalP99Ms') => (each[name] / available[name]).toFixed(2);
     return [
       `${each.part} ${each.state}`,
       each.publishP50Ms.toFixed(1),

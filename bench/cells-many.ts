@@ -11,20 +11,20 @@ import { request } from 'undici';
 import { addCell } from '../src/cells/operate/cells.ts';
 import { parseConfig } from '../src/config/parse.ts';
 import type { Cluster } from '../test/support/postgres/cluster.ts';
-import { countConnections, untilAllServe } from './cells.ts';
+import { countConnections, waitForAllCells } from './cells.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import { startCpuMeter } from './cpu.ts';
 import type { Figure } from './figure.ts';
 import { metricsUrlIn } from './metrics.ts';
 import { freshDatabase, startDatabaseServer } from './postgres/database.ts';
-import { addProjects, operate } from './projects.ts';
+import { addProjects, runCommand } from './projects.ts';
 import { startReceiver } from './receiver-process.ts';
 import { median } from './statistics.ts';
 import { startWaypost } from './waypost-process.ts';
 
 export interface ManyCellsOptions {
   cells: number;
-  /** Each in its own cell, which is idle at its first request. */
+  /** Each is in its own cell, which is idle at the first request. */
   projects: number;
   idleSeconds: number;
   onFigure: (figure: Figure) => void;
@@ -32,12 +32,12 @@ export interface ManyCellsOptions {
 
 export const DEFAULT_MANY_CELLS = { cells: 1_000, projects: 6, idleSeconds: 30 };
 
-/** Of the added cells, this many first and last ones are reported. */
-const ADDED = 20;
+/** The first and the last of the added cells, as many as this, are reported. */
+const REPORTED = 20;
 /** The scrape interval of Prometheus; the metrics of cells are up to a minute old. */
-const METRICS_AGAIN_MS = 15_000;
+const SCRAPE_INTERVAL_MS = 15_000;
 /** Time until open cells become idle. */
-const CALM_MS = 45_000;
+const IDLE_AFTER_MS = 45_000;
 
 export async function measureManyCells(options: ManyCellsOptions): Promise<void> {
   const server = await startDatabaseServer();
@@ -46,21 +46,21 @@ export async function measureManyCells(options: ManyCellsOptions): Promise<void>
   const env = { DATABASE_URL: databaseUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
   const workers: ListeningProcess[] = [];
   try {
-    await operate(['init', '--data-dir', dataDir], env);
+    await runCommand(['init', '--data-dir', dataDir], env);
     await addAll({ dataDir, env }, options);
     const [tokens, projectsMs] = await timed(() => addProjects(dataDir, options.projects, env));
     options.onFigure({ name: 'adding a project', value: projectsMs / options.projects, unit: 'ms' });
     const start = () => startWorker(workers, { dataDir, env }, options);
     const worker = await start();
-    const at = { server, databaseUrl, workers };
-    await measureRest('one worker', at, options);
-    await measureAnswers(worker, tokens, options);
+    const measured = { server, databaseUrl, workers };
+    await measureIdleWorkers('one worker', measured, options);
+    await measureRequests(worker, tokens, options);
     for (const words of [['cells'], ['doctor']]) {
-      const [, ms] = await timed(() => operate([...words, '--data-dir', dataDir], env));
+      const [, ms] = await timed(() => runCommand([...words, '--data-dir', dataDir], env));
       options.onFigure({ name: `waypost ${words}`, value: ms, unit: 'ms' });
     }
     await start();
-    await measureRest('two workers', at, options);
+    await measureIdleWorkers('two workers', measured, options);
   } finally {
     for (const worker of workers) await worker.end('SIGTERM');
     await server.dispose();
@@ -68,25 +68,25 @@ export async function measureManyCells(options: ManyCellsOptions): Promise<void>
   }
 }
 
-interface Place {
+interface Installation {
   dataDir: string;
   env: Record<string, string>;
 }
 
-async function addAll({ dataDir, env }: Place, { cells, onFigure }: ManyCellsOptions): Promise<void> {
+async function addAll({ dataDir, env }: Installation, { cells, onFigure }: ManyCellsOptions): Promise<void> {
   const config = parseConfig(env, ['--data-dir', dataDir]);
   const eachMs: number[] = [];
   for (let cell = 2; cell <= cells; cell += 1) {
     const [, ms] = await timed(() => addCell(config, { name: `c${cell}`, url: `?schema=c${cell}` }));
     eachMs.push(ms);
   }
-  onFigure({ name: `adding a cell, median of the first ${ADDED}`, value: median(eachMs.slice(0, ADDED)), unit: 'ms' });
-  onFigure({ name: `adding a cell, median of the last ${ADDED}`, value: median(eachMs.slice(-ADDED)), unit: 'ms' });
+  onFigure({ name: `adding a cell, median of the first ${REPORTED}`, value: median(eachMs.slice(0, REPORTED)), unit: 'ms' });
+  onFigure({ name: `adding a cell, median of the last ${REPORTED}`, value: median(eachMs.slice(-REPORTED)), unit: 'ms' });
 }
 
 async function startWorker(
   workers: ListeningProcess[],
-  { dataDir, env }: Place,
+  { dataDir, env }: Installation,
   { onFigure }: ManyCellsOptions,
 ): Promise<ListeningProcess> {
   const [worker, readyMs] = await timed(async () => {
@@ -95,7 +95,7 @@ async function startWorker(
       ...{ dataDir, env, flags: ['--allow-destinations', '127.0.0.1', '--metrics-address', '0'] },
     });
     workers.push(started);
-    await untilAllServe(started);
+    await waitForAllCells(started);
     return started;
   });
   onFigure({ name: `worker ${workers.length} listens after`, value: worker.startMs, unit: 'ms' });
@@ -103,12 +103,12 @@ async function startWorker(
   return worker;
 }
 
-async function measureRest(
+async function measureIdleWorkers(
   name: string,
   { server, databaseUrl, workers }: { server: Cluster; databaseUrl: string; workers: readonly ListeningProcess[] },
   { idleSeconds, onFigure }: ManyCellsOptions,
 ): Promise<void> {
-  await sleep(CALM_MS);
+  await sleep(IDLE_AFTER_MS);
   const cpu = startCpuMeter({ waypost: workers.map(({ pid }) => pid), postgres: [server.pid] });
   await sleep(idleSeconds * 1_000);
   const { waypost = 0, postgres = 0 } = cpu.read();
@@ -120,7 +120,7 @@ async function measureRest(
 }
 
 /** Measures the first request to each idle cell, and a scrape of the metrics. */
-async function measureAnswers(
+async function measureRequests(
   { url, output }: ListeningProcess,
   tokens: readonly string[],
   { onFigure }: ManyCellsOptions,
@@ -150,7 +150,7 @@ async function measureAnswers(
   for (const name of ['first', 'second']) {
     const [, ms] = await timed(async () => (await request(metricsUrl)).body.text());
     onFigure({ name: `/metrics, ${name} scrape`, value: ms, unit: 'ms' });
-    await sleep(METRICS_AGAIN_MS);
+    await sleep(SCRAPE_INTERVAL_MS);
   }
 }
 

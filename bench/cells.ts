@@ -13,7 +13,7 @@ import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import { startCpuMeter } from './cpu.ts';
 import { type LoadTarget, publishAll, publishPaced } from './load.ts';
 import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
-import { makeProjects, operate } from './projects.ts';
+import { createProjects, runCommand } from './projects.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
 import { median } from './statistics.ts';
 import { table } from './table.ts';
@@ -47,7 +47,7 @@ export interface LoadedFigures {
 
 export interface IdleFigures {
   cells: number;
-  state: 'open' | 'at rest';
+  state: 'open' | 'idle';
   /** Percent of one core. */
   cpuPercent: number;
   postgresCpuPercent: number;
@@ -68,15 +68,15 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
     const idle: IdleFigures[] = [];
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const cells of options.cells) {
-        const figures = await withCells(server, { cells, projects: cells }, (at) => measureLoad(at, receiver, options));
+        const figures = await withCells(server, { cells, projects: cells }, (started) => measureLoad(started, receiver, options));
         loaded.push(figures);
         options.onFigures?.(figures);
       }
     }
     for (const cells of options.idleCells) {
-      await withCells(server, { cells, projects: 1 }, async (at) => {
-        for (const state of ['open', 'at rest'] as const) {
-          const figures = await measureIdle(at, state, options);
+      await withCells(server, { cells, projects: 1 }, async (started) => {
+        for (const state of ['open', 'idle'] as const) {
+          const figures = await measureIdle(started, state, options);
           idle.push(figures);
           options.onFigures?.(figures);
         }
@@ -89,7 +89,7 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
   }
 }
 
-interface At {
+interface CellsServer {
   cells: number;
   waypost: ListeningProcess;
   /** Process ids of PostgreSQL. */
@@ -101,29 +101,29 @@ interface At {
 async function withCells<T>(
   server: Cluster,
   options: { cells: number; projects: number },
-  work: (at: At) => Promise<T>,
+  work: (server: CellsServer) => Promise<T>,
 ): Promise<T> {
   const { url: databaseUrl } = await freshDatabase(server);
   return withCellsAt({ databaseUrl, pids: [server.pid] }, options, work);
 }
 
-/** `databaseUrl` is the first cell's; the other cells are schemas of the same database. `workerUrl` is where the worker connects, if different. */
+/** `databaseUrl` is that of the first cell; the other cells are schemas of the same database. A worker connects to `workerUrl`. */
 export async function withCellsAt<T>(
   { databaseUrl, workerUrl = databaseUrl, pids }: { databaseUrl: string; workerUrl?: string; pids: readonly number[] },
   { cells, projects }: { cells: number; projects: number },
-  work: (at: At) => Promise<T>,
+  work: (server: CellsServer) => Promise<T>,
 ): Promise<T> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
   const env = { DATABASE_URL: databaseUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
   try {
     for (let cell = 2; cell <= cells; cell += 1) {
-      await operate(['cells', 'add', `c${cell}`, '--schema', `c${cell}`, '--data-dir', dataDir], env);
+      await runCommand(['cells', 'add', `c${cell}`, '--schema', `c${cell}`, '--data-dir', dataDir], env);
     }
-    const tokens = await makeProjects(dataDir, projects, env);
+    const tokens = await createProjects(dataDir, projects, env);
     const flags = ['--allow-destinations', '127.0.0.1'];
     const waypost = await startWaypost({ command: 'serve', dataDir, flags, env: { ...env, DATABASE_URL: workerUrl } });
     try {
-      await untilAllServe(waypost);
+      await waitForAllCells(waypost);
       return await work({ cells, waypost, pids, databaseUrl: workerUrl, tokens });
     } finally {
       await waypost.end('SIGTERM');
@@ -137,18 +137,18 @@ export async function withCellsAt<T>(
 const READY_POLL_MS = 200;
 
 /** Resolves when the worker reports that no cell is unavailable. */
-export async function untilAllServe(waypost: ListeningProcess): Promise<void> {
-  while (!(await servesAll(waypost))) await sleep(READY_POLL_MS);
+export async function waitForAllCells(waypost: ListeningProcess): Promise<void> {
+  while (!(await areAllCellsAvailable(waypost))) await sleep(READY_POLL_MS);
 }
 
-async function servesAll({ url }: ListeningProcess): Promise<boolean> {
+async function areAllCellsAvailable({ url }: ListeningProcess): Promise<boolean> {
   const response = await request(`${url}/readyz`);
   const { away = [] } = (await response.body.json()) as { away?: string[] };
   return response.statusCode === 200 && away.length === 0;
 }
 
-async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
-  const { cells, waypost, pids, databaseUrl, tokens } = at;
+async function measureLoad(server: CellsServer, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
+  const { cells, waypost, pids, databaseUrl, tokens } = server;
   const [token = '', ...otherTokens] = tokens;
   const target: LoadTarget = {
     peers: 'ordinary',
@@ -180,17 +180,17 @@ async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): P
 
 /** Time after the last arrival for its outcome to be saved. */
 const SETTLED_MS = 100;
-/** Time for the start to finish (`open`), and for all cells to become idle (`at rest`). */
-const CALM_MS = { open: 5_000, 'at rest': 25_000 };
+/** The delay before each measurement, in which the start finishes (`open`) and all cells become idle (`idle`). */
+const DELAY_MS = { open: 5_000, 'idle': 25_000 };
 /** Shorter than the half minute for which an idle cell stays open. */
 const OPEN_MS = 20_000;
 
 export async function measureIdle(
-  { cells, waypost, pids, databaseUrl }: At,
+  { cells, waypost, pids, databaseUrl }: CellsServer,
   state: IdleFigures['state'],
   options: Pick<CellsOptions, 'idleSeconds'>,
 ): Promise<IdleFigures> {
-  await sleep(CALM_MS[state]);
+  await sleep(DELAY_MS[state]);
   const seconds = state === 'open' ? OPEN_MS / 1_000 : options.idleSeconds;
   const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: pids });
   await sleep(seconds * 1_000);
@@ -227,7 +227,7 @@ function medians(rounds: LoadedFigures[]): LoadedFigures {
 /** The progress line of one measurement. */
 export function cellsLine(figures: LoadedFigures | IdleFigures): string {
   if ('connections' in figures) {
-    return `${figures.cells} idle cells, ${figures.state}: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
+    return `${figures.cells} cells without load, ${figures.state}: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
   }
   return `${figures.cells} cells: CPU ${(figures.waypostCpuMs + figures.postgresCpuMs).toFixed(0)} ms${figures.missing === 0 ? '' : `, ${figures.missing} MISSING`}`;
 }
@@ -248,6 +248,6 @@ export function cellsTable({ loaded, idle }: CellsFigures): string {
   ]);
   return [
     table('per 1,000 messages', ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'ratio to one cell', 'missing'], price),
-    table('idle', ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'], rest),
+    table('without load', ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'], rest),
   ].join('\n\n');
 }

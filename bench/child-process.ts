@@ -16,7 +16,7 @@ export interface ListeningProcess {
   pid: number;
   /** Time from the spawn to the log line with the address. */
   startMs: number;
-  /** Resolves once the process has ended, whatever ended it. */
+  /** Resolves once the process has ended, for whatever reason. */
   exited: Promise<Exit>;
   /** Sends `signal` to this process alone and resolves once it has ended. */
   end(signal: NodeJS.Signals): Promise<Exit>;
@@ -34,7 +34,7 @@ export interface StartOptions {
 }
 
 // Enough to show why a start failed, and little memory even after a million lines.
-const OUTPUT_LINES_KEPT = 60;
+const OUTPUT_LINES_MAX = 60;
 
 /** Runs `node <argv>`. Rejects with the output if the process ends, or reaches the time limit, before it listens. */
 export async function startListening(argv: string[], options: StartOptions = {}): Promise<ListeningProcess> {
@@ -81,7 +81,7 @@ function listeningUrl(
       createInterface({ input: stream }).on('line', (line) => {
         onLine?.(line);
         lines.push(line);
-        if (lines.length > OUTPUT_LINES_KEPT) lines.shift();
+        if (lines.length > OUTPUT_LINES_MAX) lines.shift();
         const url = announcedUrl(line);
         if (url === undefined) return;
         clearTimeout(limit);

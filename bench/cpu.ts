@@ -31,17 +31,17 @@ function readAll(parties: Parties): CpuByParty {
 /** CPU time of the process, its children, and its children that have ended. */
 function secondsOfTree(pid: number): number {
   if (pid === process.pid) return cpuSeconds(pid); // its children are separate parties
-  return childrenOf(pid).reduce((sum, child) => sum + secondsIfThere(child), cpuSecondsWithEnded(pid));
+  return childrenOf(pid).reduce((sum, child) => sum + secondsIfRunning(child), cpuSecondsWithEnded(pid));
 }
 
 function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
 }
 
-function secondsIfThere(pid: number): number {
+function secondsIfRunning(pid: number): number {
   try {
     return cpuSeconds(pid);
   } catch {
-    return 0; // ended in the meantime: the next reading of its parent includes its time
+    return 0; // it has ended: the next reading of its parent includes its time
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Measures what thousands of endpoints that accept a request and never respond, all of one project, cost everybody else: the
- * latency of another project, and of other endpoints of the same project (one that responds, one that is new, one that refused a connection
- * once), compared with an idle server.
+ * Measures how thousands of endpoints of one project that never respond delay everything else: another project, and other
+ * endpoints of the same project (one that responds, one that is new, one that once refused a connection), compared with an
+ * idle server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -36,7 +36,7 @@ export const DEFAULT_HOSTILE: HostileOptions = {
   probeMessages: 1_000,
 };
 
-/** Longer than it takes until the maximum number of attempts hang. */
+/** The maximum number of attempts hangs earlier than this. */
 const HANG_LIMIT_MS = 60_000;
 const RETRY_DELAY_MS = 1_000;
 
@@ -93,8 +93,8 @@ async function measureAttack(
       headers: { 'Upstash-Timeout': timeout, 'Upstash-Retries': '0' },
       body: 'x'.repeat(200),
     }));
-    const beside = await probeThrice(other, theirs, messages);
-    const answering = await probeThrice(own, ours, messages);
+    const otherProject = await probeThrice(other, theirs, messages);
+    const responsive = await probeThrice(own, ours, messages);
     const fresh = await probeThrice(late, { ...target(server, late), token }, messages);
     while (hanging.connections < origins && performance.now() - startedAt < HANG_LIMIT_MS) await sleep(10);
     const hangMs = hanging.lastAtMs - startedAt;
@@ -103,33 +103,33 @@ async function measureAttack(
     const refused = await probeThrice(behindProxy, oursRefused, messages);
     const hangingAttempts = hanging.connections;
     const attack = `${origins} hanging origins (${timeout})`;
-    const quiet = { name: 'idle', value: idle.arrivalP99Ms };
+    const reference = { name: 'idle', value: idle.arrivalP99Ms };
     return [
-      { name: `p99 of another project, ${attack}`, value: beside.arrivalP99Ms, unit: 'ms', beside: quiet },
+      { name: `p99 of another project, ${attack}`, value: otherProject.arrivalP99Ms, unit: 'ms', beside: reference },
       {
         name: `p99 of another project's new endpoint, ${attack}`,
         value: fresh.arrivalP99Ms,
         unit: 'ms',
-        beside: quiet,
+        beside: reference,
       },
-      { name: `p99 of the same project, ${attack}`, value: answering.arrivalP99Ms, unit: 'ms', beside: quiet },
+      { name: `p99 of the same project, ${attack}`, value: responsive.arrivalP99Ms, unit: 'ms', beside: reference },
       {
         name: `p99 of a new endpoint of the same project, ${attack}`,
         value: ownNew.arrivalP99Ms,
         unit: 'ms',
-        beside: quiet,
+        beside: reference,
       },
       {
         name: `p99 of an endpoint of the same project that refused a connection once, ${attack}`,
         value: refused.arrivalP99Ms,
         unit: 'ms',
-        beside: quiet,
+        beside: reference,
       },
       { name: `delay of a retry after a refused connection, ${attack}`, value: retryLateMs, unit: 'ms' },
       { name: 'until the maximum number of attempts hang', value: hangMs / 1_000, unit: 's' },
       {
         name: 'probes that never arrived',
-        value: [idle, beside, answering, fresh, ownNew, refused].reduce((sum, { missing }) => sum + missing, 0),
+        value: [idle, otherProject, responsive, fresh, ownNew, refused].reduce((sum, { missing }) => sum + missing, 0),
         unit: 'messages',
       },
       { name: 'hanging attempts', value: hangingAttempts, unit: 'messages' },
@@ -205,7 +205,7 @@ class RefusingProxy {
   }
 }
 
-/** Any number of origins: each is a loopback address; their common listener reads and never responds. */
+/** Origins that never respond: each is a loopback address, and one listener serves them all. */
 class HangingOrigins {
   readonly urls: string[] = [];
   readonly #sockets = new Set<Socket>();

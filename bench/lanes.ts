@@ -56,8 +56,8 @@ export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
   };
   const receiver = await startReceiver('ordinary');
   try {
-    const ofSchedules = options.schedules === 0 ? [] : [measureSchedules];
-    for (const measure of [measureQueue, measureBlocked, measureMany, ...ofSchedules, measureCancel]) {
+    const scheduleMeasures = options.schedules === 0 ? [] : [measureSchedules];
+    for (const measure of [measureQueue, measureBlocked, measureMany, ...scheduleMeasures, measureCancel]) {
       await withServer(async (server) => {
         for (const figure of await measure(server, receiver, options)) note(figure);
       });
@@ -69,7 +69,7 @@ export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
 }
 
 /** Each measurement has its own server, with an empty store. */
-async function withServer(use: (server: Stored) => Promise<void>): Promise<void> {
+async function withServer(use: (server: ServerWithData) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-lanes-'));
   const server = await startWaypost({
     dataDir,
@@ -83,10 +83,10 @@ async function withServer(use: (server: Stored) => Promise<void>): Promise<void>
   }
 }
 
-/** A server with the location of its store. */
-type Stored = ListeningProcess & { dataDir: string };
+/** A server and its data folder. */
+type ServerWithData = ListeningProcess & { dataDir: string };
 
-type Measure = (server: Stored, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
+type Measure = (server: ServerWithData, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
 
 /** Measures a queue of parallelism 1: each message waits for the response to the previous one, and for the commit of its outcome. */
 const measureQueue: Measure = async (server, receiver, { queueMessages }) => {

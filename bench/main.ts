@@ -33,9 +33,9 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
-import { DEFAULT_ANSWERS, measureAnswers } from './loop/answers.ts';
+import { DEFAULT_RESPONSES, measureResponses } from './loop/responses.ts';
 import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
-import { HELD_MS_MAX, measureLoop } from './loop/requests-held.ts';
+import { BLOCKED_MS_MAX, measureLoopBlocks } from './loop/loop-blocks.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
 import { DEFAULT_METRICS, measureMetrics } from './metrics.ts';
@@ -51,7 +51,7 @@ import {
   citusTable,
   jobsLine,
   jobsTable,
-  pieceLine,
+  intervalLine,
   sustainedSummary,
   workersLine,
   workersTable,
@@ -72,10 +72,10 @@ import {
 } from './report.ts';
 import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
 import { DEFAULT_TRACES, measureTraces } from './traces.ts';
-import { type Database, DEFAULT_PRICE, measureWorkerPrice, priceLine, priceTable } from './worker-price.ts';
+import { type Database, DEFAULT_COST, measureMessageCost, costLine, costTable } from './message-cost.ts';
 import { DEFAULT_LONG_RUN, measureGaps, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
-import { DEFAULT_REVIVING, measureReviving } from './workflows/reviving.ts';
+import { DEFAULT_RESUMING, measureResuming } from './workflows/resuming.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
 import { DEFAULT_STEPS, measureSteps, type StepFigures } from './workflows/steps.ts';
 import { DEFAULT_WAKING, measureWaking } from './workflows/waking.ts';
@@ -93,9 +93,9 @@ npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bu
   --messages <n>         messages that one request cancels (1000000)
 npm run bench -- memory [options]     resident memory after an attack by hostile endpoints
   --messages <n>         hostile endpoints, with one message each (${DEFAULT_MEMORY.origins})
-npm run bench -- loop [requests|floods|answers] [options]    the longest block of the event loop by heavy requests; publishes
+npm run bench -- loop [requests|floods|responses] [options]    the longest block of the event loop by heavy requests; publishes
                          during floods; GET /healthz while 200 connections request large responses
-  --seconds <n>          seconds per flood (${DEFAULT_FLOOD.seconds}; for answers ${DEFAULT_ANSWERS.seconds})
+  --seconds <n>          seconds per flood (${DEFAULT_FLOOD.seconds}; for responses ${DEFAULT_RESPONSES.seconds})
 npm run bench -- hostile [options]    thousands of hanging endpoints together with responsive ones
   --messages <n>         hanging endpoints; default: 10000 for 15 minutes, then 3000 for one
   --postgres             on PostgreSQL
@@ -108,9 +108,9 @@ npm run bench -- outage [options]     messages that became due while the server 
   --messages <n>         number of messages (${DEFAULT_OUTAGE.messages})
   --postgres             on PostgreSQL
 npm run bench -- workers [SQLite|PostgreSQL] [options]    cost of a message with 1, 2 and 4 workers; default: both databases
-  --rounds <n>           rounds of each; medians are reported (${DEFAULT_PRICE.rounds})
-  --seconds <n>          seconds at each rate (${DEFAULT_PRICE.seconds})
-  --rates <n,n>          messages per second (${DEFAULT_PRICE.rates}); 0 is a burst
+  --rounds <n>           rounds of each; medians are reported (${DEFAULT_COST.rounds})
+  --seconds <n>          seconds at each rate (${DEFAULT_COST.seconds})
+  --rates <n,n>          messages per second (${DEFAULT_COST.rates}); 0 is a burst
 npm run bench -- capacity [options]   a model of workers and PostgreSQL, validated on this machine
   --rounds <n>           rounds of each measurement; medians are used (${DEFAULT_CAPACITY.rounds})
 npm run bench -- cells [options]      cost of a message with 1, 4 and 16 cells on one PostgreSQL, and of 64 idle cells
@@ -145,12 +145,12 @@ npm run bench -- before <folder> [options]    another checkout, such as the prev
   --rounds <n>           rounds of each (${DEFAULT_BEFORE.rounds})
   --messages <n>         messages per burst (${DEFAULT_BEFORE.messages})
   --postgres             on PostgreSQL
-npm run bench -- workflow [steps|long|gaps|sleeping|waking|reviving] [options]    workflow runs; default: all six
+npm run bench -- workflow [steps|long|gaps|sleeping|waking|resuming] [options]    workflow runs; default: all six
   --rounds <n>           rounds of steps; medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps per load (${DEFAULT_STEPS.runs})
   --workers <n>          workers of the Waypost server for these steps (1)
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
-  --postgres             waking and reviving on PostgreSQL
+  --postgres             waking and resuming on PostgreSQL
   --alone                without the reference, which is installed from npm
 npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; default: all three
   --rounds <n>           rounds of workers (${DEFAULT_WORKERS.rounds}) and jobs (${DEFAULT_JOBS.rounds}); medians are reported
@@ -284,7 +284,7 @@ async function runBefore(program: string): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
 
-const LOOP_PARTS: readonly string[] = ['requests', 'floods', 'answers'];
+const LOOP_PARTS: readonly string[] = ['requests', 'floods', 'responses'];
 
 async function runLoop(parts: readonly string[]): Promise<void> {
   const figures: Figure[] = [];
@@ -293,14 +293,14 @@ async function runLoop(parts: readonly string[]): Promise<void> {
     progress(figureLine(figure));
   };
   if (parts.includes('requests')) {
-    for (const { name, heldMs } of await measureLoop()) {
-      if (heldMs > HELD_MS_MAX) note({ name, value: heldMs, unit: 'ms' });
+    for (const { name, blockedMs } of await measureLoopBlocks()) {
+      if (blockedMs > BLOCKED_MS_MAX) note({ name, value: blockedMs, unit: 'ms' });
     }
   }
   const flood = { ...DEFAULT_FLOOD, seconds: count('seconds', DEFAULT_FLOOD.seconds) };
   if (parts.includes('floods')) await measureFloods(flood, note);
-  const answers = { ...DEFAULT_ANSWERS, seconds: count('seconds', DEFAULT_ANSWERS.seconds) };
-  if (parts.includes('answers')) await measureAnswers(answers, note);
+  const responses = { ...DEFAULT_RESPONSES, seconds: count('seconds', DEFAULT_RESPONSES.seconds) };
+  if (parts.includes('responses')) await measureResponses(responses, note);
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
@@ -384,7 +384,7 @@ async function runMetrics(): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
-const WORKFLOW_PARTS = ['steps', 'long', 'gaps', 'sleeping', 'waking', 'reviving'] as const;
+const WORKFLOW_PARTS = ['steps', 'long', 'gaps', 'sleeping', 'waking', 'resuming'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
 function isWorkflowPart(text: string): text is WorkflowPart {
@@ -417,7 +417,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
     note(await measureSleeping({ ...DEFAULT_SLEEPING, runs: count('messages', DEFAULT_SLEEPING.runs) }));
   }
   if (parts.includes('waking')) note(await measureWaking({ ...DEFAULT_WAKING, isPostgres: values.postgres }));
-  if (parts.includes('reviving')) note(await measureReviving({ ...DEFAULT_REVIVING, isPostgres: values.postgres }));
+  if (parts.includes('resuming')) note(await measureResuming({ ...DEFAULT_RESUMING, isPostgres: values.postgres }));
   const { steps, figures } = report;
   const lines = [...(steps ? [stepsTable(steps, rounds), ...gainsIn(steps)] : []), ...figures.map(figureLine)];
   process.stdout.write(`${values.json ? JSON.stringify(report) : lines.join('\n')}\n`);
@@ -461,7 +461,7 @@ async function runCitus(): Promise<void> {
 async function runCitusCells(): Promise<void> {
   const figures = await measureCitusCells({
     ...DEFAULT_CITUS_CELLS,
-    onFigures: (each) => progress(`at ${each.place}, ${cellsLine(each)}`),
+    onFigures: (each) => progress(`worker at ${each.connectedTo}: ${cellsLine(each)}`),
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : citusCellsTable(figures)}\n`);
 }
@@ -503,22 +503,22 @@ async function runSustained(): Promise<void> {
   const report = await measureSustained({
     ...DEFAULT_SUSTAINED,
     minutes: count('minutes', 30),
-    onPiece: (piece) => progress(pieceLine(piece)),
+    onInterval: (interval) => progress(intervalLine(interval)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(report) : sustainedSummary(report)}\n`);
-  if (report.pieces.some(({ missing }) => missing > 0)) process.exitCode = 1;
+  if (report.intervals.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
 async function runWorkers(databases: readonly Database[]): Promise<void> {
-  const figures = await measureWorkerPrice({
-    ...DEFAULT_PRICE,
+  const figures = await measureMessageCost({
+    ...DEFAULT_COST,
     databases,
-    rates: values.rates?.split(',').map(Number) ?? DEFAULT_PRICE.rates,
-    rounds: count('rounds', DEFAULT_PRICE.rounds),
-    seconds: count('seconds', DEFAULT_PRICE.seconds),
-    onFigures: (each) => progress(priceLine(each)),
+    rates: values.rates?.split(',').map(Number) ?? DEFAULT_COST.rates,
+    rounds: count('rounds', DEFAULT_COST.rounds),
+    seconds: count('seconds', DEFAULT_COST.seconds),
+    onFigures: (each) => progress(costLine(each)),
   });
-  process.stdout.write(`${values.json ? JSON.stringify(figures) : priceTable(figures)}\n`);
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : costTable(figures)}\n`);
   if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
@@ -526,7 +526,7 @@ async function runCapacity(): Promise<void> {
   const report = await measureCapacity({
     ...DEFAULT_CAPACITY,
     rounds: count('rounds', DEFAULT_CAPACITY.rounds),
-    onFigures: (each) => progress(priceLine(each)),
+    onFigures: (each) => progress(costLine(each)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(report) : capacityTable(report)}\n`);
   process.exit(); // the simulation never ends on its own
@@ -595,7 +595,7 @@ else if (area === 'overload' && part === undefined) await runOverload();
 else if (area === 'outage' && part === undefined) await runOutage();
 else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
-else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRICE.databases);
+else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_COST.databases);
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'cells' && part === undefined) await runCells();
 else if (area === 'cells' && part === 'away' && more.length === 0) await runCellsAway();

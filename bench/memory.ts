@@ -1,6 +1,6 @@
 /**
  * Measures the memory that remains after an attack. Thousands of hostile endpoints respond with large bodies, with invalid data, or
- * not at all; then the server is idle, and should return memory that it no longer needs.
+ * not at all; then the server is idle, and should return unused memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import net, { type AddressInfo } from 'node:net';
@@ -32,7 +32,7 @@ export const DEFAULT_MEMORY: MemoryWorkload = {
 
 /** Messages per batch. */
 const BATCH_MESSAGES = 100;
-/** The attack is over after this time without a request or a closed connection: hanging attempts have timed out by then. */
+/** The attack has ended after this time without a request or a closed connection: hanging attempts have timed out by then. */
 const QUIET_MS = 6_000;
 
 export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]> {
@@ -43,11 +43,11 @@ export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]>
     const resident = (name: string, value = residentMebibytes(server.pid)): Figure => ({ name, value, unit: 'MiB' });
     const figures = [resident('RSS after the start')];
     await publishAll(server.url, endpoints.port, workload);
-    await endpoints.quiet(QUIET_MS);
-    const overAt = performance.now() - QUIET_MS;
+    await endpoints.waitForQuiet(QUIET_MS);
+    const endedAt = performance.now() - QUIET_MS;
     figures.push(resident('RSS, peak', residentPeakMebibytes(server.pid)));
     for (const seconds of workload.readAtS) {
-      await sleep(Math.max(0, overAt + seconds * 1_000 - performance.now()));
+      await sleep(Math.max(0, endedAt + seconds * 1_000 - performance.now()));
       figures.push(resident(`RSS ${seconds} s after the attack`));
     }
     return figures;
@@ -58,7 +58,7 @@ export async function measureMemory(workload: MemoryWorkload): Promise<Figure[]>
   }
 }
 
-/** Each loopback address is an origin; one listener serves them all. */
+/** The loopback address of an origin; one listener serves all of them. */
 function addressOf(origin: number): string {
   return `127.${1 + Math.floor(origin / 62_500)}.${Math.floor(origin / 250) % 250}.${1 + (origin % 250)}`;
 }
@@ -91,7 +91,7 @@ async function publishAll(
 interface HostileEndpoints {
   port: number;
   /** Resolves after `forMs` without any network event. */
-  quiet(forMs: number): Promise<void>;
+  waitForQuiet(forMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -125,7 +125,7 @@ async function openHostile(responseBytes: number): Promise<HostileEndpoints> {
   });
   return {
     port: (server.address() as AddressInfo).port,
-    quiet: async (forMs) => {
+    waitForQuiet: async (forMs) => {
       while (performance.now() < lastEventAt + forMs) await sleep(100);
     },
     close: async () => {

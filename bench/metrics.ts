@@ -11,7 +11,7 @@ import { quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface MetricsOptions {
-  /** Delayed messages; a tenth of them have flow-control keys. */
+  /** Delayed messages; one in `KEYED_EVERY` has a flow-control key. */
   messages: number;
   keys: number;
   /** Requests of each kind. */
@@ -24,13 +24,14 @@ export const DEFAULT_METRICS: MetricsOptions = { messages: 1_000_000, keys: 10_0
 const NOWHERE = 'http://127.0.0.1:1/';
 /** Longer than the server caches a sample of its store. */
 const SAMPLE_MS = 4_100;
-const KEYED_OF = 10;
+/** One in this many messages has a flow-control key. */
+const KEYED_EVERY = 10;
 
 export async function measureMetrics({ messages, keys, rounds }: MetricsOptions): Promise<Figure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-metrics-'));
   const server = await startWaypost({ dataDir, flags: ['--metrics-address', '0'] });
   const dispatcher = new Agent({ connections: 1 });
-  const takenMs = async (url: string): Promise<number> => {
+  const requestMs = async (url: string): Promise<number> => {
     const startedAt = performance.now();
     const response = await request(url, { dispatcher, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` } });
     const text = await response.body.text();
@@ -40,31 +41,31 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
   try {
     await storeInBatches(server, messages, (index) => {
       const item = delayedItem(NOWHERE);
-      if (index % KEYED_OF > 0) return item;
+      if (index % KEYED_EVERY > 0) return item;
       const key = {
-        'Upstash-Flow-Control-Key': `k${(index / KEYED_OF) % keys}`,
+        'Upstash-Flow-Control-Key': `k${(index / KEYED_EVERY) % keys}`,
         'Upstash-Flow-Control-Value': 'rate=9',
       };
       return { ...item, headers: { ...item.headers, ...key } };
     });
     flush(dataDir);
-    const whole = metricsUrlIn(server.output());
-    const project = `${server.url}/v2/waypost/metrics`;
-    const read: number[] = [];
-    const again: number[] = [];
-    const ofProject: number[] = [];
+    const serverMetrics = metricsUrlIn(server.output());
+    const projectMetrics = `${server.url}/v2/waypost/metrics`;
+    const fromStore: number[] = [];
+    const fromCache: number[] = [];
+    const forProject: number[] = [];
     for (let round = -1; round < rounds; round += 1) {
       await sleep(SAMPLE_MS);
-      const [first, second, third] = [await takenMs(whole), await takenMs(whole), await takenMs(project)];
+      const [first, second, third] = [await requestMs(serverMetrics), await requestMs(serverMetrics), await requestMs(projectMetrics)];
       if (round < 0) continue; // warm-up: compilation and new connections
-      read.push(first);
-      again.push(second);
-      ofProject.push(third);
+      fromStore.push(first);
+      fromCache.push(second);
+      forProject.push(third);
     }
     return [
-      ...figuresOf('/metrics, read from the store', read),
-      ...figuresOf('/metrics, from the cached sample', again),
-      ...figuresOf("a project's metrics", ofProject),
+      ...figuresOf('/metrics, read from the store', fromStore),
+      ...figuresOf('/metrics, from the cached sample', fromCache),
+      ...figuresOf("a project's metrics", forProject),
     ];
   } finally {
     await dispatcher.destroy();

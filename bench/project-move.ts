@@ -1,4 +1,4 @@
-/** Measures how long a project is paused while it moves to another cell: a project with a million messages of history and many waiting ones. */
+/** Measures how long a project is paused while it moves to another cell. The project has a million delivered messages and many waiting ones. */
 
 import { type MoveProgress, moveProject } from '../src/cells/move/move-project.ts';
 import { createStore } from '../src/store/create.ts';
@@ -42,8 +42,8 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
       await store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: 0 });
     const nowMs = systemClock.wallMs();
     await new LogDays(source).makeFor({ fromMs: nowMs - SPAN_MS, toMs: nowMs });
-    options.onProgress?.('filling');
-    for (const text of filling(options, nowMs)) await onDatabase(from, (client) => client.query(text));
+    options.onProgress?.('writing the history');
+    for (const text of historyStatements(options, nowMs)) await onDatabase(from, (client) => client.query(text));
     await refreshStatistics(from);
     const days = new LogDays(target);
     const startedMs = systemClock.elapsedMs;
@@ -68,13 +68,13 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
     });
     await store.close();
     await target.close();
-    const since = (one: string, other: string) => Math.round((at[other] ?? 0) - (at[one] ?? 0));
+    const between = (one: string, other: string) => Math.round((at[other] ?? 0) - (at[one] ?? 0));
     return {
       rows: tables.reduce((sum, { rows }) => sum + rows, 0),
-      copiedMs: since('copying', 'pausing'),
+      copiedMs: between('copying', 'pausing'),
       pausedMs: Math.round(pausedMs),
-      deletedMs: since('deleting', 'moved'),
-      steps: { waited: since('pausing', 'copying the rest'), rest: since('copying the rest', 'switching') },
+      deletedMs: between('deleting', 'moved'),
+      steps: { waited: between('pausing', 'copying the rest'), rest: between('copying the rest', 'switching') },
     };
   } finally {
     await server.dispose();
@@ -88,8 +88,8 @@ async function openDriver(url: string): Promise<PostgresDriver> {
   return driver;
 }
 
-/** The rows as a server would have written them, ordered by time. */
-function filling({ messages, waiting }: ProjectMoveOptions, nowMs: number): string[] {
+/** Statements that write the rows as a server would have written them, ordered by time. */
+function historyStatements({ messages, waiting }: ProjectMoveOptions, nowMs: number): string[] {
   const first = nowMs - SPAN_MS;
   const all = messages + waiting;
   const at = `(${first} + n * ${SPAN_MS - 60_000}::bigint / ${all})`;
@@ -103,7 +103,7 @@ function filling({ messages, waiting }: ProjectMoveOptions, nowMs: number): stri
      from generate_series(1, ${messages}::bigint) n, generate_series(0, 2) e`,
     `insert into logs (project_id, at_ms, seq, message_key, state)
      select ${PROJECT}, ${at}, n * 3, n, 1 from generate_series(${messages + 1}::bigint, ${all}) n`,
-    `insert into messages (key, project_id, origin, due_at_ms, bytes, retried, line)
+    `insert into messages (key, project_id, origin, due_at_ms, bytes, retried, wait_state)
      select n, ${PROJECT}, 'https://example.com', ${nowMs + 3_600_000} + n, ${BODY_BYTES}, 0, 0
      from generate_series(${messages + 1}::bigint, ${all}) n`,
   ];

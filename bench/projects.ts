@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
 /** Creates `count` projects in a new store and returns a token of each. `env` selects the database, if it is not in the folder. */
-export async function makeProjects(
+export async function createProjects(
   dataDir: string,
   count: number,
   env: Record<string, string> = {},
@@ -20,7 +20,7 @@ export async function addProjects(dataDir: string, count: number, env: Record<st
   const tokens: string[] = [];
   while (tokens.length < count) {
     const name = `project-${tokens.length + 1}`;
-    await operate(['projects', 'create', name, '--data-dir', dataDir], env);
+    await runCommand(['projects', 'create', name, '--data-dir', dataDir], env);
     tokens.push(
       await tokenFrom(['tokens', 'create', '--project', name, '--scope', 'full', '--data-dir', dataDir], env),
     );
@@ -28,15 +28,15 @@ export async function addProjects(dataDir: string, count: number, env: Record<st
   return tokens;
 }
 
-async function tokenFrom(words: readonly string[], env: Record<string, string>): Promise<string> {
-  return /^QSTASH_TOKEN=(.*)$/m.exec(await operate(words, env))?.[1] ?? '';
+async function tokenFrom(args: readonly string[], env: Record<string, string>): Promise<string> {
+  return /^QSTASH_TOKEN=(.*)$/m.exec(await runCommand(args, env))?.[1] ?? '';
 }
 
 /** `waypost doctor` prints two kilobytes per cell. */
 const OUTPUT_MAX = 16 * 2 ** 20;
 
 /** Runs a command of the command line and returns its output. */
-export async function operate(words: readonly string[], env: Record<string, string>): Promise<string> {
+export async function runCommand(args: readonly string[], env: Record<string, string>): Promise<string> {
   const options = { env: { ...process.env, ...env }, maxBuffer: OUTPUT_MAX };
-  return (await promisify(execFile)(process.execPath, [CLI, ...words], options)).stdout;
+  return (await promisify(execFile)(process.execPath, [CLI, ...args], options)).stdout;
 }

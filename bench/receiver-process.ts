@@ -58,15 +58,15 @@ export async function startArrivals<K extends ReceiverEvent['kind']>(
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });
-  const conversation = converse(child, exited);
+  const channel = openChannel(child, exited);
   const early = exited.then(() => {
     throw new Error(`${program} exited before it was ready`);
   });
-  const first = await Promise.race([conversation.next(until), early]);
-  return { arrivals: conversation.arrivals, first };
+  const first = await Promise.race([channel.next(until), early]);
+  return { arrivals: channel.arrivals, first };
 }
 
-function converse(child: ChildProcess, exited: Promise<void>) {
+function openChannel(child: ChildProcess, exited: Promise<void>) {
   const waiting = new Map<ReceiverEvent['kind'], (event: ReceiverEvent) => void>();
   let isComplete = false;
   child.on('message', (event: ReceiverEvent) => {

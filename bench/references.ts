@@ -26,8 +26,8 @@ export function installReferences(packages: readonly string[], folder = FOLDER):
   return folder;
 }
 
-function withVersion(wanted: string): string {
-  return wanted.lastIndexOf('@') > 0 ? wanted : `${wanted}@latest`; // an `@` at the start belongs to a scope
+function withVersion(name: string): string {
+  return name.lastIndexOf('@') > 0 ? name : `${name}@latest`; // an `@` at the start belongs to a scope
 }
 
 export function versionOf(folder: string, name: string): string {

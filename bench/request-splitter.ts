@@ -1,7 +1,6 @@
 /**
- * Finds the end of each HTTP message in a stream of bytes, and nothing else: the minimum for a counting endpoint or a
- * load generator. It supports `Content-Length` only, which both ends of the benchmarks send, and throws on a chunked
- * message.
+ * Splits a stream of bytes into HTTP messages, which is all that a counting endpoint or a load generator needs. It supports
+ * only messages with `Content-Length`, such as those of the benchmarks, and throws on a chunked message.
  */
 type OnMessage = (buffer: Buffer, bodyStart: number, bodyEnd: number, headStart: number) => void;
 

@@ -24,7 +24,7 @@ export async function measureTestKit({ messages }: { messages: number }): Promis
   const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`;
   const { ms: startMs, result: waypost } = await timed(() => startWaypost());
   const { ms: emptyMs } = await timed(() => waypost.advance('365d'));
-  const { ms: bareMs, cpuMs: bareCpuMs } = await timed(() => requestInTurn(url, messages));
+  const { ms: bareMs, cpuMs: bareCpuMs } = await timed(() => requestSequentially(url, messages));
   calls = 0;
   const { ms: fullMs, cpuMs } = await timed(async () => {
     await storeInBatches(waypost, messages, (index) => ({
@@ -62,7 +62,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; cpuMs: nu
   return { ms: performance.now() - startedAt, cpuMs: (user + system) / 1_000, result };
 }
 
-async function requestInTurn(url: string, count: number): Promise<void> {
+async function requestSequentially(url: string, count: number): Promise<void> {
   const client = new Client(url);
   const headers = { 'content-type': 'application/json' };
   for (let sent = 0; sent < count; sent += 1) {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Burst, burstInTurns, middleShare, missingOf } from './bursts.ts';
+import { type Burst, alternateBursts, medianRatio, missingOf } from './bursts.ts';
 import { startListening } from './child-process.ts';
 import type { Figure } from './figure.ts';
 import { median } from './statistics.ts';
@@ -36,7 +36,7 @@ export async function measureTraces({ onRound, ...options }: TracesOptions): Pro
   const without = await startWaypost({ dataDir: join(dataDir, 'plain') });
   let bursts: [Burst[], Burst[]];
   try {
-    bursts = await burstInTurns([withTraces, without], {
+    bursts = await alternateBursts([withTraces, without], {
       ...{ ...options, afterMs: AFTER_BURST_MS },
       onRound: (traced, plain) => onRound?.(rateOf([traced], [plain])),
     });
@@ -52,7 +52,7 @@ export async function measureTraces({ onRound, ...options }: TracesOptions): Pro
     rateOf(traced, plain),
     {
       ...{ name: 'rate, median ratio of the rounds', unit: '%' },
-      value: 100 * middleShare(bursts, 'perSecond'),
+      value: 100 * medianRatio(bursts, 'perSecond'),
     },
     {
       ...{ name: 'CPU per 1,000 messages, traced', value: cpu(traced), unit: 's' },

@@ -1,8 +1,8 @@
-/** The resources of a simulated machine, each used by one task at a time: cores, threads, a disk. Times are in milliseconds. */
+/** The resources of a simulated machine: cores, threads and a disk, each used by one task at a time. Times are in milliseconds. */
 import type { Millis } from '../../src/engine/model.ts';
 import type { SimulatedClock } from '../../test/support/simulated-clock.ts';
 
-/** The time slice after which the core goes to the next waiting task. */
+/** The time slice after which a core switches to the next waiting task. */
 const SLICE_MS = 0.5;
 
 /** Cores that are shared round-robin by all tasks. */
@@ -56,7 +56,7 @@ export class Thread {
 export class Disk {
   readonly #clock: SimulatedClock;
   readonly #syncMs: Millis;
-  #under: Promise<void> | undefined;
+  #current: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #syncs = 0;
 
@@ -70,18 +70,18 @@ export class Disk {
   }
 
   sync(): Promise<void> {
-    if (this.#under === undefined) return this.#start();
-    this.#next ??= this.#under.then(() => this.#start());
+    if (this.#current === undefined) return this.#start();
+    this.#next ??= this.#current.then(() => this.#start());
     return this.#next;
   }
 
   #start(): Promise<void> {
     this.#next = undefined;
     this.#syncs += 1;
-    const under = this.#clock.delay(this.#syncMs).then(() => {
-      if (this.#under === under) this.#under = undefined;
+    const current = this.#clock.delay(this.#syncMs).then(() => {
+      if (this.#current === current) this.#current = undefined;
     });
-    this.#under = under;
-    return under;
+    this.#current = current;
+    return current;
   }
 }

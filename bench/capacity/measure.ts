@@ -4,71 +4,71 @@
  */
 import type { Millis } from '../../src/engine/model.ts';
 import { table } from '../table.ts';
-import { DEFAULT_PRICE, measureWorkerPrice, type PriceFigures } from '../worker-price.ts';
-import { type Costs, type Played, play, type Shape } from './model.ts';
+import { DEFAULT_COST, measureMessageCost, type CostFigures } from '../message-cost.ts';
+import { type Costs, type SimulatedFigures, simulate, type SimulatedMachine } from './model.ts';
 
 export interface CapacityOptions {
   rounds: number;
   /** A rate in messages per second at which nearly every command has its own batch. */
-  calmPerSecond: number;
-  onFigures?: (figures: PriceFigures) => void;
+  lowPerSecond: number;
+  onFigures?: (figures: CostFigures) => void;
 }
 
-export const DEFAULT_CAPACITY = { rounds: 3, calmPerSecond: 200 };
+export const DEFAULT_CAPACITY = { rounds: 3, lowPerSecond: 200 };
 
 /** The number of cores of the machine that runs the benchmark. */
-const CORES_HERE = 2;
-const UNDER_WAY = 64;
-const WORKERS_HERE = [1, 2, 4];
+const LOCAL_CORES = 2;
+const CONCURRENT = 64;
+const LOCAL_WORKERS = [1, 2, 4];
 
-export interface Compared {
+export interface ModelComparison {
   name: string;
-  measured: Played;
-  model: Played;
+  measured: SimulatedFigures;
+  model: SimulatedFigures;
 }
 
 export interface CapacityReport {
   costs: Costs;
-  /** Measured figures with those of the model. */
-  compared: Compared[];
+  /** Measured figures, with those of the model for the same machine. */
+  comparisons: ModelComparison[];
   /** Simulated figures only. The load comes from other machines. */
-  played: (Pick<Shape, 'cores' | 'workers' | 'cells' | 'underWay'> & { figures: Played })[];
+  simulated: (Pick<SimulatedMachine, 'cores' | 'workers' | 'cells' | 'concurrent'> & { figures: SimulatedFigures })[];
 }
 
 export async function measureCapacity(options: CapacityOptions): Promise<CapacityReport> {
-  const { rounds, calmPerSecond } = options;
-  const prices = await measureWorkerPrice({
-    ...DEFAULT_PRICE,
-    ...{ databases: ['PostgreSQL'], workers: WORKERS_HERE, rates: [calmPerSecond, 0], rounds },
+  const { rounds, lowPerSecond } = options;
+  const figures = await measureMessageCost({
+    ...DEFAULT_COST,
+    ...{ databases: ['PostgreSQL'], workers: LOCAL_WORKERS, rates: [lowPerSecond, 0], rounds },
     ...(options.onFigures && { onFigures: options.onFigures }),
   });
-  const costs = costsIn(prices);
-  const compared: Compared[] = [];
-  for (const price of prices) compared.push(await compare(price, costs));
-  const played: CapacityReport['played'] = [];
-  for (const shape of SHAPES) {
-    played.push({ ...shape, figures: await play({ ...shape, isLoadHere: false, costs }) });
+  const costs = costsIn(figures);
+  const comparisons: ModelComparison[] = [];
+  for (const cost of figures) comparisons.push(await compare(cost, costs));
+  const simulated: CapacityReport['simulated'] = [];
+  for (const machine of MACHINES) {
+    simulated.push({ ...machine, figures: await simulate({ ...machine, isLoadLocal: false, costs }) });
   }
-  return { costs, compared, played };
+  return { costs, comparisons, simulated };
 }
 
 /** The number of cores that one worker and its share of PostgreSQL keep busy. */
 const CORES_OF_WORKER = 4 / 3;
 
-const SHAPES: Omit<CapacityReport['played'][number], 'figures'>[] = [
+const MACHINES: Omit<CapacityReport['simulated'][number], 'figures'>[] = [
   ...[1, 6, 12].flatMap((workers) =>
-    [64, 256].map((underWay) => ({ cores: Math.ceil(workers * CORES_OF_WORKER), workers, cells: 1, underWay })),
+    [64, 256].map((concurrent) => ({ cores: Math.ceil(workers * CORES_OF_WORKER), workers, cells: 1, concurrent })),
   ),
-  ...[4, 16, 64, 128].map((cells) => ({ cores: 8, workers: 1, cells, underWay: 256 })),
+  ...[4, 16, 64, 128].map((cells) => ({ cores: 8, workers: 1, cells, concurrent: 256 })),
 ];
 
 /** Solves for the costs with two measurements, a burst and a low rate: the low rate has more batches per message. */
-export function costsIn(prices: readonly PriceFigures[]): Costs {
-  const ofOne = prices.filter(({ workers }) => workers === 1);
-  const [burst, calm] = [ofOne.find(({ perSecond }) => perSecond === 0), ofOne.find(({ perSecond }) => perSecond > 0)];
-  if (!(burst && calm)) throw new Error('there is no measurement with one worker');
+export function costsIn(figures: readonly CostFigures[]): Costs {
+  const ofOne = figures.filter(({ workers }) => workers === 1);
+  const [burst, low] = [ofOne.find(({ perSecond }) => perSecond === 0), ofOne.find(({ perSecond }) => perSecond > 0)];
+  if (!(burst && low)) throw new Error('there is no measurement with one worker');
   const ofBatch = (name: 'waypostCpuMs' | 'postgresCpuMs') =>
-    (calm[name] - burst[name]) / (calm.batches - burst.batches);
+    (low[name] - burst[name]) / (low.batches - burst.batches);
   const [workerBatch, postgresBatch] = [ofBatch('waypostCpuMs'), ofBatch('postgresCpuMs')];
   const ofMessage = (cpuMs: Millis, batchMs: Millis) => (cpuMs - batchMs * burst.batches) / 1_000;
   const workerMessage = ofMessage(burst.waypostCpuMs, workerBatch);
@@ -77,30 +77,30 @@ export function costsIn(prices: readonly PriceFigures[]): Costs {
   return {
     ...{ workerMessage, workerBatch, postgresMessage, postgresBatch },
     loadMessage: burst.loadCpuMs / 1_000,
-    commitMs: Math.max(MIN_COMMIT_MS, calm.arrivalP50Ms - knownMs),
+    commitMs: Math.max(MIN_COMMIT_MS, low.arrivalP50Ms - knownMs),
   };
 }
 
-/** With a commit time of zero, no commit would be shared. */
+/** With a commit time of 0, no two messages would share a commit. */
 const MIN_COMMIT_MS = 0.1;
 
-async function compare(price: PriceFigures, costs: Costs): Promise<Compared> {
-  const { workers, perSecond } = price;
-  const load = perSecond === 0 ? { underWay: UNDER_WAY / workers } : { perSecond };
-  const model = await play({ cores: CORES_HERE, workers, cells: 1, ...load, isLoadHere: true, costs });
-  const measured: Played = {
-    perSecond: price.deliveredPerSecond,
-    workerCpuMs: price.waypostCpuMs,
-    postgresCpuMs: price.postgresCpuMs,
-    batches: price.batches,
-    busiest: (price.waypostCpuMs * price.deliveredPerSecond) / 1e6 / workers,
+async function compare(cost: CostFigures, costs: Costs): Promise<ModelComparison> {
+  const { workers, perSecond } = cost;
+  const load = perSecond === 0 ? { concurrent: CONCURRENT / workers } : { perSecond };
+  const model = await simulate({ cores: LOCAL_CORES, workers, cells: 1, ...load, isLoadLocal: true, costs });
+  const measured: SimulatedFigures = {
+    perSecond: cost.deliveredPerSecond,
+    workerCpuMs: cost.waypostCpuMs,
+    postgresCpuMs: cost.postgresCpuMs,
+    batches: cost.batches,
+    busiest: (cost.waypostCpuMs * cost.deliveredPerSecond) / 1e6 / workers,
     syncsPerSecond: Number.NaN,
   };
   return { name: `${workers} workers, ${perSecond === 0 ? 'a burst' : `${perSecond}/s`}`, measured, model };
 }
 
-export function capacityTable({ costs, compared, played }: CapacityReport): string {
-  const beside = ({ name, measured, model }: Compared) => [
+export function capacityTable({ costs, comparisons, simulated }: CapacityReport): string {
+  const comparisonRow = ({ name, measured, model }: ModelComparison) => [
     name,
     ...(['perSecond', 'workerCpuMs', 'postgresCpuMs', 'batches'] as const).flatMap((figure) => [
       measured[figure].toFixed(0),
@@ -109,8 +109,8 @@ export function capacityTable({ costs, compared, played }: CapacityReport): stri
     (model.perSecond / measured.perSecond).toFixed(2),
     ((model.workerCpuMs + model.postgresCpuMs) / (measured.workerCpuMs + measured.postgresCpuMs)).toFixed(2),
   ];
-  const alone = ({ cores, workers, cells, underWay, figures }: CapacityReport['played'][number]) => [
-    `${cores} cores, ${workers} workers, ${cells} cells, ${underWay} concurrent`,
+  const simulatedRow = ({ cores, workers, cells, concurrent, figures }: CapacityReport['simulated'][number]) => [
+    `${cores} cores, ${workers} workers, ${cells} cells, ${concurrent} concurrent`,
     ...[figures.perSecond, figures.workerCpuMs, figures.postgresCpuMs, figures.batches].map((value) =>
       value.toFixed(0),
     ),
@@ -122,11 +122,11 @@ export function capacityTable({ costs, compared, played }: CapacityReport): stri
   const pairs = ['messages/s', 'worker CPU ms', 'PostgreSQL', 'batches'].flatMap((name) => [name, 'model']);
   return [
     table('costs', ['', 'µs'], micros),
-    table('measured and model, per 1,000 messages', ['', ...pairs, 'rate ratio', 'CPU ratio'], compared.map(beside)),
+    table('measured and model, per 1,000 messages', ['', ...pairs, 'rate ratio', 'CPU ratio'], comparisons.map(comparisonRow)),
     table(
       'model only, per 1,000 messages',
       ['', 'messages/s', 'worker CPU ms', 'PostgreSQL', 'batches', 'busiest', 'cores of PostgreSQL', 'syncs/s'],
-      played.map(alone),
+      simulated.map(simulatedRow),
     ),
   ].join('\n\n');
 }

@@ -30,20 +30,20 @@ export interface Costs {
   commitMs: Millis;
 }
 
-export interface Shape {
+export interface SimulatedMachine {
   cores: number;
   workers: number;
   cells: number;
   /** Concurrent requests at each worker, each followed by the next one; ignored if there is a rate. */
-  underWay?: number;
+  concurrent?: number;
   /** Messages per second over all workers. */
   perSecond?: number;
   /** Whether the publisher and the receiver run on the same machine. */
-  isLoadHere: boolean;
+  isLoadLocal: boolean;
   costs: Costs;
 }
 
-export interface Played {
+export interface SimulatedFigures {
   perSecond: number;
   /** Per 1,000 messages. */
   workerCpuMs: number;
@@ -66,10 +66,10 @@ const SETTINGS: EngineSettings = {
   ...{ inFlightMax: 1_024, inFlightPerOriginMax: 1_024, inFlightBytesMax: 100_000_000 },
 };
 
-export async function play(shape: Shape): Promise<Played> {
-  const drivers = await Promise.all(Array.from({ length: shape.cells }, () => openDatabase()));
+export async function simulate(machine: SimulatedMachine): Promise<SimulatedFigures> {
+  const drivers = await Promise.all(Array.from({ length: machine.cells }, () => openDatabase()));
   try {
-    return await new World(shape, drivers).play();
+    return await new Simulation(machine, drivers).simulate();
   } finally {
     await Promise.all(drivers.map((driver) => driver.close()));
   }
@@ -81,10 +81,10 @@ interface Worker {
   engines: readonly Engine[];
 }
 
-class World {
+class Simulation {
   readonly #clock = new SimulatedClock(undefined, TICK_MS);
   readonly #random = new SeededRandom(1);
-  readonly #shape: Shape;
+  readonly #machine: SimulatedMachine;
   readonly #drivers: readonly Driver[];
   readonly #cores: Cores;
   readonly #disk: Disk;
@@ -92,14 +92,14 @@ class World {
   #batches = 0;
   #delivered = 0;
 
-  constructor(shape: Shape, drivers: readonly Driver[]) {
-    this.#shape = shape;
+  constructor(machine: SimulatedMachine, drivers: readonly Driver[]) {
+    this.#machine = machine;
     this.#drivers = drivers;
-    this.#cores = new Cores(this.#clock, shape.cores);
-    this.#disk = new Disk(this.#clock, shape.costs.commitMs);
+    this.#cores = new Cores(this.#clock, machine.cores);
+    this.#disk = new Disk(this.#clock, machine.costs.commitMs);
   }
 
-  async play(): Promise<Played> {
+  async simulate(): Promise<SimulatedFigures> {
     const workers = await this.#start();
     for (const worker of workers) this.#load(worker, workers.length);
     await this.#clock.advanceBy(WARM_UP_MS);
@@ -132,7 +132,7 @@ class World {
   }
 
   async #start(): Promise<Worker[]> {
-    const starting = Array.from({ length: this.#shape.workers }, async (_, nth): Promise<Worker> => {
+    const starting = Array.from({ length: this.#machine.workers }, async (_, nth): Promise<Worker> => {
       const thread = new Thread(this.#cores);
       const engines = this.#drivers.map((driver) => this.#engine(driver, thread, `worker ${nth}`));
       return { thread, engines: await Promise.all(engines) };
@@ -158,7 +158,7 @@ class World {
 
   /** The store of the workers. A batch costs the worker and PostgreSQL CPU time before it runs, and the disk a sync after it. */
   #store(driver: Driver, thread: Thread): Store {
-    const { workerBatch, postgresBatch, postgresMessage } = this.#shape.costs;
+    const { workerBatch, postgresBatch, postgresMessage } = this.#machine.costs;
     return storeOver(driver, undefined, {
       around: async (commands, run) => {
         await thread.run(workerBatch);
@@ -174,11 +174,11 @@ class World {
   }
 
   #delivery(thread: Thread): Delivery {
-    const { costs, isLoadHere } = this.#shape;
+    const { costs, isLoadLocal } = this.#machine;
     return {
       attempt: async (_claimed: Claimed): Promise<Outcome> => {
         await thread.run(costs.workerMessage / 2);
-        if (isLoadHere) await this.#cores.run(costs.loadMessage / 2);
+        if (isLoadLocal) await this.#cores.run(costs.loadMessage / 2);
         this.#delivered += 1;
         return { kind: 'answered', status: 200, header: {}, body: new Uint8Array() };
       },
@@ -187,12 +187,12 @@ class World {
   }
 
   #load(worker: Worker, workers: number): void {
-    const { underWay = 0, perSecond } = this.#shape;
+    const { concurrent = 0, perSecond } = this.#machine;
     if (perSecond !== undefined) void this.#publishPaced(worker, perSecond / workers);
-    else for (let nth = 0; nth < underWay; nth += 1) void this.#publishForEver(worker);
+    else for (let nth = 0; nth < concurrent; nth += 1) void this.#publishContinuously(worker);
   }
 
-  async #publishForEver(worker: Worker): Promise<void> {
+  async #publishContinuously(worker: Worker): Promise<void> {
     while (true) await this.#publish(worker);
   }
 
@@ -204,8 +204,8 @@ class World {
   }
 
   async #publish({ thread, engines }: Worker): Promise<void> {
-    const { costs, isLoadHere } = this.#shape;
-    if (isLoadHere) await this.#cores.run(costs.loadMessage / 2);
+    const { costs, isLoadLocal } = this.#machine;
+    if (isLoadLocal) await this.#cores.run(costs.loadMessage / 2);
     await thread.run(costs.workerMessage / 2);
     const engine = engines[Math.floor(this.#random.fraction() * engines.length)] as Engine;
     await engine.publish(PROJECT, [COMMAND]);

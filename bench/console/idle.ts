@@ -1,4 +1,4 @@
-/** Measures the CPU that an open console takes on an idle server. */
+/** Measures the CPU time that an open console costs an idle server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { cpuSeconds, type ListeningProcess } from '../child-process.ts';
@@ -8,12 +8,12 @@ const SCREENS = ['overview', 'messages'];
 
 export interface IdleOptions {
   idleSeconds: number;
-  /** Time for the first screen to finish loading. */
+  /** Time after which the first screen has loaded. */
   quietMs: number;
 }
 
 export async function measureIdle(browser: Browser, server: ListeningProcess, options: IdleOptions): Promise<Figure[]> {
-  const alone = { name: 'without a console', value: await cpuPercent(server, options) };
+  const reference = { name: 'without a console', value: await cpuPercent(server, options) };
   const figures: Figure[] = [];
   for (const screen of SCREENS) {
     const context = await browser.newContext();
@@ -22,7 +22,7 @@ export async function measureIdle(browser: Browser, server: ListeningProcess, op
     await page.locator('h1').first().waitFor();
     const value = await cpuPercent(server, options);
     await context.close();
-    figures.push({ name: `CPU of an idle server with an open console, ${screen}`, value, unit: '%', beside: alone });
+    figures.push({ name: `CPU of an idle server with an open console, ${screen}`, value, unit: '%', beside: reference });
   }
   return figures;
 }

@@ -1,4 +1,4 @@
-/** Measures how long the server takes for a page of each list of the console. */
+/** Measures the response time of a page of each list of the console. */
 import { Pool } from 'undici';
 import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';
@@ -30,20 +30,20 @@ const WARM_UP = 2;
 /** Slow lists are measured over fewer pages. */
 const LIST_LIMIT_MS = 3_000;
 
-/** The p95 over up to `pages` pages of each list: the first page and those that its cursors lead to. */
+/** The p95 over up to `pages` pages of each list: the first page and those that follow it by cursor. */
 export async function measureLists(url: string, pages: number, note: (figures: Figure[]) => void): Promise<void> {
   const pool = new Pool(url, { connections: 1 });
   try {
     for (const [name, path] of LISTS) {
-      const takenMs: number[] = [];
+      const pageMs: number[] = [];
       let cursor: string | undefined;
       const endsAt = performance.now() + LIST_LIMIT_MS;
       for (let nth = -WARM_UP; nth < pages && (nth < 1 || performance.now() < endsAt); nth += 1) {
         const startedAt = performance.now();
         cursor = await readPage(pool, targetOf(path, cursor));
-        if (nth >= 0) takenMs.push(performance.now() - startedAt);
+        if (nth >= 0) pageMs.push(performance.now() - startedAt);
       }
-      note([{ name: `one page, ${name}, p95`, value: quantile(takenMs, 0.95), unit: 'ms' }]);
+      note([{ name: `one page, ${name}, p95`, value: quantile(pageMs, 0.95), unit: 'ms' }]);
     }
   } finally {
     await pool.destroy();

@@ -18,12 +18,12 @@ export interface LiveOptions {
 
 const EVENTS_PER_SECOND = 500;
 /** Log entries of a message that is delivered at once: created, active, delivered. */
-const EVENTS_OF_A_MESSAGE = 3;
+const EVENTS_PER_MESSAGE = 3;
 const CLICK_EVERY_MS = 250;
 const LIMIT_MS = 60_000;
 
 /** Records the time from a click on a view button until a frame shows it as pressed. */
-const NOTE_CLICKS = `
+const RECORD_CLICKS = `
   window.clicksMs = [];
   addEventListener('click', ({ timeStamp, target }) => {
     const button = target.closest('button');
@@ -40,7 +40,7 @@ export async function measureLive(
   receiver: Receiver,
   { seconds, messages, rounds }: LiveOptions,
 ): Promise<Figure[]> {
-  const perSecond = EVENTS_PER_SECOND / EVENTS_OF_A_MESSAGE;
+  const perSecond = EVENTS_PER_SECOND / EVENTS_PER_MESSAGE;
   const steady = () =>
     delivered(receiver, Math.round(perSecond * seconds), (all) => publishPaced(target, all, perSecond));
   const burst = () => delivered(receiver, messages, (all) => publishAll(target, all));
@@ -86,11 +86,11 @@ async function whileWatched<T>(browser: Browser, url: string, clicksMs: number[]
   const page = await context.newPage();
   await page.goto(`${url}/console/messages`);
   await page.getByRole('button', { name: 'Live on' }).waitFor();
-  await page.evaluate(NOTE_CLICKS);
-  let isOver = false;
-  const clicking = clickUntil(page, () => isOver);
+  await page.evaluate(RECORD_CLICKS);
+  let isFinished = false;
+  const clicking = clickUntil(page, () => isFinished);
   const result = await work().finally(() => {
-    isOver = true;
+    isFinished = true;
   });
   await clicking;
   clicksMs.push(...((await page.evaluate('window.clicksMs')) as number[]));
@@ -98,8 +98,8 @@ async function whileWatched<T>(browser: Browser, url: string, clicksMs: number[]
   return result;
 }
 
-async function clickUntil(page: Page, isOver: () => boolean): Promise<void> {
-  for (let nth = 0; !isOver(); nth += 1) {
+async function clickUntil(page: Page, isFinished: () => boolean): Promise<void> {
+  for (let nth = 0; !isFinished(); nth += 1) {
     await page.getByRole('button', { name: nth % 2 === 0 ? 'All changes' : 'Messages', exact: true }).click();
     await sleep(CLICK_EVERY_MS);
   }

@@ -1,4 +1,4 @@
-/** Measures what the console costs its user and the server: in Chromium, with one server that has a large store. */
+/** Measures the speed of the console in Chromium, and its cost for a server with a large store. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ export interface ConsoleOptions {
   /** Rounds of the live view, each with and without it; medians are reported. */
   rounds: number;
   idleSeconds: number;
-  /** Time for a just opened page to become idle. */
+  /** Time after which an opened page is idle. */
   quietMs: number;
   onFigure?: (figure: Figure) => void;
 }

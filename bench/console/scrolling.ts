@@ -3,9 +3,9 @@ import type { Browser, Page } from 'playwright-core';
 import type { Figure } from '../figure.ts';
 
 const WHEEL_PX = 400;
-const WHEEL_TURNS_MAX = 200;
-/** Rows that one wheel turn scrolls past. */
-const ROWS_A_TURN = 10;
+const WHEEL_EVENTS_MAX = 200;
+/** Rows that one wheel event scrolls past. */
+const ROWS_PER_EVENT = 10;
 
 /** Counts the frames of the page's main thread; a headless browser draws up to 60 per second. */
 const COUNT_FRAMES = `
@@ -25,8 +25,8 @@ export async function measureScrolling(browser: Browser, url: string, rows: numb
   await page.getByRole('table', { name: 'Messages' }).hover();
   await loadRows(page, rows);
   await page.evaluate(COUNT_FRAMES);
-  const turns = Math.min(WHEEL_TURNS_MAX, Math.floor(rows / ROWS_A_TURN)); // at the first row, scrolling ends
-  for (let turn = 0; turn < turns; turn += 1) await page.mouse.wheel(0, -WHEEL_PX);
+  const events = Math.min(WHEEL_EVENTS_MAX, Math.floor(rows / ROWS_PER_EVENT)); // at the first row, scrolling ends
+  for (let nth = 0; nth < events; nth += 1) await page.mouse.wheel(0, -WHEEL_PX);
   const value = Number(await page.evaluate(FRAMES_PER_SECOND));
   await context.close();
   return [{ name: `scrolling ${rows} messages`, value, unit: 'frames/s' }];

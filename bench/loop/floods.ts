@@ -35,14 +35,14 @@ const FLOODS: readonly (readonly [name: string, request: string])[] = [
 export async function measureFloods(options: FloodOptions, onFigure: (figure: Figure) => void): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const [name, flood] of [['no requests', ''] as const, ...FLOODS]) {
-    const waits = await publishWaitsMs(flood, options);
-    for (const [part, share] of [
+    const timesMs = await publishTimesMs(flood, options);
+    for (const [label, q] of [
       ['p50', 0.5],
       ['p99', 0.99],
       ['max', 1],
     ] as const) {
-      const value = quantile(waits, share);
-      const figure: Figure = { name: `publish during a flood of ${name}, ${part}`, value, unit: 'ms' };
+      const value = quantile(timesMs, q);
+      const figure: Figure = { name: `publish during a flood of ${name}, ${label}`, value, unit: 'ms' };
       figures.push(figure);
       onFigure(figure);
     }
@@ -50,7 +50,7 @@ export async function measureFloods(options: FloodOptions, onFigure: (figure: Fi
   return figures;
 }
 
-async function publishWaitsMs(flood: string, { connections, seconds, program }: FloodOptions): Promise<number[]> {
+async function publishTimesMs(flood: string, { connections, seconds, program }: FloodOptions): Promise<number[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-flood-'));
   const server = await startWaypost({ dataDir, ...(program !== undefined && { program }) });
   const publish = async (): Promise<number> => {
@@ -74,12 +74,12 @@ async function publishWaitsMs(flood: string, { connections, seconds, program }: 
           flood,
         ]);
   try {
-    const waits: Promise<number>[] = [];
+    const timesMs: Promise<number>[] = [];
     for (let nth = 0; nth < seconds * PUBLISHES_PER_SECOND; nth += 1) {
-      waits.push(publish());
+      timesMs.push(publish());
       await sleep(1_000 / PUBLISHES_PER_SECOND);
     }
-    return await Promise.all(waits);
+    return await Promise.all(timesMs);
   } finally {
     flooder?.kill('SIGKILL');
     await server.end('SIGKILL');

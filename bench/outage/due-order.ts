@@ -1,16 +1,16 @@
 /** Checks whether an origin received its messages in the order of their due times. */
 
-interface Backlog {
+interface OriginBacklog {
   origin: number;
   /** The number of origins; message n goes to origin n modulo this. */
   origins: number;
   dueOf: (messageNumber: number) => number;
 }
 
-/** The maximum number of messages of the origin that a single one overtook: due earlier, but arrived later. */
-export function overtakenMax(arrivalsNs: BigUint64Array, { origin, origins, dueOf }: Backlog): number {
+/** The maximum number of messages of the origin that a single message overtook: they were due earlier, but arrived later. */
+export function overtakenMax(arrivalsNs: BigUint64Array, { origin, origins, dueOf }: OriginBacklog): number {
   const arrivals: { atNs: bigint; due: number }[] = [];
-  /** By due time: the number that have not arrived. */
+  /** By due time: the number of messages that have not arrived. */
   const waiting: number[] = [];
   for (let nth = origin; nth < arrivalsNs.length; nth += origins) {
     const due = dueOf(nth);

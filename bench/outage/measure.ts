@@ -1,9 +1,9 @@
 /**
  * Measures the recovery after an outage. Messages of many origins and projects became due while the server was down. When it starts,
- * one origin is down, one is slow, and new messages come from projects without a backlog: half of them due at once, half a
- * second later. The backlog is stored through the API before the server is stopped; the benchmark then waits for its due time.
- * At the same time messages go through a null relay, which has no backlog: their latency shows the machine's part.
- * The reference figures, the best rate and the idle server, are measured before and after, since the speed of machines varies.
+ * one origin is down, one is slow, and new messages come from projects without a backlog. Half of them are due at once,
+ * the other half after a second. The backlog is stored through the API before the server is stopped; the benchmark then waits for its due time.
+ * At the same time messages go through a null relay, which has no backlog: their latency shows the effect of the machine itself.
+ * The references, which are the best rate and the idle server, are measured before and after, since the speed of machines varies.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { type Parties, startCpuMeter } from '../cpu.ts';
 import type { Figure } from '../figure.ts';
 import { type LoadResult, type LoadTarget, publishAll, publishPacedUntil } from '../load.ts';
 import { startDatabase } from '../postgres/database.ts';
-import { makeProjects } from '../projects.ts';
+import { createProjects } from '../projects.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
@@ -87,7 +87,7 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
       flags: ['--allow-destinations', 'loopback'],
       startLimitMs: 120_000,
     });
-  const tokens = await makeProjects(dataDir, options.projects + 2, env);
+  const tokens = await createProjects(dataDir, options.projects + 2, env);
   let server = await start();
   try {
     const parties = () => ({ Waypost: [server.pid], ...database?.parties });
@@ -113,7 +113,7 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
     const memory = watchMemory(server);
     setTimeout(() => origins.up(), options.downMs);
     let drainedCpu: Record<string, number> = {};
-    const beside = await fresh().during(
+    const loaded = await fresh().during(
       early.drained.then(() => {
         drainedCpu = cpu.read();
       }),
@@ -121,13 +121,13 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
     await early.complete;
     const seen = await origins.report();
     const figuresOfMemory = memory.read();
-    const idle = together(idleBefore, await measureIdle());
-    noteLatencies(note, idle, beside);
+    const idle = mergeLatencies(idleBefore, await measureIdle());
+    noteLatencies(note, idle, loaded);
     const best = [bestBefore, await measureBest()];
-    noteDrain(note, seen, startedNs, best, { ...options, freshMessages: beside.messages, drainedCpu });
+    noteDrain(note, seen, startedNs, best, { ...options, freshMessages: loaded.messages, drainedCpu });
     for (const figure of figuresOfMemory) note(figure);
     report.slowRise = seen.slowRise;
-    report.lost = seen.missing + idle.missing + beside.missing;
+    report.lost = seen.missing + idle.missing + loaded.missing;
     return report;
   } finally {
     await server.end('SIGKILL');
@@ -137,7 +137,7 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
   }
 }
 
-interface Best {
+interface BurstRate {
   perSecond: number;
   cpuMs: number;
 }
@@ -149,7 +149,7 @@ async function measureBurst(
   receiver: Receiver,
   parties: Parties,
   { burstMessages }: OutageOptions,
-): Promise<Best> {
+): Promise<BurstRate> {
   const target: LoadTarget = { peers: 'bare', url: server.url, token, destination: `${receiver.url}/` };
   await receiver.expect(burstMessages);
   await publishAll(target, burstMessages); // warm-up: compilation
@@ -255,7 +255,7 @@ class FreshMessages {
   }
 }
 
-function together(one: Latencies, other: Latencies): Latencies {
+function mergeLatencies(one: Latencies, other: Latencies): Latencies {
   return {
     atOnceMs: [...one.atOnceMs, ...other.atOnceMs],
     delayedMs: [...one.delayedMs, ...other.delayedMs],
@@ -265,11 +265,11 @@ function together(one: Latencies, other: Latencies): Latencies {
   };
 }
 
-function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: Latencies): void {
+function noteLatencies(note: (figure: Figure) => void, idle: Latencies, loaded: Latencies): void {
   const p99 = (name: string, ms: (latencies: Latencies) => number[], q = 0.99) =>
     note({
       name,
-      value: quantile(ms(beside), q),
+      value: quantile(ms(loaded), q),
       unit: 'ms',
       beside: { name: 'idle, before and after', value: quantile(ms(idle), q) },
     });
@@ -281,7 +281,7 @@ function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: 
   p99('null relay at the same time, publish to arrival, p99', ({ relayedMs }) => relayedMs);
 }
 
-interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds'> {
+interface DrainFigures extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds'> {
   freshMessages: number;
   drainedCpu: Record<string, number>;
 }
@@ -289,10 +289,10 @@ interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds
 /** Reports the origins that are neither slow nor down. */
 function noteDrain(
   note: (figure: Figure) => void,
-  { arrivalsNs, underWayMax, unansweredMax, repeated }: OriginsReport,
+  { arrivalsNs, concurrentMax, unansweredMax, repeated }: OriginsReport,
   startedNs: bigint,
-  best: readonly Best[],
-  { messages, origins, dueSeconds, freshMessages, drainedCpu }: Drain,
+  best: readonly BurstRate[],
+  { messages, origins, dueSeconds, freshMessages, drainedCpu }: DrainFigures,
 ): void {
   const isHealthy = (nth: number) => nth % origins > 1;
   const healthyNs = arrivalsNs.filter((_, nth) => isHealthy(nth));
@@ -323,7 +323,7 @@ function noteDrain(
     unit: 'messages',
   });
   note({ name: 'overtaken messages, median of the origins', value: median(overtaken), unit: 'messages' });
-  note({ name: 'concurrent requests at one origin, max', value: underWayMax, unit: 'messages' });
+  note({ name: 'concurrent requests at one origin, max', value: concurrentMax, unit: 'messages' });
   note({ name: 'concurrent requests before its first response, max', value: unansweredMax, unit: 'messages' });
   note({ name: 'repeated arrivals', value: repeated, unit: 'messages' });
 }

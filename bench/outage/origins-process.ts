@@ -17,7 +17,7 @@ export interface OriginsReport {
   /** By message number: CLOCK_MONOTONIC of its first arrival; 0 if it has not arrived. */
   arrivalsNs: BigUint64Array;
   /** The maximum number of concurrent requests of one origin, overall and before its first response. */
-  underWayMax: number;
+  concurrentMax: number;
   unansweredMax: number;
   /** Maximum number of concurrent requests at the slow origin, by second since its first request. */
   slowRise: number[];

@@ -18,8 +18,8 @@ interface Origin {
   server: Server;
   host: string;
   port: number;
-  underWay: number;
-  underWayMax: number;
+  concurrent: number;
+  concurrentMax: number;
   /** Maximum number of concurrent requests before its first response. */
   unansweredMax: number;
   hasResponded: boolean;
@@ -28,8 +28,8 @@ interface Origin {
 const originsCount = Number(process.argv[2]);
 const origins: Origin[] = [];
 let arrivals = new BigUint64Array(0);
-let left = 0;
-let leftOfHealthy = 0;
+let pending = 0;
+let pendingOfHealthy = 0;
 let repeated = 0;
 let slowSinceMs = Number.NaN;
 const slowRise: number[] = [];
@@ -37,28 +37,28 @@ const slowRise: number[] = [];
 function arrived(socket: Socket, index: number, origin: Origin, messageNumber: number): void {
   if (arrivals[messageNumber] === 0n) {
     arrivals[messageNumber] = process.hrtime.bigint();
-    left -= 1;
-    if (index !== SLOW && index !== DOWN) leftOfHealthy -= 1;
-    if (leftOfHealthy === 0) send({ kind: 'drained' });
-    if (left === 0) send({ kind: 'complete' });
+    pending -= 1;
+    if (index !== SLOW && index !== DOWN) pendingOfHealthy -= 1;
+    if (pendingOfHealthy === 0) send({ kind: 'drained' });
+    if (pending === 0) send({ kind: 'complete' });
   } else repeated += 1;
-  origin.underWay += 1;
-  origin.underWayMax = Math.max(origin.underWayMax, origin.underWay);
-  if (!origin.hasResponded) origin.unansweredMax = Math.max(origin.unansweredMax, origin.underWay);
-  if (index === SLOW) noteRise(origin.underWay);
+  origin.concurrent += 1;
+  origin.concurrentMax = Math.max(origin.concurrentMax, origin.concurrent);
+  if (!origin.hasResponded) origin.unansweredMax = Math.max(origin.unansweredMax, origin.concurrent);
+  if (index === SLOW) recordRise(origin.concurrent);
   setTimeout(respond, index === SLOW ? SLOW_RESPONSE_DELAY_MS : RESPONSE_DELAY_MS, socket, origin);
 }
 
 function respond(socket: Socket, origin: Origin): void {
-  origin.underWay -= 1;
+  origin.concurrent -= 1;
   origin.hasResponded = true;
   socket.write(RESPONSE);
 }
 
-function noteRise(underWay: number): void {
+function recordRise(concurrent: number): void {
   if (Number.isNaN(slowSinceMs)) slowSinceMs = performance.now();
   const second = Math.floor((performance.now() - slowSinceMs) / 1_000);
-  if (second < RISE_SECONDS) slowRise[second] = Math.max(slowRise[second] ?? 0, underWay);
+  if (second < RISE_SECONDS) slowRise[second] = Math.max(slowRise[second] ?? 0, concurrent);
 }
 
 function openOrigin(index: number): Origin {
@@ -71,7 +71,7 @@ function openOrigin(index: number): Origin {
     socket.on('error', () => socket.destroy()); // the server closed the connection: an interrupted attempt is repeated
   });
   const host = `127.1.${index >> 8}.${index & 255}`;
-  const origin = { server, host, port: 0, underWay: 0, underWayMax: 0, unansweredMax: 0, hasResponded: false };
+  const origin = { server, host, port: 0, concurrent: 0, concurrentMax: 0, unansweredMax: 0, hasResponded: false };
   return origin;
 }
 
@@ -94,8 +94,8 @@ async function handle(command: OriginsCommand): Promise<void> {
   switch (command.kind) {
     case 'expect':
       arrivals = new BigUint64Array(command.messages);
-      left = command.messages;
-      leftOfHealthy = left - countOf(command.messages, SLOW) - countOf(command.messages, DOWN);
+      pending = command.messages;
+      pendingOfHealthy = pending - countOf(command.messages, SLOW) - countOf(command.messages, DOWN);
       return send({ kind: 'ready' });
     case 'up':
       if (down) await listen(down);
@@ -103,10 +103,10 @@ async function handle(command: OriginsCommand): Promise<void> {
     case 'report':
       return send({
         kind: 'report',
-        missing: left,
+        missing: pending,
         repeated,
         arrivalsNs: arrivals,
-        underWayMax: Math.max(...origins.map(({ underWayMax }) => underWayMax)),
+        concurrentMax: Math.max(...origins.map(({ concurrentMax }) => concurrentMax)),
         unansweredMax: Math.max(...origins.map(({ unansweredMax }) => unansweredMax)),
         slowRise,
       });

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuSeconds, residentMebibytes } from '../child-process.ts';
 import { publishAll } from '../load.ts';
-import { makeProjects } from '../projects.ts';
+import { createProjects } from '../projects.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { median, quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
@@ -119,7 +119,7 @@ async function measureRound(
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-overload-'));
   const flags = ['--workers', String(workers), '--allow-destinations', 'loopback'];
   const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
-  const [token = '', otherToken = ''] = await makeProjects(dataDir, 2, env);
+  const [token = '', otherToken = ''] = await createProjects(dataDir, 2, env);
   const server = await startWaypost({ dataDir, command: 'serve', flags, env });
   try {
     const target = {

@@ -15,7 +15,7 @@ export interface CitusCellsOptions {
 export const DEFAULT_CITUS_CELLS = { cells: [1, 8, 16], idleSeconds: 30 };
 
 export interface CitusCellsFigures extends IdleFigures {
-  place: 'the coordinator' | 'a node';
+  connectedTo: 'the coordinator' | 'a node';
 }
 
 const DATABASE = 'postgres';
@@ -24,7 +24,7 @@ const DATABASE = 'postgres';
 export async function measureCitusCells(options: CitusCellsOptions): Promise<CitusCellsFigures[]> {
   const figures: CitusCellsFigures[] = [];
   for (const cells of options.cells) {
-    for (const place of ['the coordinator', 'a node'] as const) {
+    for (const connectedTo of ['the coordinator', 'a node'] as const) {
       const citus = await Citus.start();
       try {
         await citus.query(`alter database ${DATABASE} set citus.enable_schema_based_sharding = on`);
@@ -34,13 +34,13 @@ export async function measureCitusCells(options: CitusCellsOptions): Promise<Cit
         await withCellsAt(
           {
             databaseUrl: urlAt(coordinator),
-            workerUrl: urlAt(place === 'a node' ? node : coordinator),
+            workerUrl: urlAt(connectedTo === 'a node' ? node : coordinator),
             pids: [coordinator, ...nodes].map(({ pid }) => pid),
           },
           { cells, projects: 1 },
-          async (at) => {
-            for (const state of ['open', 'at rest'] as const) {
-              const measured = { place, ...(await measureIdle(at, state, options)) };
+          async (started) => {
+            for (const state of ['open', 'idle'] as const) {
+              const measured = { connectedTo, ...(await measureIdle(started, state, options)) };
               options.onFigures?.(measured);
               figures.push(measured);
             }
@@ -56,10 +56,10 @@ export async function measureCitusCells(options: CitusCellsOptions): Promise<Cit
 
 export function citusCellsTable(figures: readonly CitusCellsFigures[]): string {
   return table(
-    'idle',
+    'without load',
     ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'],
-    figures.map(({ place, cells, state, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
-      `${cells} cells, ${state}, worker at ${place}`,
+    figures.map(({ connectedTo, cells, state, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
+      `${cells} cells, ${state}, worker at ${connectedTo}`,
       ...[cpuPercent, postgresCpuPercent, residentMiB].map((value) => value.toFixed(1)),
       String(connections),
     ]),

@@ -17,7 +17,7 @@ const NAMES = ['PostgreSQL', 'through the coordinator', 'at the node'] as const;
 type Name = (typeof NAMES)[number];
 
 /** The PostgreSQL of this installation does not have the preloaded library. */
-const { shared_preload_libraries: _, ...AS_IN_PRODUCTION } = SETTINGS;
+const { shared_preload_libraries: _, ...PRODUCTION_SETTINGS } = SETTINGS;
 const SCHEMA = 'waypost';
 
 /** The store of one worker. */
@@ -63,7 +63,7 @@ export async function measureCitus(options: CitusOptions): Promise<WorkersFigure
 }
 
 async function onStore<T>(name: Name, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await (name === 'PostgreSQL' ? startPlain() : startCitus(name));
+  const store = await (name === 'PostgreSQL' ? startPostgres() : startCitus(name));
   try {
     return await use(store);
   } finally {
@@ -71,14 +71,14 @@ async function onStore<T>(name: Name, use: (store: Store) => Promise<T>): Promis
   }
 }
 
-async function startPlain(): Promise<Store> {
-  const server = await startCluster({ binaries: installationOfCitus(), settings: AS_IN_PRODUCTION });
+async function startPostgres(): Promise<Store> {
+  const server = await startCluster({ binaries: installationOfCitus(), settings: PRODUCTION_SETTINGS });
   const url = await server.createDatabase();
   return { url, rowsUrl: url, pids: [server.pid], end: () => server.dispose() };
 }
 
 async function startCitus(name: Name): Promise<Store> {
-  const citus = await Citus.start({ settings: AS_IN_PRODUCTION });
+  const citus = await Citus.start({ settings: PRODUCTION_SETTINGS });
   const url = await makeStore(citus, SCHEMA);
   const node = await citus.placeOf(SCHEMA);
   return {

@@ -12,18 +12,19 @@ import { installRedis, startRedis } from './redis-server.ts';
 export interface JobContestant {
   /** The name in the report, with its version. */
   name: string;
-  /** HTTP requests and signed deliveries over HTTP; or only a library, whose jobs are added and handled in the same processes. */
+  /** Requests and signed deliveries over HTTP, or only a library, without HTTP. */
   work: 'webhooks' | 'library alone';
-  /** Its processes, including its storage. */
+  /** The processes of the contestant, including its storage. */
   parties: Parties;
-  /** The processes of the endpoint, if they are not among its own. */
+  /** The processes of the endpoint, if they are not in `parties`. */
   endpoint?: Parties;
-  done: ArrivalProcess;
+  /** Counts the finished jobs. */
+  finishedJobs: ArrivalProcess;
   /** Resolves when the job is stored. */
   add(body: string): Promise<void>;
   addMany(bodies: readonly string[]): Promise<void>;
-  /** Called after the warm-up jobs. */
-  settleIn(): Promise<void>;
+  /** Called after the warm-up jobs, to refresh the statistics of PostgreSQL. */
+  finishWarmUp(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -59,10 +60,10 @@ export function startLibraryAlone(library: LibraryName, folder: string): StartCo
       name: storage.name,
       work: 'library alone',
       parties: { ...storage.parties, handler: [arrivals.pid] },
-      done: arrivals,
+      finishedJobs: arrivals,
       add: (body) => adder.add({ body }),
       addMany: (bodies) => adder.addMany(bodies.map((body) => ({ body }))),
-      settleIn: storage.settleIn,
+      finishWarmUp: storage.finishWarmUp,
       async end() {
         await arrivals.end();
         await adder.close();
@@ -78,7 +79,7 @@ export interface JobStorage {
   name: string;
   url: string;
   parties: Parties;
-  settleIn: () => Promise<void>;
+  finishWarmUp: () => Promise<void>;
   end: () => Promise<void>;
 }
 
@@ -95,7 +96,7 @@ async function redisStorage(folder: string): Promise<JobStorage> {
     name: `BullMQ ${versionOf(folder, 'bullmq')} on Redis ${redis.version}`,
     url: redis.url,
     parties: { Redis: [redis.pid] },
-    settleIn: async () => undefined,
+    finishWarmUp: async () => undefined,
     end: () => redis.end(),
   };
 }
@@ -106,7 +107,7 @@ async function postgresStorage(library: LibraryName, folder: string, server: Clu
     name: `${library} ${versionOf(folder, library)}`,
     url: database.url,
     parties: { PostgreSQL: [server.pid] },
-    settleIn: () => refreshStatistics(database.url),
+    finishWarmUp: () => refreshStatistics(database.url),
     end: () => dropDatabase(server, database.name),
   };
 }

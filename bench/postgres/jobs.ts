@@ -1,8 +1,8 @@
 /**
  * Measures jobs per second, from the first that is added to the last that is finished: Waypost, with HTTP on both sides,
  * compared with libraries that run in the process that adds and the process that handles the jobs, and with webhooks built on
- * these libraries. Each has its own database. All run throughout and are loaded briefly in turn: the speed of a shared machine
- * can change by a factor of three within a minute.
+ * these libraries. Each has its own database. All run throughout and are loaded briefly one after the other, since the speed of
+ * a shared machine can change by a factor of three within a minute.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
@@ -61,7 +61,7 @@ export async function measureJobs(options: JobsOptions): Promise<JobFigures[]> {
   const server = await startDatabaseServer();
   const contestants: JobContestant[] = [];
   try {
-    for (const start of options.contestants) contestants.push(await started(start, server, options));
+    for (const start of options.contestants) contestants.push(await startWarm(start, server, options));
     const figures: JobFigures[] = [];
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const contestant of contestants) {
@@ -77,12 +77,12 @@ export async function measureJobs(options: JobsOptions): Promise<JobFigures[]> {
   }
 }
 
-async function started(start: StartContestant, server: Cluster, options: JobsOptions): Promise<JobContestant> {
+async function startWarm(start: StartContestant, server: Cluster, options: JobsOptions): Promise<JobContestant> {
   const contestant = await start(server);
   try {
     await addSingly(contestant, options.warmUpJobs, options);
     await addBatched(contestant, options.warmUpJobs, options);
-    await contestant.settleIn();
+    await contestant.finishWarmUp();
     return contestant;
   } catch (error) {
     await contestant.end();
@@ -176,13 +176,13 @@ async function measureLoad(
   add: (sentNs: BigUint64Array) => Promise<void>,
 ): Promise<Load> {
   const sentNs = new BigUint64Array(jobs);
-  await contestant.done.expect(jobs);
+  await contestant.finishedJobs.expect(jobs);
   const ownCpu = startCpuMeter(contestant.parties);
   const otherCpu = startCpuMeter({ ...contestant.endpoint, adder: [process.pid] });
   const startedNs = process.hrtime.bigint();
-  await within(limitMs, add(sentNs), `${contestant.name} had not accepted ${jobs} jobs after ${limitMs} ms`);
-  await contestant.done.complete(limitMs);
-  const { distinct, repeated, unexpected, lastArrivalNs, arrivalsNs } = await contestant.done.report();
+  await withTimeLimit(limitMs, add(sentNs), `${contestant.name} had not accepted ${jobs} jobs after ${limitMs} ms`);
+  await contestant.finishedJobs.complete(limitMs);
+  const { distinct, repeated, unexpected, lastArrivalNs, arrivalsNs } = await contestant.finishedJobs.report();
   const ownCpuMs = (sum(ownCpu.read()) * 1e6) / jobs;
   return {
     perSecond: distinct / (Number(lastArrivalNs - startedNs) / 1e9),
@@ -194,15 +194,15 @@ async function measureLoad(
   };
 }
 
-async function within(limitMs: number, work: Promise<void>, failure: string): Promise<void> {
-  const over = new AbortController();
-  const late = sleep(limitMs, undefined, { signal: over.signal }).then(() => {
+async function withTimeLimit(limitMs: number, work: Promise<void>, failure: string): Promise<void> {
+  const finished = new AbortController();
+  const late = sleep(limitMs, undefined, { signal: finished.signal }).then(() => {
     throw new Error(failure);
   });
   try {
     await Promise.race([work, late]);
   } finally {
-    over.abort();
+    finished.abort();
     late.catch(() => undefined);
   }
 }

@@ -3,7 +3,7 @@ import { median } from '../statistics.ts';
 import { table } from '../table.ts';
 import type { JobFigures } from './jobs.ts';
 import type { DatabaseWork } from './statements.ts';
-import type { SustainedPiece, SustainedReport } from './sustained.ts';
+import type { SustainedInterval, SustainedReport } from './sustained.ts';
 import type { WorkersFigures, WorkersReport } from './workers.ts';
 
 const STATEMENT_TEXT_MAX = 100;
@@ -175,8 +175,8 @@ function ratioLines(wayposts: readonly JobFigures[][], others: readonly JobFigur
 }
 
 /** The progress line of one minute. */
-export function pieceLine(piece: SustainedPiece): string {
-  const { seconds, arrivalP50Ms, arrivalP99Ms, missing, waypostCpuPercent, postgresCpuPercent, tables } = piece;
+export function intervalLine(interval: SustainedInterval): string {
+  const { seconds, arrivalP50Ms, arrivalP99Ms, missing, waypostCpuPercent, postgresCpuPercent, tables } = interval;
   const sizes = tables.map(
     ({ name, tableMebibytes, indexMebibytes, deadRows }) =>
       `${name} ${tableMebibytes.toFixed(1)}+${indexMebibytes.toFixed(1)} MiB, ${deadRows} dead`,
@@ -185,10 +185,10 @@ export function pieceLine(piece: SustainedPiece): string {
   return (
     `${seconds.toFixed(0)} s: p50 ${arrivalP50Ms.toFixed(1)} ms, p99 ${arrivalP99Ms.toFixed(1)} ms${lost}; ` +
     `CPU ${waypostCpuPercent.toFixed(0)} % + ${postgresCpuPercent.toFixed(0)} %, ` +
-    `RSS ${piece.residentMebibytes.toFixed(0)} MiB; ${sizes.join('; ')}`
+    `RSS ${interval.residentMebibytes.toFixed(0)} MiB; ${sizes.join('; ')}`
   );
 }
 
-export function sustainedSummary({ pieces, p99Drift }: SustainedReport): string {
-  return [...pieces.map(pieceLine), `p99 of the last third / of the first third: ${p99Drift.toFixed(2)}`].join('\n');
+export function sustainedSummary({ intervals, p99Drift }: SustainedReport): string {
+  return [...intervals.map(intervalLine), `p99 of the last third / of the first third: ${p99Drift.toFixed(2)}`].join('\n');
 }

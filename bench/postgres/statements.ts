@@ -29,24 +29,24 @@ export interface StatementCount {
 }
 
 /** An idle session publishes its sync statistics within ten seconds. */
-export const SYNCS_TOLD_AFTER_MS = 11_000;
+export const SYNCS_PUBLISHED_AFTER_MS = 11_000;
 
 /** A separate schema, outside of the store's own. */
 const SCHEMA = 'bench_statements';
 const FREQUENT = 15;
-const LOOK_EVERY_MS = 20;
+const POLL_MS = 20;
 
 /** The database work during `work`, which must resolve only when everything is settled. No other client may use the server. */
 export async function countWork(
   server: Cluster,
   url: string,
-  syncsToldAfterMs: number,
+  syncsPublishedAfterMs: number,
   work: () => Promise<void>,
 ): Promise<DatabaseWork> {
   return onDatabase(url, async (client) => {
     await client.query(`create schema if not exists ${SCHEMA}`);
     await client.query(`create extension if not exists pg_stat_statements schema ${SCHEMA}`);
-    const fsyncsBefore = await readSyncs(client, syncsToldAfterMs);
+    const fsyncsBefore = await readSyncs(client, syncsPublishedAfterMs);
     await countStatements(server, 'top');
     await client.query(`select ${SCHEMA}.pg_stat_statements_reset()`);
     const before = await readPosition(client);
@@ -64,17 +64,17 @@ export async function countWork(
       rowsWritten: sum(({ text, rowCount }) => (/^\s*(insert|update|delete|with)\b/i.test(text) ? rowCount : 0)),
       walRecords: sum(({ walRecords }) => walRecords),
       walBytes: after.walBytes - before.walBytes,
-      fsyncs: (await readSyncs(client, syncsToldAfterMs)) - fsyncsBefore,
+      fsyncs: (await readSyncs(client, syncsPublishedAfterMs)) - fsyncsBefore,
       frequent: rows.slice(0, FREQUENT).map(({ text, calls, milliseconds }) => ({ text, calls, milliseconds })),
     };
   });
 }
 
 /** Resolves once each message is settled, which happens after its arrival. Its own queries are not counted. */
-export async function untilNoneIsLeft(url: string): Promise<void> {
+export async function waitForSettledMessages(url: string): Promise<void> {
   await onDatabase(url, async (client) => {
     await client.query("set pg_stat_statements.track = 'none'");
-    while ((await client.query('select 1 from messages limit 1')).rowCount !== 0) await sleep(LOOK_EVERY_MS);
+    while ((await client.query('select 1 from messages limit 1')).rowCount !== 0) await sleep(POLL_MS);
   });
 }
 
@@ -92,8 +92,8 @@ async function readPosition(client: pg.Client): Promise<Position> {
   return { transaction: Number(row?.transaction), walBytes: Number(row?.bytes) };
 }
 
-async function readSyncs(client: pg.Client, toldAfterMs: number): Promise<number> {
-  await client.query('select pg_sleep($1)', [toldAfterMs / 1_000]);
+async function readSyncs(client: pg.Client, publishedAfterMs: number): Promise<number> {
+  await client.query('select pg_sleep($1)', [publishedAfterMs / 1_000]);
   const { rows } = await client.query<{ syncs: string }>(
     "select coalesce(sum(fsyncs), 0) as syncs from pg_stat_io where object = 'wal'",
   );

@@ -19,13 +19,13 @@ export interface SustainedOptions {
   minutes: number;
   perSecond: number;
   /** Duration of each measured interval: a minute, except in tests. */
-  pieceSeconds: number;
-  onPiece?: (piece: SustainedPiece) => void;
+  intervalSeconds: number;
+  onInterval?: (interval: SustainedInterval) => void;
 }
 
-export const DEFAULT_SUSTAINED = { perSecond: 1_000, pieceSeconds: 60 };
+export const DEFAULT_SUSTAINED = { perSecond: 1_000, intervalSeconds: 60 };
 
-export interface SustainedPiece {
+export interface SustainedInterval {
   /** Seconds from the first publish to the end of the interval. */
   seconds: number;
   arrivalP50Ms: number;
@@ -47,7 +47,7 @@ export interface TableSize {
 }
 
 export interface SustainedReport {
-  pieces: SustainedPiece[];
+  intervals: SustainedInterval[];
   /** Median p99 of the last third of the intervals, divided by that of the first third, without the very first interval. */
   p99Drift: number;
 }
@@ -70,20 +70,20 @@ export async function measureSustained(options: SustainedOptions): Promise<Susta
         ...{ peers: 'ordinary' as const, url: waypost.url, token: DEVELOPMENT_TOKEN },
         destination: `${receiver.url}/`,
       };
-      const pieces: SustainedPiece[] = [];
+      const intervals: SustainedInterval[] = [];
       const startedMs = performance.now();
-      const messages = options.perSecond * options.pieceSeconds;
-      while (pieces.length * options.pieceSeconds < options.minutes * 60) {
+      const messages = options.perSecond * options.intervalSeconds;
+      while (intervals.length * options.intervalSeconds < options.minutes * 60) {
         const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
-        const pieceStartedMs = performance.now();
+        const intervalStartedMs = performance.now();
         await receiver.expect(messages);
         const { sentNs } = await publishPaced(target, messages, options.perSecond);
         await receiver.complete(ARRIVAL_LIMIT_MS);
         const { distinct, repeated, arrivalsNs } = await receiver.report();
-        const percent = 100_000 / (performance.now() - pieceStartedMs);
+        const percent = 100_000 / (performance.now() - intervalStartedMs);
         const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
         const delaysMs = arrivalDelaysMs(sentNs, arrivalsNs);
-        const piece = {
+        const interval = {
           seconds: (performance.now() - startedMs) / 1_000,
           arrivalP50Ms: quantile(delaysMs, 0.5),
           arrivalP99Ms: quantile(delaysMs, 0.99),
@@ -94,10 +94,10 @@ export async function measureSustained(options: SustainedOptions): Promise<Susta
           residentMebibytes: residentMebibytes(waypost.pid),
           tables: await tableSizes(url),
         };
-        pieces.push(piece);
-        options.onPiece?.(piece);
+        intervals.push(interval);
+        options.onInterval?.(interval);
       }
-      return { pieces, p99Drift: drift(pieces.map(({ arrivalP99Ms }) => arrivalP99Ms)) };
+      return { intervals, p99Drift: drift(intervals.map(({ arrivalP99Ms }) => arrivalP99Ms)) };
     } finally {
       await waypost.end('SIGTERM');
     }

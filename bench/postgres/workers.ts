@@ -15,7 +15,7 @@ import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics, startDatabaseServer } from './database.ts';
-import { countWork, type DatabaseWork, SYNCS_TOLD_AFTER_MS, untilNoneIsLeft } from './statements.ts';
+import { countWork, type DatabaseWork, SYNCS_PUBLISHED_AFTER_MS, waitForSettledMessages } from './statements.ts';
 
 export type WorkersName = 'null relay' | 'one worker' | 'two processes' | 'two threads';
 
@@ -34,7 +34,7 @@ export interface WorkersOptions extends Workload {
   /** Messages whose statements are counted, once, after the rounds. */
   countedMessages: number;
   /** Delay after which PostgreSQL's sessions have published their sync statistics. */
-  syncsToldAfterMs: number;
+  syncsPublishedAfterMs: number;
   onRound?: (round: number, figures: WorkersFigures) => void;
 }
 
@@ -45,7 +45,7 @@ export const DEFAULT_WORKERS = {
   messages: 30_000,
   steadySeconds: 5,
   countedMessages: 10_000,
-  syncsToldAfterMs: SYNCS_TOLD_AFTER_MS,
+  syncsPublishedAfterMs: SYNCS_PUBLISHED_AFTER_MS,
   limitMs: 120_000,
 };
 
@@ -68,7 +68,7 @@ export interface WorkersFigures {
 
 export interface WorkersReport {
   figures: WorkersFigures[];
-  /** What PostgreSQL does for `countedMessages` messages through one worker. */
+  /** The work of PostgreSQL for `countedMessages` messages through one worker. */
   work: DatabaseWork;
   countedMessages: number;
 }
@@ -178,11 +178,11 @@ async function count(
 ): Promise<DatabaseWork> {
   await warmUp(workers, receiver, options);
   const url = workers.databaseUrl ?? '';
-  return countWork(server, url, options.syncsToldAfterMs, async () => {
+  return countWork(server, url, options.syncsPublishedAfterMs, async () => {
     await receiver.expect(options.countedMessages);
     await publishAll(targetOf(workers, receiver, options), options.countedMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('not all messages arrived');
-    await untilNoneIsLeft(url);
+    await waitForSettledMessages(url);
   });
 }
 

@@ -9,12 +9,12 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface Shim {
-  /** Environment variables for the process to intercept. */
+  /** Environment variables for the process whose calls are intercepted. */
   env: Record<string, string>;
   remove(): void;
 }
 
-/** Why no shim can be built on this machine; undefined if it can. */
+/** The reason why this machine cannot build a shim; undefined if it can. */
 export function shimObstacle(): string | undefined {
   if (process.platform !== 'linux') return 'preload shims need Linux';
   return spawnSync('cc', ['--version']).status === 0 ? undefined : 'no C compiler (cc) on this machine';

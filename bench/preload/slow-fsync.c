@@ -1,6 +1,6 @@
 /*
- * Makes each fsync and fdatasync of a process take longer, to play a disk that has no power-loss protection.
- * WAYPOST_FSYNC_DELAY_US: microseconds added to each call, waited for before the real call.
+ * Makes each fsync and fdatasync of a process take longer, to simulate a disk without power-loss protection.
+ * WAYPOST_FSYNC_DELAY_US: microseconds to wait before each call.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -8,7 +8,7 @@ import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
 import { runIdOf } from './program.ts';
-import { LIBRARY_NAMES, resultOf, runsEnded, type Stage, triggerHeaders, withStage } from './waypost-runs.ts';
+import { LIBRARY_NAMES, resultOf, waitForRuns, type WorkflowSetup, triggerHeaders, withSetup } from './waypost-runs.ts';
 
 /** One run for each element: the number of steps, and the length of each result in characters. */
 export type LongRunOptions = readonly { steps: number; resultLength: number }[];
@@ -30,11 +30,11 @@ export function measureLongRuns(
   runs: LongRunOptions,
   warmUpRuns = WARM_UP_RUNS,
 ): Promise<Figure[]> {
-  return withStage(library, async (stage) => {
-    await warmUp(stage, warmUpRuns);
+  return withSetup(library, async (setup) => {
+    await warmUp(setup, warmUpRuns);
     const figures: Figure[] = [];
     for (const [index, run] of runs.entries())
-      figures.push(...(await measureOne(stage, { ...run, number: index + 1 })));
+      figures.push(...(await measureOne(setup, { ...run, number: index + 1 })));
     return figures.map((figure) => ({ ...figure, name: `${LIBRARY_NAMES[library]}: ${figure.name}` }));
   });
 }
@@ -44,10 +44,10 @@ export function measureLongRuns(
  * take no time.
  */
 export function measureGaps(library: 'library' | 'own', steps = 300, warmUpRuns = WARM_UP_RUNS): Promise<Figure[]> {
-  return withStage(library, async (stage) => {
-    await warmUp(stage, warmUpRuns);
-    await execute(stage, { number: 1, steps, resultLength: 0 }, 'starts');
-    const text = await resultOf(stage.server, 1);
+  return withSetup(library, async (setup) => {
+    await warmUp(setup, warmUpRuns);
+    await execute(setup, { number: 1, steps, resultLength: 0 }, 'starts');
+    const text = await resultOf(setup.server, 1);
     const { startsMs } = JSON.parse(text ?? '{}') as { startsMs: number[] };
     if (startsMs?.length !== steps) throw new Error(`the run returned ${text}`);
     const gapsMs = startsMs.slice(1).map((ms, index) => ms - (startsMs[index] ?? 0));
@@ -59,9 +59,9 @@ export function measureGaps(library: 'library' | 'own', steps = 300, warmUpRuns 
   });
 }
 
-async function warmUp(stage: Stage, runs: number): Promise<void> {
+async function warmUp(setup: WorkflowSetup, runs: number): Promise<void> {
   for (let run = 1; run <= runs; run += 1) {
-    await execute(stage, { number: -run, steps: WARM_UP_STEPS, resultLength: 10 });
+    await execute(setup, { number: -run, steps: WARM_UP_STEPS, resultLength: 10 });
   }
 }
 
@@ -71,12 +71,12 @@ interface LongRun {
   resultLength: number;
 }
 
-async function measureOne(stage: Stage, run: LongRun): Promise<Figure[]> {
-  const { server, endpoint } = stage;
+async function measureOne(setup: WorkflowSetup, run: LongRun): Promise<Figure[]> {
+  const { server, endpoint } = setup;
   const before = await endpoint.traffic();
   const cpu = [cpuSeconds(server.pid), cpuSeconds(endpoint.pid)] as const;
   const startedAt = performance.now();
-  await execute(stage, run);
+  await execute(setup, run);
   const ms = performance.now() - startedAt;
   const serverCpuMs = (cpuSeconds(server.pid) - cpu[0]) * 1_000;
   const endpointCpuMs = (cpuSeconds(endpoint.pid) - cpu[1]) * 1_000;
@@ -101,9 +101,9 @@ async function measureOne(stage: Stage, run: LongRun): Promise<Figure[]> {
 }
 
 /** Triggers a run and waits for its end. */
-async function execute({ server, endpoint }: Stage, run: LongRun, path = 'many'): Promise<void> {
+async function execute({ server, endpoint }: WorkflowSetup, run: LongRun, path = 'many'): Promise<void> {
   const url = `${endpoint.url}/${path}`;
-  const ended = runsEnded(endpoint, 1, LIMIT_MS);
+  const ended = waitForRuns(endpoint, 1, LIMIT_MS);
   const response = await request(`${server.url}/v2/publish/${url}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...triggerHeaders(runIdOf(run.number), url) },

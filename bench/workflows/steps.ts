@@ -37,7 +37,7 @@ export interface StepFigures {
   callsPerRun: number;
 }
 
-const UNDER_WAY = 64;
+const CONCURRENT_RUNS = 64;
 
 /** Returns medians of the rounds. Throws if a run does not end as expected. */
 export async function measureSteps(options: StepsOptions): Promise<StepFigures[]> {
@@ -60,7 +60,7 @@ async function measureOne(contestant: Contestant, options: StepsOptions): Promis
     const take = (count: number) => Array.from({ length: count }, () => next++);
     const repeated: number[] = [];
     const execution = { contestant, repeated, stallMs: options.stallMs };
-    await execute(execution, take(options.warmUpRuns), UNDER_WAY);
+    await execute(execution, take(options.warmUpRuns), CONCURRENT_RUNS);
     const concurrent = await measureLoad(execution, '64 concurrent', take(options.runs));
     const burst = await measureLoad(execution, 'a burst', take(options.runs));
     await contestant.verify(Array.from({ length: next }, (_, number) => number));
@@ -84,7 +84,7 @@ async function measureLoad(execution: Execution, load: Load, numbers: number[]):
   const before = await contestant.traffic();
   const serverCpu = cpuSeconds(contestant.serverPid);
   const endpointCpu = cpuSeconds(contestant.endpointPid);
-  const seconds = await execute(execution, numbers, load === 'a burst' ? numbers.length : UNDER_WAY);
+  const seconds = await execute(execution, numbers, load === 'a burst' ? numbers.length : CONCURRENT_RUNS);
   const after = await contestant.traffic();
   return {
     contestant: contestant.name,
@@ -98,11 +98,11 @@ async function measureLoad(execution: Execution, load: Load, numbers: number[]):
   };
 }
 
-/** Seconds from the first start to the last end, with at most `underWay` concurrent runs. */
+/** Seconds from the first start to the last end, with at most `concurrency` concurrent runs. */
 async function execute(
   { contestant, repeated, stallMs }: Execution,
   numbers: readonly number[],
-  underWay: number,
+  concurrency: number,
 ): Promise<number> {
   const startedAt = performance.now();
   const missing = new Set(numbers);
@@ -127,7 +127,7 @@ async function execute(
         if (missing.size === 0) resolve();
         else startNext();
       });
-      for (let i = 0; i < Math.min(underWay, numbers.length); i += 1) startNext();
+      for (let i = 0; i < Math.min(concurrency, numbers.length); i += 1) startNext();
     });
   } finally {
     clearInterval(watch);

@@ -5,7 +5,7 @@ import { cpuSeconds, residentMebibytes, residentPeakMebibytes } from '../child-p
 import type { Figure } from '../figure.ts';
 import { startDatabase } from '../postgres/database.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
-import { deliveriesHandled, runsEnded, type Stage, triggerInBatches, withStage } from './waypost-runs.ts';
+import { waitForDeliveries, waitForRuns, type WorkflowSetup, triggerInBatches, withSetup } from './waypost-runs.ts';
 
 export interface WakingOptions {
   waiters: number;
@@ -22,19 +22,19 @@ const LIMIT_MS = 120_000;
 export async function measureWaking(options: WakingOptions): Promise<Figure[]> {
   const database = options.isPostgres ? await startDatabase() : undefined;
   try {
-    return await withStage('bare', (stage) => notifyAll(stage, options), database?.env);
+    return await withSetup('bare', (setup) => notifyAll(setup, options), database?.env);
   } finally {
     await database?.end();
   }
 }
 
-async function notifyAll({ server, endpoint }: Stage, { waiters, quietMs }: WakingOptions): Promise<Figure[]> {
-  const waiting = deliveriesHandled(endpoint, waiters, LIMIT_MS);
+async function notifyAll({ server, endpoint }: WorkflowSetup, { waiters, quietMs }: WakingOptions): Promise<Figure[]> {
+  const waiting = waitForDeliveries(endpoint, waiters, LIMIT_MS);
   await triggerInBatches(server, `${endpoint.url}/wait?event=${EVENT}`, { first: 0, count: waiters });
   if (!(await waiting)) throw new Error('not all runs reached their wait');
   await sleep(quietMs);
   const beforeMebibytes = residentMebibytes(server.pid);
-  const ended = runsEnded(endpoint, waiters, LIMIT_MS);
+  const ended = waitForRuns(endpoint, waiters, LIMIT_MS);
   const startedAt = performance.now();
   const cpuBefore = cpuSeconds(server.pid);
   const response = await request(`${server.url}/v2/notify/${EVENT}`, {

@@ -15,36 +15,35 @@ const LOGS_PAGE = 1_000;
 const RESULTS_LIMIT_MS = 10_000;
 
 /** A server on an empty folder, and an endpoint that publishes to it. */
-export interface Stage {
+export interface WorkflowSetup {
   dataDir: string;
   server: ListeningProcess;
   endpoint: Endpoint;
 }
 
-/** The kind of endpoint. */
-type Kind = 'library' | 'own' | 'bare';
+type EndpointKind = 'library' | 'own' | 'bare';
 
 /** Ends both processes and removes the folder after `use`. `env` is added to the server's environment. */
-export async function withStage<T>(
-  endpoint: Kind,
-  use: (stage: Stage) => Promise<T>,
+export async function withSetup<T>(
+  endpoint: EndpointKind,
+  use: (setup: WorkflowSetup) => Promise<T>,
   env: Record<string, string> = {},
 ): Promise<T> {
-  const stage = await openStage(endpoint, 1, env);
+  const setup = await openSetup(endpoint, 1, env);
   try {
-    return await use(stage);
+    return await use(setup);
   } finally {
-    await closeStage(stage);
+    await closeSetup(setup);
   }
 }
 
-async function openStage(kind: Kind, workers = 1, env: Record<string, string> = {}): Promise<Stage> {
+async function openSetup(kind: EndpointKind, workers = 1, env: Record<string, string> = {}): Promise<WorkflowSetup> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-workflow-'));
   const server = await startWaypost({ dataDir, env, flags: ['--drain-limit', '0s', '--workers', String(workers)] });
   return { dataDir, server, endpoint: await startEndpoint(kind, [server.url, DEVELOPMENT_TOKEN]) };
 }
 
-async function closeStage({ dataDir, server, endpoint }: Stage): Promise<void> {
+async function closeSetup({ dataDir, server, endpoint }: WorkflowSetup): Promise<void> {
   await server.end('SIGTERM');
   await endpoint.end();
   rmSync(dataDir, { recursive: true, force: true });
@@ -87,20 +86,20 @@ export function triggerInBatches(
 }
 
 /** Resolves with true once `count` runs have ended, or with false after `limitMs`. Replaces the endpoint's listener. */
-export function runsEnded(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
-  return counted(count, limitMs, (note) => {
+export function waitForRuns(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
+  return waitForCount(count, limitMs, (note) => {
     endpoint.onEnded = () => note(1);
   });
 }
 
-/** The same for deliveries that the endpoint has handled. */
-export function deliveriesHandled(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
-  return counted(count, limitMs, (note) => {
+/** Like `waitForRuns`, for deliveries that the endpoint has handled. */
+export function waitForDeliveries(endpoint: Endpoint, count: number, limitMs: number): Promise<boolean> {
+  return waitForCount(count, limitMs, (note) => {
     endpoint.onHandled = note;
   });
 }
 
-function counted(count: number, limitMs: number, listen: (note: (more: number) => void) => void): Promise<boolean> {
+function waitForCount(count: number, limitMs: number, listen: (onMore: (more: number) => void) => void): Promise<boolean> {
   return new Promise((resolve) => {
     let soFar = 0;
     const limit = setTimeout(() => resolve(false), limitMs);
@@ -113,7 +112,7 @@ function counted(count: number, limitMs: number, listen: (note: (more: number) =
   });
 }
 
-export type WaypostContestant = Kind | 'bare, within a call';
+export type WaypostContestant = EndpointKind | 'bare, within a call';
 
 export const LIBRARY_NAMES = { library: '@upstash/workflow', own: '@waypost/workflow' };
 
@@ -126,8 +125,8 @@ const NAMES: Record<WaypostContestant, string> = {
 
 /** Starts Waypost with an endpoint, as a contestant of the comparison. */
 export async function startWaypostContestant(kind: WaypostContestant, workers = 1): Promise<Contestant> {
-  const stage = await openStage(kind === 'bare, within a call' ? 'bare' : kind, workers);
-  const { server, endpoint } = stage;
+  const setup = await openSetup(kind === 'bare, within a call' ? 'bare' : kind, workers);
+  const { server, endpoint } = setup;
   const url = `${endpoint.url}/${kind === 'bare, within a call' ? 'within' : 'three'}`;
   const pool = new Pool(server.url, { connections: CONNECTIONS, pipelining: 1 });
   return {
@@ -162,7 +161,7 @@ export async function startWaypostContestant(kind: WaypostContestant, workers = 
     },
     async end() {
       await pool.destroy();
-      await closeStage(stage);
+      await closeSetup(setup);
     },
   };
 }

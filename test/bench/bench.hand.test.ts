@@ -5,7 +5,7 @@ import { measureLanes } from '../../bench/lanes.ts';
 import { measureMetrics } from '../../bench/metrics.ts';
 import { figureLine } from '../../bench/report.ts';
 import { measureTraces } from '../../bench/traces.ts';
-import { measureWorkerPrice, priceTable } from '../../bench/worker-price.ts';
+import { measureMessageCost, costTable } from '../../bench/message-cost.ts';
 import { measureGaps, measureLongRuns } from '../../bench/workflows/long-run.ts';
 import { measureSleeping } from '../../bench/workflows/sleeping.ts';
 import { browserObstacle } from '../console/support/visit.ts';
@@ -108,7 +108,7 @@ describe('npm run bench -- postgres', () => {
   it('sees every message arrive through each number of workers, and counts the batches that were committed', {
     timeout: 60_000,
   }, async () => {
-    const figures = await measureWorkerPrice({
+    const figures = await measureMessageCost({
       ...{ databases: ['SQLite', 'PostgreSQL'], workers: [2], rates: [200, 0], rounds: 1 },
       ...{ seconds: 0.5, burstMessages: 100, warmUpMessages: 50, limitMs: 20_000 },
     });
@@ -123,6 +123,6 @@ describe('npm run bench -- postgres', () => {
       expect(commands).toBeGreaterThanOrEqual(2_000);
       expect(commands).toBeLessThan(3_000);
     }
-    expect(priceTable(figures)).toContain('PostgreSQL, 200/s, 2 workers');
+    expect(costTable(figures)).toContain('PostgreSQL, 200/s, 2 workers');
   });
 });

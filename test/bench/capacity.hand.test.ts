@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Cores, Disk, Thread } from '../../bench/capacity/machine.ts';
 import { costsIn } from '../../bench/capacity/measure.ts';
-import { type Costs, type Played, play } from '../../bench/capacity/model.ts';
-import type { PriceFigures } from '../../bench/worker-price.ts';
+import { type Costs, type SimulatedFigures, simulate } from '../../bench/capacity/model.ts';
+import type { CostFigures } from '../../bench/message-cost.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const COSTS: Costs = {
@@ -11,36 +11,36 @@ const COSTS: Costs = {
 };
 
 describe('the model of capacity', () => {
-  it('finds what a message and a batch cost from a burst and from calm', async () => {
-    const shape = { cores: 8, workers: 1, cells: 1, isLoadHere: false, costs: COSTS };
-    const [burst, calm] = [await play({ ...shape, underWay: 64 }), await play({ ...shape, perSecond: 200 })];
-    const found = costsIn([priceOf(burst, 0), priceOf(calm, 200)]);
+  it('derives the costs of a message and of a batch from a burst and a low rate', async () => {
+    const shape = { cores: 8, workers: 1, cells: 1, isLoadLocal: false, costs: COSTS };
+    const [burst, low] = [await simulate({ ...shape, concurrent: 64 }), await simulate({ ...shape, perSecond: 200 })];
+    const found = costsIn([costOf(burst, 0), costOf(low, 200)]);
     for (const name of ['workerMessage', 'workerBatch', 'postgresMessage', 'postgresBatch'] as const) {
       expect(found[name]).toBeGreaterThan(COSTS[name] * 0.98);
       expect(found[name]).toBeLessThan(COSTS[name] * 1.02);
     }
   });
 
-  it('delivers as many as are published at a rate that a worker carries', async () => {
-    const { perSecond, busiest } = await play({
-      ...{ cores: 8, workers: 2, cells: 2, perSecond: 1_000, isLoadHere: false, costs: COSTS },
+  it('delivers messages as fast as they are published at a rate that one worker can handle', async () => {
+    const { perSecond, busiest } = await simulate({
+      ...{ cores: 8, workers: 2, cells: 2, perSecond: 1_000, isLoadLocal: false, costs: COSTS },
     });
     expect(perSecond).toBeGreaterThan(900);
     expect(perSecond).toBeLessThan(1_100);
     expect(busiest).toBeLessThan(0.5);
   });
 
-  it('has smaller batches with more cells, and the same work in each', async () => {
-    const shape = { cores: 8, workers: 1, perSecond: 2_000, isLoadHere: false, costs: COSTS };
-    const [one, four] = [await play({ ...shape, cells: 1 }), await play({ ...shape, cells: 4 })];
+  it('has smaller batches with more cells, and the same cost per message', async () => {
+    const shape = { cores: 8, workers: 1, perSecond: 2_000, isLoadLocal: false, costs: COSTS };
+    const [one, four] = [await simulate({ ...shape, cells: 1 }), await simulate({ ...shape, cells: 4 })];
     expect(four.batches).toBeGreaterThan(one.batches);
-    const ofMessages = ({ workerCpuMs, batches }: Played) => workerCpuMs - batches * COSTS.workerBatch;
+    const ofMessages = ({ workerCpuMs, batches }: SimulatedFigures) => workerCpuMs - batches * COSTS.workerBatch;
     expect(ofMessages(four)).toBeCloseTo(1_000 * COSTS.workerMessage, -1);
   });
 });
 
 describe('a simulated machine', () => {
-  it('does no more at a time than it has cores, and a thread one thing', async () => {
+  it('runs at most one task per core, and one task per thread, at a time', async () => {
     const clock = new SimulatedClock(undefined, 0.001);
     const cores = new Cores(clock, 2);
     const [first, second] = [new Thread(cores), new Thread(cores)];
@@ -53,7 +53,7 @@ describe('a simulated machine', () => {
     expect(ends.slice(3).at(-1)).toBe(8);
   });
 
-  it('lets those share a sync who come while another is under way', async () => {
+  it('shares one sync among callers that arrive during another', async () => {
     const clock = new SimulatedClock(undefined, 0.001);
     const disk = new Disk(clock, 1);
     const ends: number[] = [];
@@ -64,8 +64,8 @@ describe('a simulated machine', () => {
   });
 });
 
-function priceOf(played: Played, perSecond: number): PriceFigures {
-  const { workerCpuMs: waypostCpuMs, postgresCpuMs, batches, perSecond: deliveredPerSecond } = played;
+function costOf(simulated: SimulatedFigures, perSecond: number): CostFigures {
+  const { workerCpuMs: waypostCpuMs, postgresCpuMs, batches, perSecond: deliveredPerSecond } = simulated;
   return {
     ...{ database: 'PostgreSQL', workers: 1, perSecond, deliveredPerSecond, waypostCpuMs, postgresCpuMs, batches },
     ...{ loadCpuMs: 0, commandsPerBatch: 0, arrivalP50Ms: 1, arrivalP99Ms: 1, missing: 0 },

@@ -14,7 +14,7 @@ describe('npm run bench -- postgres', () => {
     const report = await measureWorkers({
       ...{ peers: 'ordinary', rounds: 1, contestants: ['null relay', 'two processes'] },
       ...{ warmUpMessages: 50, messages: 200, steadySeconds: 0.2, countedMessages: 100 },
-      ...{ syncsToldAfterMs: 0, limitMs: 20_000 },
+      ...{ syncsPublishedAfterMs: 0, limitMs: 20_000 },
     });
     expect(report.figures.map(({ contestant }) => contestant)).toEqual(['null relay', 'two processes']);
     for (const { missing, repeated, perSecond, arrivalP50Ms } of report.figures) {
@@ -49,7 +49,7 @@ describe('npm run bench -- postgres', () => {
     expect(jobsTable(figures)).toContain('a loser');
   });
 
-  it('takes the drift from the end against the begin, the cold first piece left out', () => {
+  it('takes the drift from the end against the begin, the cold first interval left out', () => {
     expect(drift([90, 10, 10, 10, 20, 20, 20])).toBe(2);
     expect(drift([5])).toBe(1);
   });

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startWaypost } from '../../bench/waypost-process.ts';
-import { failRun } from '../../bench/workflows/reviving.ts';
+import { failRun } from '../../bench/workflows/resuming.ts';
 import { examineStore } from '../../src/admin/examine.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import { eventually } from '../support/eventually.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ListeningProcess } from '../../bench/child-process.ts';
 import { heavyHeads, heavyJson } from '../../bench/loop/requests.ts';
-import { send } from '../../bench/loop/requests-held.ts';
+import { send } from '../../bench/loop/loop-blocks.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 
 let folder: string;

@@ -36,7 +36,7 @@ export async function loadBullMq(folder: string): Promise<JobLibrary> {
   const { Queue, Worker } = await importFrom<BullMq>(folder, 'bullmq');
   return {
     // Redis syncs once for all commands that it reads together, so grouped adds were no faster.
-    gainsByGroups: false,
+    benefitsFromGrouping: false,
     prepare: async () => undefined,
     async openAdder(url) {
       const defaultJobOptions = { removeOnComplete: true, attempts: 4 };

@@ -34,7 +34,7 @@ export async function loadGraphileWorker(folder: string): Promise<JobLibrary> {
   });
   const open = (connectionString: string) => makeWorkerUtils({ connectionString, maxPoolSize: CONNECTIONS, logger });
   return {
-    gainsByGroups: true,
+    benefitsFromGrouping: true,
     async prepare(url) {
       const utils = await open(url);
       await utils.migrate();

@@ -17,7 +17,7 @@ export interface Job {
 
 export interface JobLibrary {
   /** Whether an intake is faster if it adds the jobs of concurrent callers with one call. */
-  gainsByGroups: boolean;
+  benefitsFromGrouping: boolean;
   /** Creates the library's schema in an empty database. */
   prepare(url: string): Promise<void>;
   openAdder(url: string): Promise<JobAdder>;

@@ -38,7 +38,7 @@ export async function loadPgBoss(folder: string): Promise<JobLibrary> {
     return boss;
   };
   return {
-    gainsByGroups: true,
+    benefitsFromGrouping: true,
     async prepare(url) {
       const boss = await start(url);
       await boss.createQueue(JOB_QUEUE, { notify: true });

@@ -29,7 +29,7 @@ export function startWaypostOnPostgres(processes: number): StartContestant {
     return startWaypostJobs({
       ...{ name: named('Waypost on PostgreSQL', processes, 'processes'), env, flags: [], processes },
       parties: { PostgreSQL: [server.pid] },
-      settleIn: () => refreshStatistics(database.url),
+      finishWarmUp: () => refreshStatistics(database.url),
       end: () => dropDatabase(server, database.name),
     });
   };
@@ -41,7 +41,7 @@ export function startWaypostOnSqlite(workers: number): StartContestant {
     startWaypostJobs({
       ...{ name: named('Waypost on SQLite', workers, 'workers'), env: {}, flags: ['--workers', String(workers)] },
       ...{ processes: 1, parties: {} },
-      settleIn: async () => undefined,
+      finishWarmUp: async () => undefined,
       end: async () => undefined,
     });
 }
@@ -50,7 +50,7 @@ function named(name: string, count: number, what: string): string {
   return count === 1 ? name : `${name}, ${count} ${what}`;
 }
 
-interface WaypostJobOptions extends Pick<JobContestant, 'name' | 'parties' | 'settleIn' | 'end'> {
+interface WaypostJobOptions extends Pick<JobContestant, 'name' | 'parties' | 'finishWarmUp' | 'end'> {
   env: Record<string, string>;
   flags: string[];
   processes: number;
@@ -72,7 +72,7 @@ async function startWaypostJobs({ env, flags, processes, ...options }: WaypostJo
     work: 'webhooks',
     parties: { ...options.parties, Waypost: wayposts.map(({ pid }) => pid) },
     endpoint: { endpoint: [receiver.pid] },
-    done: receiver,
+    finishedJobs: receiver,
     ...publisher,
     async end() {
       await publisher.close();
@@ -96,9 +96,9 @@ export function startWebhooksOn(library: LibraryName, folder: string): StartCont
       work: 'webhooks',
       parties: { ...storage.parties, intake: [intake.pid], deliverer: [deliverer.pid] },
       endpoint: { endpoint: [receiver.pid] },
-      done: receiver,
+      finishedJobs: receiver,
       ...publisher,
-      settleIn: storage.settleIn,
+      finishWarmUp: storage.finishWarmUp,
       async end() {
         await publisher.close();
         await intake.end('SIGTERM');

@@ -57,7 +57,7 @@ function grouped({ addMany }: JobAdder): (job: Job) => Promise<void> {
     });
 }
 
-const add = library.gainsByGroups ? grouped(adder) : adder.add;
+const add = library.benefitsFromGrouping ? grouped(adder) : adder.add;
 const digest = (text: string) => createHash('sha256').update(text).digest();
 const authorization = digest(`Bearer ${DEVELOPMENT_TOKEN}`);
 

@@ -9,19 +9,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startWaypost } from '../waypost-process.ts';
 import { AUTHORIZATION, type HeavyRequest, heavyBatches, heavyBodies, heavyHeads, heavyJson } from './requests.ts';
 
-export interface HeldLoop {
+export interface LoopBlock {
   name: string;
   status: number;
-  /** The longest block of the event loop, from the request until a moment after its response. */
-  heldMs: number;
-  tookMs: number;
-  answer: string;
+  /** The longest block of the event loop between the request and `AFTER_RESPONSE_MS` after its response. */
+  blockedMs: number;
+  responseMs: number;
+  response: string;
 }
 
 /** The maximum time that one request may block the event loop. */
-export const HELD_MS_MAX = 50;
+export const BLOCKED_MS_MAX = 50;
 
-/** On a shared machine a process may be descheduled for tens of milliseconds, so the minimum of these counts. */
+/** On a shared machine a process may be descheduled for tens of milliseconds, so a long block is measured again, and the minimum counts. */
 const TRIES_MAX = 3;
 
 /** Requests that compile the code first. */
@@ -34,10 +34,10 @@ const SMALL: HeavyRequest = {
   body: 'x',
 };
 
-/** Time for accepted messages to be stored. */
-const AFTERWARDS_MS = 150;
+/** Accepted messages are stored in this time. */
+const AFTER_RESPONSE_MS = 150;
 
-export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}): Promise<HeldLoop[]> {
+export async function measureLoopBlocks(onBlock: (block: LoopBlock) => void = () => {}): Promise<LoopBlock[]> {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-loop-'));
   const watch = join(folder, 'watch');
   const server = await startWaypost({
@@ -45,17 +45,17 @@ export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}
     env: { WAYPOST_LOOP_WATCH: watch, NODE_OPTIONS: `--import ${new URL('./watch.ts', import.meta.url).href}` },
   });
   try {
-    const all: HeldLoop[] = [];
+    const all: LoopBlock[] = [];
     for (let nth = 0; nth < WARM_UP; nth += 1) await send(server.url, SMALL);
     for (const make of [heavyHeads, heavyJson, heavyBodies, heavyBatches]) {
       for (const request of make()) {
-        let held = await heldBy(server.url, watch, request);
-        for (let more = 1; more < TRIES_MAX && held.heldMs > HELD_MS_MAX; more += 1) {
-          const again = await heldBy(server.url, watch, request);
-          if (again.heldMs < held.heldMs) held = again;
+        let block = await measureBlock(server.url, watch, request);
+        for (let more = 1; more < TRIES_MAX && block.blockedMs > BLOCKED_MS_MAX; more += 1) {
+          const again = await measureBlock(server.url, watch, request);
+          if (again.blockedMs < block.blockedMs) block = again;
         }
-        onRequest(held);
-        all.push(held);
+        onBlock(block);
+        all.push(block);
       }
     }
     return all;
@@ -65,13 +65,13 @@ export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}
   }
 }
 
-async function heldBy(url: string, watch: string, request: HeavyRequest): Promise<HeldLoop> {
+async function measureBlock(url: string, watch: string, request: HeavyRequest): Promise<LoopBlock> {
   await longestMs(watch); // resets the maximum
   const startedAt = performance.now();
-  const { status, answer } = await send(url, request);
-  const tookMs = performance.now() - startedAt;
-  await sleep(AFTERWARDS_MS);
-  return { name: request.name, status, heldMs: await longestMs(watch), tookMs, answer: answer.slice(0, 100) };
+  const { status, response } = await send(url, request);
+  const responseMs = performance.now() - startedAt;
+  await sleep(AFTER_RESPONSE_MS);
+  return { name: request.name, status, blockedMs: await longestMs(watch), responseMs, response: response.slice(0, 100) };
 }
 
 async function longestMs(watch: string): Promise<number> {
@@ -82,7 +82,7 @@ async function longestMs(watch: string): Promise<number> {
 export function send(
   url: string,
   { method, target, headers, body, isChunked }: HeavyRequest,
-): Promise<{ status: number; answer: string }> {
+): Promise<{ status: number; response: string }> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const length = body === undefined || isChunked ? undefined : { 'Content-Length': Buffer.byteLength(body) };
@@ -95,10 +95,10 @@ export function send(
         ...(isChunked && { 'Transfer-Encoding': 'chunked' }),
       },
     });
-    request.on('response', async (response) => {
-      resolve({ status: response.statusCode ?? 0, answer: await text(response) });
+    request.on('response', async (incoming) => {
+      resolve({ status: incoming.statusCode ?? 0, response: await text(incoming) });
     });
-    request.on('error', (error) => resolve({ status: 0, answer: String(error) }));
+    request.on('error', (error) => resolve({ status: 0, response: String(error) }));
     request.end(body);
   });
 }

@@ -8,33 +8,33 @@ import { startDatabase } from '../postgres/database.ts';
 import { quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
 import { stepHeaders } from './step-headers.ts';
-import { withStage } from './waypost-runs.ts';
+import { withSetup } from './waypost-runs.ts';
 
-export interface RevivingOptions {
+export interface ResumingOptions {
   messages: number;
   quietMs: number;
   /** Whether the worker is on PostgreSQL. */
   isPostgres: boolean;
 }
 
-export const DEFAULT_REVIVING = { messages: 20_000, quietMs: 6_000 };
+export const DEFAULT_RESUMING = { messages: 20_000, quietMs: 6_000 };
 
-const RUN_ID = 'wfr_bench_reviving';
+const RUN_ID = 'wfr_bench_resuming';
 /** No server listens on this port. */
 const NOWHERE = 'http://127.0.0.1:9/';
 const LIMIT_MS = 120_000;
 const DELAY = { 'upstash-delay': '6d' };
 
-export async function measureReviving(options: RevivingOptions): Promise<Figure[]> {
+export async function measureResuming(options: ResumingOptions): Promise<Figure[]> {
   const database = options.isPostgres ? await startDatabase() : undefined;
   try {
-    return await withStage('bare', ({ server }) => reviveOne(server, options), database?.env);
+    return await withSetup('bare', ({ server }) => resumeRun(server, options), database?.env);
   } finally {
     await database?.end();
   }
 }
 
-async function reviveOne(server: ListeningProcess, { messages, quietMs }: RevivingOptions): Promise<Figure[]> {
+async function resumeRun(server: ListeningProcess, { messages, quietMs }: ResumingOptions): Promise<Figure[]> {
   const pool = new Pool(server.url, { connections: 2 });
   try {
     const dlqId = await failRun(server, messages);
@@ -48,8 +48,8 @@ async function reviveOne(server: ListeningProcess, { messages, quietMs }: Revivi
     const duringResume = await probeWhile(pool, resumed);
     const name = `publishes of others while a run of ${messages} messages is resumed`;
     return [
-      { name: `${name}: max`, value: Math.max(...duringResume), ...besides(Math.max(...idle)) },
-      { name: `${name}: p99`, value: quantile(duringResume, 0.99), ...besides(quantile(idle, 0.99)) },
+      { name: `${name}: max`, value: Math.max(...duringResume), ...withReference(Math.max(...idle)) },
+      { name: `${name}: p99`, value: quantile(duringResume, 0.99), ...withReference(quantile(idle, 0.99)) },
       { name: 'response time of the resume', value: responseMs, unit: 'ms' },
     ];
   } finally {
@@ -57,7 +57,7 @@ async function reviveOne(server: ListeningProcess, { messages, quietMs }: Revivi
   }
 }
 
-function besides(value: number): Pick<Figure, 'unit' | 'beside'> {
+function withReference(value: number): Pick<Figure, 'unit' | 'beside'> {
   return { unit: 'ms', beside: { name: 'idle', value } };
 }
 
@@ -70,12 +70,12 @@ export async function failRun(server: { url: string }, messages: number): Promis
     ...DELAY,
   };
   await storeInBatches(server, 1, () => ({ destination: NOWHERE, headers: trigger, body: '{}' }));
-  await storeInBatches(server, messages, (index) => planned(index + 1, DELAY));
-  await storeInBatches(server, 1, () => planned(messages + 1, {}));
+  await storeInBatches(server, messages, (index) => plannedStep(index + 1, DELAY));
+  await storeInBatches(server, 1, () => plannedStep(messages + 1, {}));
   return dlqIdOf(server);
 }
 
-function planned(stepId: number, headers: Record<string, string>) {
+function plannedStep(stepId: number, headers: Record<string, string>) {
   const step = { stepId: 0, stepName: `step ${stepId}`, stepType: 'Run', targetStep: stepId, concurrent: 2 };
   return { destination: NOWHERE, headers: { ...stepHeaders(RUN_ID, NOWHERE), ...headers }, body: JSON.stringify(step) };
 }
@@ -91,20 +91,20 @@ async function dlqIdOf({ url }: { url: string }): Promise<string> {
   throw new Error('the run has not failed');
 }
 
-/** Publishes one message after the other until `over` settles; returns their durations. */
-async function probeWhile(pool: Pool, over: Promise<unknown>): Promise<number[]> {
-  const tookMs: number[] = [];
-  let isOver = false;
-  const end = over.finally(() => {
-    isOver = true;
+/** Publishes one message after the other until `work` settles; returns their durations. */
+async function probeWhile(pool: Pool, work: Promise<unknown>): Promise<number[]> {
+  const durationsMs: number[] = [];
+  let isFinished = false;
+  const end = work.finally(() => {
+    isFinished = true;
   });
-  while (!isOver) {
+  while (!isFinished) {
     const startedAt = performance.now();
     await post(pool, `/v2/publish/${NOWHERE}`, DELAY);
-    tookMs.push(performance.now() - startedAt);
+    durationsMs.push(performance.now() - startedAt);
   }
   await end;
-  return tookMs;
+  return durationsMs;
 }
 
 async function post(pool: Pool, path: string, headers: Record<string, string>): Promise<void> {

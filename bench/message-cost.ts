@@ -1,5 +1,5 @@
 /**
- * Measures the cost of a message with one, two and four workers in a process, at rates that one worker can easily handle, so that the
+ * Measures the cost of a message with one, two and four workers in a process, at rates that are easy for one worker, so that the
  * machine is never the bottleneck. Each number of workers has its own database.
  */
 import { randomBytes } from 'node:crypto';
@@ -21,7 +21,7 @@ import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export type Database = 'SQLite' | 'PostgreSQL';
 
-export interface PriceOptions {
+export interface CostOptions {
   databases: readonly Database[];
   /** Numbers of workers, alternating, each in one process. */
   workers: readonly number[];
@@ -35,16 +35,16 @@ export interface PriceOptions {
   /** Messages per worker, since each worker compiles its own code. */
   warmUpMessages: number;
   limitMs: number;
-  onFigures?: (figures: PriceFigures) => void;
+  onFigures?: (figures: CostFigures) => void;
 }
 
-export const DEFAULT_PRICE = {
+export const DEFAULT_COST = {
   ...{ databases: ['SQLite', 'PostgreSQL'] as const, workers: [1, 2, 4], rates: [400], rounds: 3 },
   ...{ seconds: 8, burstMessages: 15_000, warmUpMessages: 6_000, limitMs: 60_000 },
 };
 
 /** Figures per 1,000 messages. */
-export interface PriceFigures {
+export interface CostFigures {
   database: Database;
   workers: number;
   /** The requested rate. */
@@ -64,11 +64,11 @@ export interface PriceFigures {
   missing: number;
 }
 
-export async function measureWorkerPrice(options: PriceOptions): Promise<PriceFigures[]> {
+export async function measureMessageCost(options: CostOptions): Promise<CostFigures[]> {
   const receiver = await startReceiver('ordinary');
   const server = options.databases.includes('PostgreSQL') ? await startDatabaseServer() : undefined;
   try {
-    const all: PriceFigures[] = [];
+    const all: CostFigures[] = [];
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const database of options.databases) {
         for (const workers of options.workers) {
@@ -86,19 +86,19 @@ export async function measureWorkerPrice(options: PriceOptions): Promise<PriceFi
   }
 }
 
-interface Shape {
+interface Setup {
   database: Database;
   workers: number;
   server: Cluster | undefined;
   receiver: Receiver;
 }
 
-async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFigures[]> {
-  const { database, workers, receiver } = shape;
-  const folder = mkdtempSync(join(tmpdir(), 'waypost-price-'));
-  const server = database === 'PostgreSQL' ? shape.server : undefined;
-  const kept = server && (await freshDatabase(server));
-  const env = kept && { DATABASE_URL: kept.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+async function measureOne(setup: Setup, options: CostOptions): Promise<CostFigures[]> {
+  const { database, workers, receiver } = setup;
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-cost-'));
+  const server = database === 'PostgreSQL' ? setup.server : undefined;
+  const created = server && (await freshDatabase(server));
+  const env = created && { DATABASE_URL: created.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
   const flags = ['--workers', String(workers), '--metrics-address', '0'];
   const waypost = await startWaypost({ dataDir: folder, flags, ...(env && { env }) });
   try {
@@ -110,10 +110,10 @@ async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFig
     await receiver.expect(warmUpMessages);
     await publishAll(target, warmUpMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
-    if (kept) await refreshStatistics(kept.url);
+    if (created) await refreshStatistics(created.url);
     const load = [process.pid, receiver.pid];
     const parties: Parties = { waypost: [waypost.pid], load, ...(server && { postgres: [server.pid] }) };
-    const figures: PriceFigures[] = [];
+    const figures: CostFigures[] = [];
     for (const perSecond of options.rates) {
       const messages = perSecond === 0 ? options.burstMessages : perSecond * options.seconds;
       await receiver.expect(messages);
@@ -144,7 +144,7 @@ async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFig
     return figures;
   } finally {
     await waypost.end('SIGTERM');
-    if (server && kept) await dropDatabase(server, kept.name);
+    if (server && created) await dropDatabase(server, created.name);
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -164,10 +164,10 @@ async function readBatches(waypost: ListeningProcess): Promise<{ batches: number
   return { batches: read('count'), commands: read('sum') };
 }
 
-function medians(rounds: PriceFigures[]): PriceFigures {
+function medians(rounds: CostFigures[]): CostFigures {
   const [first] = rounds;
   if (first === undefined) throw new Error('at least one round is needed');
-  const figure = (name: Exclude<keyof PriceFigures, 'database'>) => median(rounds.map((round) => round[name]));
+  const figure = (name: Exclude<keyof CostFigures, 'database'>) => median(rounds.map((round) => round[name]));
   return {
     ...{ database: first.database, workers: first.workers, perSecond: first.perSecond },
     deliveredPerSecond: figure('deliveredPerSecond'),
@@ -183,13 +183,13 @@ function medians(rounds: PriceFigures[]): PriceFigures {
 }
 
 /** The progress line of one measurement. */
-export function priceLine(figures: PriceFigures): string {
+export function costLine(figures: CostFigures): string {
   const { database, workers, batches, missing } = figures;
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
   return `${database}, ${workers} workers, ${rateOf(figures)}: CPU ${cpuMsOf(figures).toFixed(0)} ms, ${batches.toFixed(0)} batches${lost}`;
 }
 
-export function priceTable(figures: readonly PriceFigures[]): string {
+export function costTable(figures: readonly CostFigures[]): string {
   const rows = figures.map((each) => {
     const { database, perSecond, workers, waypostCpuMs, postgresCpuMs, batches, commandsPerBatch, missing } = each;
     const one = figures.find(
@@ -210,10 +210,10 @@ export function priceTable(figures: readonly PriceFigures[]): string {
   return table('per 1,000 messages', [...columns, 'arrival p50 ms', 'p99 ms', 'missing'], rows);
 }
 
-function rateOf({ perSecond, deliveredPerSecond }: PriceFigures): string {
+function rateOf({ perSecond, deliveredPerSecond }: CostFigures): string {
   return perSecond === 0 ? `a burst, ${deliveredPerSecond.toFixed(0)}/s` : `${perSecond}/s`;
 }
 
-function cpuMsOf({ waypostCpuMs, postgresCpuMs }: PriceFigures): number {
+function cpuMsOf({ waypostCpuMs, postgresCpuMs }: CostFigures): number {
   return waypostCpuMs + postgresCpuMs;
 }

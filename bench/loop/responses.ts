@@ -13,7 +13,7 @@ import { quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
 import { AUTHORIZATION } from './requests.ts';
 
-export interface AnswersOptions {
+export interface ResponsesOptions {
   connections: number;
   /** Pipelined requests per connection. */
   requests: number;
@@ -25,7 +25,7 @@ export interface AnswersOptions {
   program?: string;
 }
 
-export const DEFAULT_ANSWERS: AnswersOptions = { connections: 200, requests: 200, seconds: 8, objects: 500 };
+export const DEFAULT_RESPONSES: ResponsesOptions = { connections: 200, requests: 200, seconds: 8, objects: 500 };
 
 /** Every route whose response can exceed 16 KiB, except those that return a single stored body. */
 const ROUTES = [
@@ -43,25 +43,25 @@ const ROUTES = [
   '/v2/waypost/live/entries',
 ];
 
-/** The default limit of a project. */
+/** The default maximum number of URL groups of a project. */
 const GROUPS_MAX = 100;
 const PROBE_EVERY_MS = 20;
 /** No server listens on this port. */
 const URL_TEXT = 'http://127.0.0.1:1/';
 
-export async function measureAnswers(options: AnswersOptions, onFigure: (figure: Figure) => void): Promise<void> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-answers-'));
+export async function measureResponses(options: ResponsesOptions, onFigure: (figure: Figure) => void): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-responses-'));
   const { program } = options;
   const server = await startWaypost({ dataDir, ...(program !== undefined && { program }) });
   try {
     await fill(server.url, options.objects);
     await addMinutes(join(dataDir, 'waypost.db'));
     for (const route of ROUTES) {
-      const bytes = await answerBytes(server.url, route);
-      const waits = await probesDuring(server.url, route, options);
+      const bytes = await responseBytes(server.url, route);
+      const timesMs = await probeTimesMs(server.url, route, options);
       const name = `healthz during a flood of ${route} (${Math.round(bytes / 1024)} KiB)`;
-      onFigure({ name: `${name}, p50`, value: quantile(waits, 0.5), unit: 'ms' });
-      onFigure({ name: `${name}, max`, value: quantile(waits, 1), unit: 'ms' });
+      onFigure({ name: `${name}, p50`, value: quantile(timesMs, 0.5), unit: 'ms' });
+      onFigure({ name: `${name}, max`, value: quantile(timesMs, 1), unit: 'ms' });
     }
   } finally {
     await server.end('SIGKILL');
@@ -99,7 +99,7 @@ async function fill(url: string, objects: number): Promise<void> {
   }
 }
 
-/** Adds a day of minutes with counts in every bucket: the most that one response has. */
+/** Adds a day of minutes with counts in every bucket, the maximum of one response. */
 async function addMinutes(path: string): Promise<void> {
   const onFatal = (error: Error): void => {
     throw error;
@@ -114,13 +114,13 @@ async function addMinutes(path: string): Promise<void> {
   await store.close();
 }
 
-async function answerBytes(url: string, route: string): Promise<number> {
+async function responseBytes(url: string, route: string): Promise<number> {
   const response = await fetch(`${url}${route}`, { headers: { authorization: AUTHORIZATION } });
   if (!response.ok) throw new Error(`${route} failed with status ${response.status}`);
   return (await response.arrayBuffer()).byteLength;
 }
 
-async function probesDuring(url: string, route: string, options: AnswersOptions): Promise<number[]> {
+async function probeTimesMs(url: string, route: string, options: ResponsesOptions): Promise<number[]> {
   const { connections, requests, seconds } = options;
   const request = `GET ${route} HTTP/1.1\r\nHost: h\r\nAuthorization: ${AUTHORIZATION}\r\n\r\n`;
   const flooder = fork(fileURLToPath(new URL('./flooder.ts', import.meta.url)), [
@@ -130,14 +130,14 @@ async function probesDuring(url: string, route: string, options: AnswersOptions)
     String(requests),
   ]);
   try {
-    const waits: Promise<number>[] = [];
+    const timesMs: Promise<number>[] = [];
     for (let nth = 0; nth < (seconds * 1_000) / PROBE_EVERY_MS; nth += 1) {
-      waits.push(probe(url));
+      timesMs.push(probe(url));
       await sleep(PROBE_EVERY_MS);
     }
-    return await Promise.all(waits);
+    return await Promise.all(timesMs);
   } finally {
-    await ended(flooder);
+    await kill(flooder);
   }
 }
 
@@ -152,7 +152,7 @@ function probe(url: string): Promise<number> {
   });
 }
 
-function ended(child: ChildProcess): Promise<void> {
+function kill(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.kill('SIGKILL');
