@@ -25,7 +25,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];
 
-// The tests of the console also use the generated types.
+// The tests of the console use the generated types, too.
 writeConsoleTypes();
 let failed = 0;
 for (const check of checks) {

@@ -13,20 +13,20 @@ class Html {
   }
 }
 
-type Part = string | Html | readonly Part[];
+type Fragment = string | Html | readonly Fragment[];
 
 export function docsPage({ info, tags, paths, components }: OpenApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   const sections = tags.map(({ name }) => {
-    const own = operations.filter(({ operation }) => operation.tags.includes(name));
-    const parts = own.map(({ path, method, operation }) =>
-      operationPart(path, method, operation, components.responses),
+    const members = operations.filter(({ operation }) => operation.tags.includes(name));
+    const rendered = members.map(({ path, method, operation }) =>
+      renderOperation(path, method, operation, components.responses),
     );
-    return html`<section><h2 id="${slug(name)}">${name}</h2>${parts}</section>`;
+    return html`<section><h2 id="${slug(name)}">${name}</h2>${rendered}</section>`;
   });
-  const schemas = Object.entries(components.schemas).map(([name, schema]) => schemaPart(name, schema));
+  const schemas = Object.entries(components.schemas).map(([name, schema]) => renderSchema(name, schema));
   const links = [...tags.map(({ name }) => name), 'Schemas'].map(
     (name) => html`<li><a href="#${slug(name)}">${name}</a></li>`,
   );
@@ -53,7 +53,7 @@ The machine-readable document is <a href="openapi.json">openapi.json</a>. The ex
 }
 
 /** The id is inside the collapsed section, so that a link to it expands the section. */
-function operationPart(
+function renderOperation(
   path: string,
   method: string,
   operation: Operation,
@@ -62,7 +62,7 @@ function operationPart(
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   const example = exampleRequest(method, path, operation);
   const parameterTables = (['path', 'query', 'header'] as const).map((location) =>
-    parametersPart(
+    renderParameters(
       location,
       parameters.filter((parameter) => parameter.in === location),
     ),
@@ -71,10 +71,10 @@ function operationPart(
     requestBody === undefined
       ? ''
       : html`<h4>Body</h4><div class="body" data-example="${example.body ?? ''}">${requestBody.description ?? ''}
-${contentPart(requestBody.content)}</div>`;
-  const responseRows = Object.entries(responses).map(([status, given]) => {
-    const response = '$ref' in given ? errorResponses[lastWord(given.$ref)] : given;
-    const content = '$ref' in given || response?.content === undefined ? '' : contentPart(response.content);
+${renderContent(requestBody.content)}</div>`;
+  const responseRows = Object.entries(responses).map(([status, described]) => {
+    const response = '$ref' in described ? errorResponses[lastWord(described.$ref)] : described;
+    const content = '$ref' in described || response?.content === undefined ? '' : renderContent(response.content);
     return html`<tr><td class="status">${status}</td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
   });
   return html`<details class="operation" data-method="${example.method}" data-path="${path}" data-public="${String(example.isPublic)}">
@@ -85,45 +85,45 @@ ${contentPart(requestBody.content)}</div>`;
 `;
 }
 
-function parametersPart(location: Parameter['in'], parameters: readonly Parameter[]): Part {
+function renderParameters(location: Parameter['in'], parameters: readonly Parameter[]): Fragment {
   if (parameters.length === 0) return '';
   const rows = parameters.map(
     ({ name, description, schema, example = '' }) =>
       html`<tr data-in="${location}" data-name="${name}" data-example="${example}"><td><code>${name}</code></td>
-<td>${typePart(schema)}</td><td>${description}</td></tr>`,
+<td>${renderType(schema)}</td><td>${description}</td></tr>`,
   );
   const title = { path: 'Path parameters', query: 'Query parameters', header: 'Headers' }[location];
   return html`<h4>${title}</h4><div class="scroll"><table>${rows}</table></div>`;
 }
 
-function contentPart(content: Content): Part {
+function renderContent(content: Content): Fragment {
   return Object.entries(content).map(([type, { schema }]) =>
-    schema === undefined ? 'Bytes of any content type.' : html`<code>${type}</code>: ${typePart(schema)}`,
+    schema === undefined ? 'Bytes of any content type.' : html`<code>${type}</code>: ${renderType(schema)}`,
   );
 }
 
-function schemaPart(name: string, schema: JsonSchema): Html {
-  const members = membersOf(schema);
+function renderSchema(name: string, schema: JsonSchema): Html {
+  const members = renderMembers(schema);
   const description = textOf(schema['description']);
   const content =
     members.length === 0
-      ? html`<div>${typePart(schema)}</div><p>${description}</p>`
+      ? html`<div>${renderType(schema)}</div><p>${description}</p>`
       : html`<p>${description}</p><div class="scroll"><table>${members}</table></div>`;
   return html`<details><summary><code>${name}</code></summary><div id="shape-${name}">${content}</div></details>
 `;
 }
 
-function membersOf(schema: JsonSchema): Html[] {
+function renderMembers(schema: JsonSchema): Html[] {
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
   return Object.entries(schemasIn(schema['properties'])).map(([name, member]) => {
-    const when = required.includes(name) ? '' : 'optional';
-    return html`<tr><td><code>${name}</code></td><td>${typePart(member)}</td><td>${textOf(member['description'])}</td>
-<td class="quiet">${when}</td></tr>`;
+    const presence = required.includes(name) ? '' : 'optional';
+    return html`<tr><td><code>${name}</code></td><td>${renderType(member)}</td><td>${textOf(member['description'])}</td>
+<td class="quiet">${presence}</td></tr>`;
   });
 }
 
-/** A short description of a schema. */
-function typePart(schema: JsonSchema): Part {
+/** Renders a short description of a schema. */
+function renderType(schema: JsonSchema): Fragment {
   const { $ref, enum: words, const: constant, anyOf, items, patternProperties, properties, type, examples } = schema;
   if (typeof $ref === 'string') return html`<a href="#shape-${lastWord($ref)}">${lastWord($ref)}</a>`;
   if (Array.isArray(words))
@@ -134,16 +134,16 @@ function typePart(schema: JsonSchema): Part {
   if (constant !== undefined) return html`<code>${JSON.stringify(constant)}</code>`;
   if (Array.isArray(anyOf))
     return separated(
-      anyOf.map((choice: JsonSchema) => typePart(choice)),
+      anyOf.map((choice: JsonSchema) => renderType(choice)),
       ' or ',
     );
-  if (items !== undefined) return ['array of ', typePart(items as JsonSchema)];
+  if (items !== undefined) return ['array of ', renderType(items as JsonSchema)];
   if (properties !== undefined) {
-    const rows = membersOf(schema);
+    const rows = renderMembers(schema);
     return html`<div class="scroll"><table>${rows}</table></div>`;
   }
   const [values] = Object.values(schemasIn(patternProperties));
-  if (values !== undefined) return ['object of ', typePart(values)];
+  if (values !== undefined) return ['object of ', renderType(values)];
   const [example] = Array.isArray(examples) ? examples : [];
   const shown = example === undefined ? '' : html`, such as <code>${String(example)}</code>`;
   return [textOf(type), shown];
@@ -157,12 +157,12 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function separated(parts: readonly Part[], separator: string): Part {
+function separated(parts: readonly Fragment[], separator: string): Fragment {
   return parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part]));
 }
 
 /** Renders text between backticks as code. */
-function prose(text: string): Part {
+function prose(text: string): Fragment {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 }
 
@@ -174,12 +174,12 @@ function lastWord(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1);
 }
 
-function html(texts: TemplateStringsArray, ...parts: Part[]): Html {
-  return new Html(texts.map((text, index) => text + written(parts[index] ?? '')).join(''));
+function html(texts: TemplateStringsArray, ...parts: Fragment[]): Html {
+  return new Html(texts.map((text, index) => text + escape(parts[index] ?? '')).join(''));
 }
 
-function written(part: Part): string {
+function escape(part: Fragment): string {
   if (part instanceof Html) return part.text;
-  if (typeof part !== 'string') return part.map(written).join('');
+  if (typeof part !== 'string') return part.map(escape).join('');
   return part.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

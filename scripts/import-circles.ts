@@ -9,12 +9,12 @@ import { readImports } from './imports.ts';
  */
 export function findImportCircles(root: string): string[] {
   const importsByFile = readAllImports(root);
-  const named = new Set<string>();
+  const reported = new Set<string>();
   return [...importsByFile.keys()].flatMap((file) => {
-    if (named.has(file)) return [];
-    const circle = shortestCircle(file, importsByFile);
-    for (const each of circle) named.add(each);
-    return circle.length === 0 ? [] : [circle.join(' -> ')];
+    if (reported.has(file)) return [];
+    const cycle = shortestCycle(file, importsByFile);
+    for (const each of cycle) reported.add(each);
+    return cycle.length === 0 ? [] : [cycle.join(' -> ')];
   });
 }
 
@@ -30,14 +30,14 @@ function readAllImports(root: string): ReadonlyMap<string, readonly string[]> {
 }
 
 /** The shortest path from `start` back to itself, including both ends; empty if there is none. */
-function shortestCircle(start: string, importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
-  const cameFrom = new Map<string, string>();
+function shortestCycle(start: string, importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
+  const predecessors = new Map<string, string>();
   const reached = [start];
   for (const file of reached) {
     for (const next of importsByFile.get(file) ?? []) {
-      if (next === start) return [...wayTo(file, cameFrom), start];
-      if (cameFrom.has(next)) continue;
-      cameFrom.set(next, file);
+      if (next === start) return [...pathTo(file, predecessors), start];
+      if (predecessors.has(next)) continue;
+      predecessors.set(next, file);
       reached.push(next);
     }
   }
@@ -45,7 +45,7 @@ function shortestCircle(start: string, importsByFile: ReadonlyMap<string, readon
 }
 
 /** The path from the first file to `file`. */
-function wayTo(file: string, cameFrom: ReadonlyMap<string, string>): string[] {
-  const before = cameFrom.get(file);
-  return before === undefined ? [file] : [...wayTo(before, cameFrom), file];
+function pathTo(file: string, predecessors: ReadonlyMap<string, string>): string[] {
+  const previous = predecessors.get(file);
+  return previous === undefined ? [file] : [...pathTo(previous, predecessors), file];
 }

@@ -75,31 +75,31 @@ export function findWrongImports(root: string): string[] {
   return globSync('src/**/*.ts', { cwd: root })
     .toSorted()
     .flatMap((file) => {
-      const part = partOf(file);
-      const allowed = part === undefined ? undefined : MAY_IMPORT[part];
-      if (allowed === undefined) return [`${file}: src/${part} has no row in scripts/import-directions.ts`];
+      const folder = folderOf(file);
+      const allowed = folder === undefined ? undefined : MAY_IMPORT[folder];
+      if (allowed === undefined) return [`${file}: src/${folder} has no row in scripts/import-directions.ts`];
       return readImports(join(root, file)).flatMap(({ line, target }) => {
-        const wanted = wantedBy(file, target);
+        const imported = nameOf(file, target);
         const isAllowed = (name: string) =>
-          name === wanted || name === pathOf(file, target) || (name === 'node:*' && isBuiltin(wanted));
-        if (wanted === part || allowed.some(isAllowed)) return [];
-        return [`${file}:${line}: ${part} may not import ${wanted}, only ${allowed.join(', ')}`];
+          name === imported || name === pathOf(file, target) || (name === 'node:*' && isBuiltin(imported));
+        if (imported === folder || allowed.some(isAllowed)) return [];
+        return [`${file}:${line}: ${folder} may not import ${imported}, only ${allowed.join(', ')}`];
       });
     });
 }
 
 /** The name in the table for `target`, imported by `file`: a folder of src, a package, or a module of Node. */
-function wantedBy(file: string, target: string): string {
+function nameOf(file: string, target: string): string {
   if (!target.startsWith('.')) return target;
   const path = pathOf(file, target);
-  return partOf(path) ?? path;
+  return folderOf(path) ?? path;
 }
 
 function pathOf(file: string, target: string): string {
   return join(file, '..', target).replaceAll('\\', '/');
 }
 
-function partOf(path: string): string | undefined {
+function folderOf(path: string): string | undefined {
   return /^src[\\/]([^\\/]+)/.exec(path)?.[1];
 }
 

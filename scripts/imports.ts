@@ -8,14 +8,14 @@ interface Import {
   target: string;
 }
 
-/** All forms of imports: import, export from, import() and the type import('…'). */
+/** Reads all forms: import, export from, import() and the type import('…'). */
 export function readImports(path: string): Import[] {
   const source = readFileSync(path, 'utf8');
   const { program, errors } = parseSync(path, source);
   if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
   const imports: Import[] = [];
   const note = ({ start, source: target }: { start: number; source: Node | null }) => {
-    if (target === null) return; // an export of a local declaration
+    if (target === null) return; // An export of a local declaration.
     const name = target.type === 'Literal' && typeof target.value === 'string' ? target.value : 'a computed name';
     imports.push({ line: source.slice(0, start).split('\n').length, target: name });
   };

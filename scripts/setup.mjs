@@ -3,9 +3,9 @@
  * also builds the console if it is missing or older than its sources. With the argument `docs` it installs only the packages
  * that build the documentation.
  *
- * This is plain JavaScript, because it is the only file that must run on any Node of the machine: the Node 24 that runs
- * everything else is itself one of the installed packages. It must remain a separate npm script ("pretest", …), so that
- * the shell of the next script looks up `node` again and finds that one.
+ * This is plain JavaScript, since it must run on any version of Node: the Node 24 that runs everything else is itself one of
+ * the installed packages. It must remain a separate npm script ("pretest", …), so that
+ * the shell of the next script looks up `node` again and finds the installed one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -25,7 +25,7 @@ const CONSOLE_SOURCES = [
 const BUILT_FROM = `${root}dist/console.built-from`;
 
 const folder = process.argv[2] === 'docs' ? 'site/' : '';
-if (!isInstalled(folder)) {
+if (!areInstalled(folder)) {
   console.error('Installing dependencies (once)…');
   install(folder);
 }
@@ -44,14 +44,14 @@ if (process.argv[2] === 'console') {
  *
  * @param {string} folder
  */
-function isInstalled(folder) {
+function areInstalled(folder) {
   const wanted = readPackages(`${folder}package-lock.json`);
   const present = readPackages(`${folder}node_modules/.package-lock.json`);
   if (wanted === undefined) throw new Error(`${folder}package-lock.json is missing or is not JSON`);
   if (present === undefined) return false;
   return Object.entries(wanted).every(([path, { version, optional }]) => {
-    const there = present[path];
-    return path === '' || (there === undefined ? optional === true : there.version === version);
+    const installed = present[path];
+    return path === '' || (installed === undefined ? optional === true : installed.version === version);
   });
 }
 
@@ -85,7 +85,7 @@ function hashOf(paths) {
  * @returns {string[]}
  */
 function filesBelow(path) {
-  if (path === 'console/src/generated') return []; // made by the build
+  if (path === 'console/src/generated') return []; // The build generates it.
   if (!statSync(`${root}${path}`).isDirectory()) return [path];
   const names = readdirSync(`${root}${path}`).sort();
   return names.flatMap((name) => filesBelow(`${path}/${name}`));

@@ -1,6 +1,6 @@
 /**
- * Finds words that the glossary replaces, in pages, and in comments, labels and messages of sources. Names in code are left to
- * their authors; tests state behaviour in their own words.
+ * Finds words that the glossary replaces, in pages, and in comments, labels and messages of sources. Names in code and
+ * tests are not checked.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The anchor of a heading, as repository browsers make it: links then work there and on the site. `title` is its text without markup; a
- * second heading with the same text gets `-1`.
+ * The anchor of a heading, the same as in repository browsers, so that links work in both. `title` is the text without markup.
+ * VitePress appends `-1` for a second heading with the same text.
  */
 export function anchorOf(title: string): string {
   return title

@@ -1,9 +1,9 @@
-/** Links of the pages are paths in the repository. On the site they lead to other pages, or into the repository. */
+/** Converts the links of pages, which are paths in the repository, to links of the site. */
 import { posix } from 'node:path';
 
 /**
- * The target of `link` on `page`, both as they are in `docs`. `undefined` if it leads into the repository and `repository`, the address of
- * its default branch's files, is unknown.
+ * The target on the site of `link`, as written on `page`, a path below `docs`. A link out of `docs` leads to `repository`, the address of the
+ * files of the default branch; `undefined` without that address.
  */
 export function targetOf(page: string, link: string, repository: string | undefined): string | undefined {
   if (/^([a-z]+:|#)/.test(link)) return link;

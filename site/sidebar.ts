@@ -1,6 +1,6 @@
 /**
- * The order of the documentation, read from the lists in `docs/README.md`: the home page of the site, and the index in a repository
- * browser. An item that links to the README of a folder contains all pages of the folder.
+ * Reads the sidebar from the lists in `docs/README.md`, which is the home page of the site and the index in a repository browser.
+ * An item that links to the README of a folder contains all pages of the folder.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ export interface SidebarItem {
 }
 
 export const HOME = 'README.md';
-/** `- [Text](page.md): description`, indented below the item that it belongs to, or `- Text` for an item without a page. */
+/** `- [Text](page.md): description`, or `- Text` for an item without a page; indented below its parent item. */
 const LIST_ITEM = /^( *)- (?:\[(?<linked>[^\]]+)\]\((?<page>[^)#]+)\)|(?<plain>[^[:]+))/;
 
-/** One group for each heading of the home page that has a list. */
+/** Returns one group for each heading of the home page that has a list. */
 export function readSidebar(docs: string): SidebarItem[] {
   const groups: SidebarItem[] = [];
   for (const line of readFileSync(join(docs, HOME), 'utf8').split('\n')) {
@@ -36,7 +36,7 @@ function linkedItem(docs: string, text: string, page: string): SidebarItem {
   return { text, page, items: folder === undefined ? [] : pagesOf(docs, folder) };
 }
 
-/** The other pages of the folder by name, with their first headings as texts. */
+/** The pages of the folder except its README, by name; the texts are their first headings. */
 function pagesOf(docs: string, folder: string): SidebarItem[] {
   const names = readdirSync(join(docs, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
   return names.toSorted().map((name) => {

@@ -1,6 +1,6 @@
-"""Workflows that run several steps in one call: each result is sent as a checkpoint, and the next step starts once it is saved.
+"""A workflow library that runs several steps in one call: it sends each result as a checkpoint, and starts the next step once it is saved.
 
-Written from the contract of checkpoints alone (contract K), with Python's standard library only.
+Written from the contract of checkpoints alone (contract K), with only Python's standard library.
 """
 
 import base64
@@ -14,7 +14,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Delays before a checkpoint is repeated that got no response, or a 503.
+# Delays before the retries of a checkpoint that got no response, or a 503.
 RETRY_DELAYS_S = (0.05, 0.2, 0.8)
 CLOCK_TOLERANCE_S = 5
 # These headers tell the server that a workflow library responds (contract K 2.5).
@@ -26,7 +26,7 @@ class NonRetryable(Exception):
 
 
 class Stop(BaseException):
-    """Ends the call before the workflow's function has returned. A BaseException, so that `except Exception` in a workflow does not catch it."""
+    """Ends the call before the workflow's function has returned. `except Exception` in a workflow does not catch it, since it is a BaseException."""
 
     def __init__(self, status, text, headers=()):
         self.status, self.text, self.headers = status, text, dict(headers)
@@ -122,7 +122,7 @@ class Context:
         payload = decoded(entries[0]["body"])
         self.run_id, self.payload, self._call = run_id, json.loads(payload) if payload else None, call
         self._results, self._plans, self._last, self._count = {}, {}, None, 0
-        # Tokens of messages that the call owns, and that are finished by the next checkpoint.
+        # Tokens of the messages that the call owns. The next checkpoint finishes these messages.
         self.owned = [call.token]
         self._unsaved = None
         for entry in entries[1:]:
@@ -261,7 +261,7 @@ class Call:
             raise Stop(200, "the run has ended")
         if status == 412:  # a limit is reached, so a retry would fail as well
             raise NonRetryable(text)
-        # The call is lost, or the result may not be saved: a failure tells the server that this call has ended.
+        # This call may no longer be valid, or the result may not be saved. A failure status ends the call on the server.
         raise Stop(500, f"a checkpoint failed with status {status}: {text}")
 
     def journal(self, run_id, message_id):

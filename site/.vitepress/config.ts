@@ -1,4 +1,4 @@
-/** The documentation as a site (https://vitepress.dev): `npm run docs` serves it, `npm run docs -- build` writes it to `site/dist`. */
+/** Configures the documentation site (https://vitepress.dev): `npm run docs` serves it, `npm run docs -- build` writes it to `site/dist`. */
 import { fileURLToPath } from 'node:url';
 import { renderMermaidSVG } from 'beautiful-mermaid';
 import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepress';
@@ -8,10 +8,10 @@ import { readSidebar, type SidebarItem } from '../sidebar.ts';
 
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 const DESCRIPTION = 'A self-hosted message queue and durable workflow service that delivers over HTTP';
-/** Links to sources, such as `https://git.example.com/waypost/blob/main`. Without it they are plain text. */
+/** The address for links to sources, such as `https://git.example.com/waypost/blob/main`. Without it these links are plain text. */
 const REPOSITORY = process.env['DOCS_REPOSITORY'] || undefined;
 
-/** Variables of the theme, so that a diagram is dark or light with the page. */
+/** Variables of the theme, so that diagrams follow the dark and light mode of the page. */
 const COLORS = { bg: 'var(--vp-c-bg)', fg: 'var(--vp-c-text-1)', transparent: true };
 const DIAGRAM = /^```mermaid\n.*?^```$/gms;
 
@@ -25,15 +25,15 @@ export default defineConfig({
   rewrites: (page) => page.replace(/\bREADME\.md$/, 'index.md'),
   transformHead: ({ siteData }) => [['link', { rel: 'icon', href: `${siteData.base}icon.svg`, type: 'image/svg+xml' }]],
   markdown: {
-    // Pages have no HTML of their own: `<address>` in a sentence is text.
+    // Pages contain no HTML: `<address>` in a sentence is text.
     html: false,
-    // The name of a file, such as contract.md, is no address of a site.
+    // The name of a file, such as contract.md, must not become a link.
     linkify: false,
     anchor: { slugify: anchorOf },
     config: (markdown) => {
-      leadLinks(markdown);
+      resolveLinks(markdown);
       drawDiagrams(markdown);
-      leaveOutComments(markdown);
+      removeComments(markdown);
     },
   },
   themeConfig: {
@@ -49,14 +49,14 @@ export default defineConfig({
   vite: {
     server: { host: '127.0.0.1' },
     preview: { host: '127.0.0.1' },
-    // Its icon.
+    // Contains the icon of the site.
     publicDir: fileURLToPath(new URL('../../console/public', import.meta.url)),
     build: { chunkSizeWarningLimit: 2000 },
     plugins: [
       {
         name: 'vue of the site',
         enforce: 'pre',
-        // Pages become components, and their folder has no packages: Node finds Vue from where the server build is written.
+        // Pages become components, but their folder has no packages. As an external module, Vue is found from the folder of the server build.
         resolveId: (id, _importer, { ssr }) => (ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : undefined),
       },
     ],
@@ -76,24 +76,24 @@ function sidebarItem({ text, page, items }: SidebarItem): DefaultTheme.SidebarIt
   ];
 }
 
-/** A link that leads nowhere on the site becomes plain text. */
-function leadLinks(markdown: MarkdownRenderer): void {
+/** Resolves links with `targetOf`. A link without a target becomes plain text. */
+function resolveLinks(markdown: MarkdownRenderer): void {
   markdown.core.ruler.push('links', ({ tokens, env }) => {
     for (const { children } of tokens) {
-      let leadsNowhere = false;
+      let isUnresolved = false;
       for (const token of children ?? []) {
         if (token.type === 'link_open') {
           const target = targetOf(env.relativePath, token.attrGet('href') ?? '', REPOSITORY);
-          leadsNowhere = target === undefined;
+          isUnresolved = target === undefined;
           if (target !== undefined) token.attrSet('href', target);
         }
-        if (leadsNowhere && token.type.startsWith('link_')) token.type = 'text';
+        if (isUnresolved && token.type.startsWith('link_')) token.type = 'text';
       }
     }
   });
 }
 
-/** As pictures, which need no script in the page. Their colours are those of the theme (style.css). */
+/** Draws diagrams as SVG when the site is built, so that pages need no script. The colours are those of the theme (style.css). */
 function drawDiagrams({ renderer }: MarkdownRenderer): void {
   const { fence } = renderer.rules;
   renderer.rules.fence = (tokens, index, ...others) => {
@@ -104,12 +104,12 @@ function drawDiagrams({ renderer }: MarkdownRenderer): void {
   };
 }
 
-/** Without HTML, a comment would be a paragraph. */
-function leaveOutComments(markdown: MarkdownRenderer): void {
+/** Removes comments, which would be shown as paragraphs, since HTML is disabled. */
+function removeComments(markdown: MarkdownRenderer): void {
   markdown.core.ruler.after('block', 'comments', (state) => {
     const { tokens } = state;
     const isComment = (index: number) => tokens[index]?.type === 'inline' && /^<!--.*-->$/s.test(tokens[index].content);
-    // Its paragraph opens before it and closes after it.
+    // The tokens before and after a comment open and close its paragraph.
     state.tokens = tokens.filter((_, index) => ![index - 1, index, index + 1].some(isComment));
   });
 }
