@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Burst, alternateBursts, medianRatio, missingOf } from './bursts.ts';
+import { alternateBursts, type Burst, medianRatio, missingOf } from './bursts.ts';
 import type { ListeningProcess } from './child-process.ts';
 import type { Figure } from './figure.ts';
 import { freshDatabase, startDatabaseServer } from './postgres/database.ts';

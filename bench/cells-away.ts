@@ -56,12 +56,13 @@ export interface AwayFigures {
 }
 
 /** How each state is started and ended. */
-const STATES: Readonly<Record<State, { interrupt: (server: Cluster) => unknown; restore: (server: Cluster) => unknown }>> =
-  {
-    available: { interrupt: () => {}, restore: () => {} },
-    killed: { interrupt: (server) => server.kill(), restore: (server) => server.start() },
-    hangs: { interrupt: (server) => server.freeze(), restore: (server) => server.thaw() },
-  };
+const STATES: Readonly<
+  Record<State, { interrupt: (server: Cluster) => unknown; restore: (server: Cluster) => unknown }>
+> = {
+  available: { interrupt: () => {}, restore: () => {} },
+  killed: { interrupt: (server) => server.kill(), restore: (server) => server.start() },
+  hangs: { interrupt: (server) => server.freeze(), restore: (server) => server.thaw() },
+};
 
 /** Shorter than the default, so that a hanging server is detected, and retried, during the measurement. */
 const DATABASE_TIMEOUT = '3s';
@@ -109,7 +110,10 @@ export async function measureCellsAway(options: CellsAwayOptions): Promise<AwayF
   return [...Map.groupBy(all, ({ part, state }) => `${part} ${state}`).values()].map(medians);
 }
 
-async function withInstallation(options: CellsAwayOptions, work: (installation: Installation) => Promise<void>): Promise<void> {
+async function withInstallation(
+  options: CellsAwayOptions,
+  work: (installation: Installation) => Promise<void>,
+): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-away-'));
   const servers: Cluster[] = [];
   const workers: ListeningProcess[] = [];
@@ -162,7 +166,11 @@ async function measureState(
   const messages = options.perSecond * options.seconds;
   await receiver.expect(messages);
   const sending = new AbortController();
-  const requests = sendContinuously(sending.signal, targetOf(installation, [cell], destination), options.perSecond / others.length);
+  const requests = sendContinuously(
+    sending.signal,
+    targetOf(installation, [cell], destination),
+    options.perSecond / others.length,
+  );
   const publishing = publishPaced(targetOf(installation, others, destination), messages, options.perSecond);
   try {
     await sleep(CONNECT_MS);
@@ -200,7 +208,10 @@ async function sendContinuously(
   { url, otherUrls = [], token, destination }: LoadTarget,
   perSecond: number,
 ): Promise<{ accepted: number; rejected: number }> {
-  const pools = [url, ...otherUrls].map((origin) => ({ pool: new Pool(origin, { connections: REQUESTS_MAX }), busy: 0 }));
+  const pools = [url, ...otherUrls].map((origin) => ({
+    pool: new Pool(origin, { connections: REQUESTS_MAX }),
+    busy: 0,
+  }));
   let [accepted, rejected] = [0, 0];
   const send = async (at: { pool: Pool; busy: number }): Promise<void> => {
     at.busy += 1;

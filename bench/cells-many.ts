@@ -80,8 +80,16 @@ async function addAll({ dataDir, env }: Installation, { cells, onFigure }: ManyC
     const [, ms] = await timed(() => addCell(config, { name: `c${cell}`, url: `?schema=c${cell}` }));
     eachMs.push(ms);
   }
-  onFigure({ name: `adding a cell, median of the first ${REPORTED}`, value: median(eachMs.slice(0, REPORTED)), unit: 'ms' });
-  onFigure({ name: `adding a cell, median of the last ${REPORTED}`, value: median(eachMs.slice(-REPORTED)), unit: 'ms' });
+  onFigure({
+    name: `adding a cell, median of the first ${REPORTED}`,
+    value: median(eachMs.slice(0, REPORTED)),
+    unit: 'ms',
+  });
+  onFigure({
+    name: `adding a cell, median of the last ${REPORTED}`,
+    value: median(eachMs.slice(-REPORTED)),
+    unit: 'ms',
+  });
 }
 
 async function startWorker(

@@ -68,7 +68,9 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
     const idle: IdleFigures[] = [];
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const cells of options.cells) {
-        const figures = await withCells(server, { cells, projects: cells }, (started) => measureLoad(started, receiver, options));
+        const figures = await withCells(server, { cells, projects: cells }, (started) =>
+          measureLoad(started, receiver, options),
+        );
         loaded.push(figures);
         options.onFigures?.(figures);
       }
@@ -181,7 +183,7 @@ async function measureLoad(server: CellsServer, receiver: Receiver, options: Cel
 /** Time after the last arrival for its outcome to be saved. */
 const SETTLED_MS = 100;
 /** The delay before each measurement, in which the start finishes (`open`) and all cells become idle (`idle`). */
-const DELAY_MS = { open: 5_000, 'idle': 25_000 };
+const DELAY_MS = { open: 5_000, idle: 25_000 };
 /** Shorter than the half minute for which an idle cell stays open. */
 const OPEN_MS = 20_000;
 

@@ -33,11 +33,12 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
-import { DEFAULT_RESPONSES, measureResponses } from './loop/responses.ts';
 import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
 import { BLOCKED_MS_MAX, measureLoopBlocks } from './loop/loop-blocks.ts';
+import { DEFAULT_RESPONSES, measureResponses } from './loop/responses.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
+import { costLine, costTable, type Database, DEFAULT_COST, measureMessageCost } from './message-cost.ts';
 import { DEFAULT_METRICS, measureMetrics } from './metrics.ts';
 import { DEFAULT_OUTAGE, measureOutage } from './outage/measure.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
@@ -49,9 +50,9 @@ import { installLibraries, LIBRARIES, type StartContestant, startLibraryAlone } 
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
 import {
   citusTable,
+  intervalLine,
   jobsLine,
   jobsTable,
-  intervalLine,
   sustainedSummary,
   workersLine,
   workersTable,
@@ -72,7 +73,6 @@ import {
 } from './report.ts';
 import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
 import { DEFAULT_TRACES, measureTraces } from './traces.ts';
-import { type Database, DEFAULT_COST, measureMessageCost, costLine, costTable } from './message-cost.ts';
 import { DEFAULT_LONG_RUN, measureGaps, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
 import { DEFAULT_RESUMING, measureResuming } from './workflows/resuming.ts';

@@ -56,7 +56,11 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
     const forProject: number[] = [];
     for (let round = -1; round < rounds; round += 1) {
       await sleep(SAMPLE_MS);
-      const [first, second, third] = [await requestMs(serverMetrics), await requestMs(serverMetrics), await requestMs(projectMetrics)];
+      const [first, second, third] = [
+        await requestMs(serverMetrics),
+        await requestMs(serverMetrics),
+        await requestMs(projectMetrics),
+      ];
       if (round < 0) continue; // warm-up: compilation and new connections
       fromStore.push(first);
       fromCache.push(second);

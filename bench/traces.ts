@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Burst, alternateBursts, medianRatio, missingOf } from './bursts.ts';
+import { alternateBursts, type Burst, medianRatio, missingOf } from './bursts.ts';
 import { startListening } from './child-process.ts';
 import type { Figure } from './figure.ts';
 import { median } from './statistics.ts';

@@ -175,11 +175,11 @@ function lastWord(reference: string): string {
 }
 
 function html(texts: TemplateStringsArray, ...parts: Fragment[]): Html {
-  return new Html(texts.map((text, index) => text + escape(parts[index] ?? '')).join(''));
+  return new Html(texts.map((text, index) => text + toText(parts[index] ?? '')).join(''));
 }
 
-function escape(part: Fragment): string {
+function toText(part: Fragment): string {
   if (part instanceof Html) return part.text;
-  if (typeof part !== 'string') return part.map(escape).join('');
+  if (typeof part !== 'string') return part.map(toText).join('');
   return part.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }

@@ -3,9 +3,9 @@
  * machine. The model is validated against two and four workers, and then simulates machines with more cores, and workers with many cells.
  */
 import type { Millis } from '../../src/engine/model.ts';
+import { type CostFigures, DEFAULT_COST, measureMessageCost } from '../message-cost.ts';
 import { table } from '../table.ts';
-import { DEFAULT_COST, measureMessageCost, type CostFigures } from '../message-cost.ts';
-import { type Costs, type SimulatedFigures, simulate, type SimulatedMachine } from './model.ts';
+import { type Costs, type SimulatedFigures, type SimulatedMachine, simulate } from './model.ts';
 
 export interface CapacityOptions {
   rounds: number;
@@ -67,8 +67,7 @@ export function costsIn(figures: readonly CostFigures[]): Costs {
   const ofOne = figures.filter(({ workers }) => workers === 1);
   const [burst, low] = [ofOne.find(({ perSecond }) => perSecond === 0), ofOne.find(({ perSecond }) => perSecond > 0)];
   if (!(burst && low)) throw new Error('there is no measurement with one worker');
-  const ofBatch = (name: 'waypostCpuMs' | 'postgresCpuMs') =>
-    (low[name] - burst[name]) / (low.batches - burst.batches);
+  const ofBatch = (name: 'waypostCpuMs' | 'postgresCpuMs') => (low[name] - burst[name]) / (low.batches - burst.batches);
   const [workerBatch, postgresBatch] = [ofBatch('waypostCpuMs'), ofBatch('postgresCpuMs')];
   const ofMessage = (cpuMs: Millis, batchMs: Millis) => (cpuMs - batchMs * burst.batches) / 1_000;
   const workerMessage = ofMessage(burst.waypostCpuMs, workerBatch);
@@ -122,7 +121,11 @@ export function capacityTable({ costs, comparisons, simulated }: CapacityReport)
   const pairs = ['messages/s', 'worker CPU ms', 'PostgreSQL', 'batches'].flatMap((name) => [name, 'model']);
   return [
     table('costs', ['', 'µs'], micros),
-    table('measured and model, per 1,000 messages', ['', ...pairs, 'rate ratio', 'CPU ratio'], comparisons.map(comparisonRow)),
+    table(
+      'measured and model, per 1,000 messages',
+      ['', ...pairs, 'rate ratio', 'CPU ratio'],
+      comparisons.map(comparisonRow),
+    ),
     table(
       'model only, per 1,000 messages',
       ['', 'messages/s', 'worker CPU ms', 'PostgreSQL', 'batches', 'busiest', 'cores of PostgreSQL', 'syncs/s'],

@@ -22,7 +22,12 @@ export async function measureIdle(browser: Browser, server: ListeningProcess, op
     await page.locator('h1').first().waitFor();
     const value = await cpuPercent(server, options);
     await context.close();
-    figures.push({ name: `CPU of an idle server with an open console, ${screen}`, value, unit: '%', beside: reference });
+    figures.push({
+      name: `CPU of an idle server with an open console, ${screen}`,
+      value,
+      unit: '%',
+      beside: reference,
+    });
   }
   return figures;
 }

@@ -71,7 +71,13 @@ async function measureBlock(url: string, watch: string, request: HeavyRequest): 
   const { status, response } = await send(url, request);
   const responseMs = performance.now() - startedAt;
   await sleep(AFTER_RESPONSE_MS);
-  return { name: request.name, status, blockedMs: await longestMs(watch), responseMs, response: response.slice(0, 100) };
+  return {
+    name: request.name,
+    status,
+    blockedMs: await longestMs(watch),
+    responseMs,
+    response: response.slice(0, 100),
+  };
 }
 
 async function longestMs(watch: string): Promise<number> {

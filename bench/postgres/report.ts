@@ -190,5 +190,7 @@ export function intervalLine(interval: SustainedInterval): string {
 }
 
 export function sustainedSummary({ intervals, p99Drift }: SustainedReport): string {
-  return [...intervals.map(intervalLine), `p99 of the last third / of the first third: ${p99Drift.toFixed(2)}`].join('\n');
+  return [...intervals.map(intervalLine), `p99 of the last third / of the first third: ${p99Drift.toFixed(2)}`].join(
+    '\n',
+  );
 }

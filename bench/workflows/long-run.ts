@@ -8,7 +8,7 @@ import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
 import { runIdOf } from './program.ts';
-import { LIBRARY_NAMES, resultOf, waitForRuns, type WorkflowSetup, triggerHeaders, withSetup } from './waypost-runs.ts';
+import { LIBRARY_NAMES, resultOf, triggerHeaders, type WorkflowSetup, waitForRuns, withSetup } from './waypost-runs.ts';
 
 /** One run for each element: the number of steps, and the length of each result in characters. */
 export type LongRunOptions = readonly { steps: number; resultLength: number }[];

@@ -4,7 +4,7 @@ import { residentMebibytes } from '../child-process.ts';
 import type { Figure } from '../figure.ts';
 import { flush } from '../flush.ts';
 import { startWaypost } from '../waypost-process.ts';
-import { waitForDeliveries, waitForRuns, triggerInBatches, withSetup } from './waypost-runs.ts';
+import { triggerInBatches, waitForDeliveries, waitForRuns, withSetup } from './waypost-runs.ts';
 
 export interface SleepingOptions {
   /** Runs whose first message sleeps, which is stored like any sleeping step. */

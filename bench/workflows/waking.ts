@@ -5,7 +5,7 @@ import { cpuSeconds, residentMebibytes, residentPeakMebibytes } from '../child-p
 import type { Figure } from '../figure.ts';
 import { startDatabase } from '../postgres/database.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
-import { waitForDeliveries, waitForRuns, type WorkflowSetup, triggerInBatches, withSetup } from './waypost-runs.ts';
+import { triggerInBatches, type WorkflowSetup, waitForDeliveries, waitForRuns, withSetup } from './waypost-runs.ts';
 
 export interface WakingOptions {
   waiters: number;

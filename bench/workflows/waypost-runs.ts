@@ -99,7 +99,11 @@ export function waitForDeliveries(endpoint: Endpoint, count: number, limitMs: nu
   });
 }
 
-function waitForCount(count: number, limitMs: number, listen: (onMore: (more: number) => void) => void): Promise<boolean> {
+function waitForCount(
+  count: number,
+  limitMs: number,
+  listen: (onMore: (more: number) => void) => void,
+): Promise<boolean> {
   return new Promise((resolve) => {
     let soFar = 0;
     const limit = setTimeout(() => resolve(false), limitMs);

@@ -24,7 +24,7 @@ const TINY = { ...DEFAULT_WORKLOAD, messages: 100, warmUpMessages: 20, steadyPer
 const SYNC_DELAY_MS = shimObstacle() === undefined ? 1 : 0;
 
 describe('npm run bench -- before', () => {
-  it('measures two checkouts in turns, and that all messages arrive', { timeout: 60_000 }, async () => {
+  it('measures two checkouts in alternation, and counts missing messages', { timeout: 60_000 }, async () => {
     const options = { rounds: 2, messages: 200, warmUpMessages: 100, isPostgres: false };
     const figures = await measureBefore({ ...options, program: fileURLToPath(new URL('../..', import.meta.url)) });
     const [cpu, cpuShare, rate, rateShare, missing] = figures;
@@ -67,7 +67,7 @@ describe('npm run bench', () => {
 });
 
 describe('npm run bench -- hostile', () => {
-  it('delivers what has somebody who answers, beside endpoints that hang', { timeout: 60_000 }, async () => {
+  it('delivers to responsive endpoints while others hang', { timeout: 60_000 }, async () => {
     const figures = await measureHostile({ attacks: [{ origins: 8, timeout: '1m' }], probeMessages: 10 });
     expect(figures).toContainEqual({ name: 'probes that never arrived', value: 0, unit: 'messages' });
     expect(figures).toContainEqual({ name: 'hanging attempts', value: 8, unit: 'messages' });
@@ -78,7 +78,7 @@ describe('npm run bench -- hostile', () => {
 });
 
 describe('npm run bench -- overload', () => {
-  it('sees what is published arrive, and the messages of another project beside it', { timeout: 60_000 }, async () => {
+  it('measures the messages of two projects, all of which arrive', { timeout: 60_000 }, async () => {
     const options = { ...DEFAULT_OVERLOAD, connections: [2], rounds: 1, seconds: 1, warmUpMessages: 20 };
     const levels = await measureOverload(options);
     expect(levels).toHaveLength(1);
@@ -121,7 +121,7 @@ describe('npm run bench -- backlog', () => {
 
 describe('npm run bench -- workflow', () => {
   // Without the reference, which would have to be installed.
-  it('executes the same runs with the library and with the bare endpoint, and checks what they return', {
+  it('executes the same runs with the library and with the bare endpoint, and checks the results', {
     timeout: 180_000,
   }, async () => {
     const loads: string[] = [];
@@ -149,7 +149,7 @@ describe('npm run bench -- workflow', () => {
     expect(stepsTable(figures, 1)).toContain('calls/run');
   });
 
-  it('refuses to report on runs that end twice, or return what they ought not to', { timeout: 60_000 }, async () => {
+  it('rejects runs that end twice or return wrong results', { timeout: 60_000 }, async () => {
     const options = { rounds: 1, warmUpRuns: 1, runs: 1, stallMs: 20_000 };
     const twice = () => contestantOf((number) => [number, number]);
     await expect(measureSteps({ ...options, contestants: [twice] })).rejects.toThrow('run 0 ended twice');
@@ -157,7 +157,7 @@ describe('npm run bench -- workflow', () => {
     await expect(measureSteps({ ...options, contestants: [wrong] })).rejects.toThrow('run 0 returned nothing');
   });
 
-  it('wakes all that wait for an event', { timeout: 60_000 }, async () => {
+  it('wakes all runs that wait for an event', { timeout: 60_000 }, async () => {
     const figures = await measureWaking({ waiters: 100, quietMs: 50, isPostgres: false });
     for (const { unit, name, value } of figures) {
       if (unit === 'runs') expect(value).toBe(0);

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { CONSOLE_PARTS, measureConsole } from '../../bench/console/measure.ts';
 import { measureLanes } from '../../bench/lanes.ts';
+import { costTable, measureMessageCost } from '../../bench/message-cost.ts';
 import { measureMetrics } from '../../bench/metrics.ts';
 import { figureLine } from '../../bench/report.ts';
 import { measureTraces } from '../../bench/traces.ts';
-import { measureMessageCost, costTable } from '../../bench/message-cost.ts';
 import { measureGaps, measureLongRuns } from '../../bench/workflows/long-run.ts';
 import { measureSleeping } from '../../bench/workflows/sleeping.ts';
 import { browserObstacle } from '../console/support/visit.ts';
@@ -13,7 +13,7 @@ import { expectPositive } from './figures.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 describe('npm run bench -- traces', () => {
-  it('measures a server that is traced beside one that is not, and that all spans arrive', {
+  it('compares servers with and without traces, and counts dropped spans', {
     timeout: 60_000,
   }, async () => {
     const rounds: string[] = [];
@@ -29,7 +29,7 @@ describe('npm run bench -- traces', () => {
 });
 
 describe('npm run bench -- lanes', () => {
-  it('delivers what it measures, once, and compares each figure with one of the same run', {
+  it('delivers every message once, and compares each figure with a reference of the same run', {
     timeout: 60_000,
   }, async () => {
     const figures = await measureLanes({
@@ -51,7 +51,7 @@ describe('npm run bench -- lanes', () => {
 });
 
 describe('npm run bench -- metrics', () => {
-  it('stores, asks, and reports each figure', { timeout: 60_000 }, async () => {
+  it('fills the store, requests metrics, and reports each figure', { timeout: 60_000 }, async () => {
     const figures = await measureMetrics({ messages: 200, keys: 10, rounds: 1 });
     expect(figures).toHaveLength(6);
     for (const { name, value } of figures) expectPositive({ [name]: value });
@@ -59,7 +59,7 @@ describe('npm run bench -- metrics', () => {
 });
 
 describe.skipIf(browserObstacle() !== undefined)('npm run bench -- console', () => {
-  it('reads each list, scrolls, clicks while entries come, and reports each figure', { timeout: 120_000 }, async () => {
+  it('reads each list, scrolls, clicks during a live view, and reports each figure', { timeout: 120_000 }, async () => {
     const figures = await measureConsole({
       parts: CONSOLE_PARTS,
       ...{ messages: 300, runs: 20, pages: 3, scrolledRows: 200 },
@@ -78,7 +78,7 @@ describe.skipIf(browserObstacle() !== undefined)('npm run bench -- console', () 
 });
 
 describe('npm run bench -- workflow', () => {
-  it('shows how the bytes of a run grow with its steps', { timeout: 60_000 }, async () => {
+  it('reports the traffic of a long run', { timeout: 60_000 }, async () => {
     const figures = await measureLongRuns(
       'library',
       [
@@ -94,18 +94,18 @@ describe('npm run bench -- workflow', () => {
     expect(empty.map(({ value }) => value)).toEqual([0, 0]);
   });
 
-  it('shows how long it takes from one step to the next', { timeout: 60_000 }, async () => {
+  it('reports the time between two steps', { timeout: 60_000 }, async () => {
     for (const { name, value } of await measureGaps('own', 20, 1)) expectPositive({ [name]: value });
   });
 
-  it('wakes all that sleep until a time, after a restart', { timeout: 60_000 }, async () => {
-    const figures = await measureSleeping({ runs: 200, waking: 20, leadS: 5, quietMs: 50 });
+  it('wakes all sleeping runs at their time after a restart', { timeout: 60_000 }, async () => {
+    const figures = await measureSleeping({ runs: 200, waking: 20, wakeAfterS: 5, quietMs: 50 });
     for (const { name, value } of figures) expectPositive({ [name]: value });
   });
 });
 
 describe('npm run bench -- postgres', () => {
-  it('sees every message arrive through each number of workers, and counts the batches that were committed', {
+  it('delivers every message with each number of workers, and counts committed batches', {
     timeout: 60_000,
   }, async () => {
     const figures = await measureMessageCost({

@@ -8,7 +8,7 @@ import { measureWorkers } from '../../bench/postgres/workers.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 describe('npm run bench -- postgres', () => {
-  it('sees every message arrive, once, and counts what PostgreSQL did', {
+  it('delivers every message once, and counts the work of PostgreSQL', {
     timeout: 90_000,
   }, async () => {
     const report = await measureWorkers({
@@ -34,10 +34,10 @@ describe('npm run bench -- postgres', () => {
     }
   });
 
-  it('counts the jobs that were done, and those that were not, or twice', { timeout: 60_000 }, async () => {
+  it('counts finished, missing and repeated jobs', { timeout: 60_000 }, async () => {
     const figures = await measureJobs({
       ...{ rounds: 1, warmUpJobs: 20, singleJobs: 130, batchedJobs: 250, pacedSeconds: 0.2, limitMs: 20_000 },
-      contestants: [startWaypostOnPostgres(2), async () => loser()],
+      contestants: [startWaypostOnPostgres(2), async () => lossyContestant()],
     });
     const [waypost, other] = figures;
     expect(waypost).toMatchObject({ contestant: 'Waypost on PostgreSQL, 2 processes', missing: 0, repeated: 0 });
@@ -45,24 +45,24 @@ describe('npm run bench -- postgres', () => {
     expect(waypost?.batchedPerSecond).toBeGreaterThan(0);
     expect(waypost?.pacedP50Ms).toBeGreaterThan(0);
     // Of each of the three loads, in one round.
-    expect(other).toMatchObject({ contestant: 'a loser', missing: 3, repeated: 6 });
-    expect(jobsTable(figures)).toContain('a loser');
+    expect(other).toMatchObject({ contestant: 'a lossy contestant', missing: 3, repeated: 6 });
+    expect(jobsTable(figures)).toContain('a lossy contestant');
   });
 
-  it('takes the drift from the end against the begin, the cold first interval left out', () => {
+  it('divides the last third by the first third without the cold first interval', () => {
     expect(drift([90, 10, 10, 10, 20, 20, 20])).toBe(2);
     expect(drift([5])).toBe(1);
   });
 });
 
-/** Says at once that a job is kept; never does the last one of a load, and does others of them twice. */
-function loser(): JobContestant {
+/** Accepts every job at once, never finishes the last one of a load, and repeats two others. */
+function lossyContestant(): JobContestant {
   let expected = 0;
   return {
-    name: 'a loser',
+    name: 'a lossy contestant',
     work: 'webhooks',
     parties: {},
-    done: {
+    finishedJobs: {
       pid: process.pid,
       async expect(jobs) {
         expected = jobs;
@@ -79,7 +79,7 @@ function loser(): JobContestant {
     },
     add: async () => undefined,
     addMany: async () => undefined,
-    settleIn: async () => undefined,
+    finishWarmUp: async () => undefined,
     end: async () => undefined,
   };
 }

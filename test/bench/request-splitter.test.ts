@@ -14,15 +14,15 @@ const STREAM = Buffer.from(
     'GET / HTTP/1.1\r\nhost: a\r\n\r\n',
 );
 
-describe('the splitter of requests', () => {
-  it('finds the same bodies wherever the stream is cut', () => {
+describe('RequestSplitter', () => {
+  it('finds the same bodies wherever the stream is split into chunks', () => {
     for (let cut = 0; cut <= STREAM.length; cut += 1) {
       expect(bodiesOf([STREAM.subarray(0, cut), STREAM.subarray(cut)])).toEqual(['first', 'second', '']);
     }
     expect(bodiesOf(Array.from(STREAM, (byte) => Buffer.of(byte)))).toEqual(['first', 'second', '']);
   });
 
-  it('refuses a chunked message rather than counting wrong', () => {
+  it('throws on a chunked message', () => {
     const chunked = Buffer.from('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
     expect(() => bodiesOf([chunked])).toThrow('chunked');
   });
