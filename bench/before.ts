@@ -71,7 +71,7 @@ export async function measureBefore({ program, isPostgres, onRound, ...options }
     { name: 'CPU, median ratio of the rounds', value: 100 * medianRatio(bursts, 'cpu'), unit: '%' },
     {
       ...{ name: 'delivery rate of a burst', value: rate(current), unit: 'messages/s' },
-      beside: { name: 'before', value: rate(before) },
+      reference: { name: 'before', value: rate(before) },
     },
     { name: 'rate, median ratio of the rounds', value: 100 * medianRatio(bursts, 'perSecond'), unit: '%' },
     { name: 'messages missing', value: missingOf(bursts), unit: 'messages' },
@@ -82,6 +82,6 @@ function cpuOf(current: readonly Burst[], before: readonly Burst[], messages: nu
   const cpu = (all: readonly Burst[]) => (median(all.map((burst) => burst.cpu)) / messages) * 1_000;
   return {
     ...{ name: 'CPU for 1,000 messages', value: cpu(current), unit: 's' },
-    beside: { name: 'before', value: cpu(before) },
+    reference: { name: 'before', value: cpu(before) },
   };
 }

@@ -4,5 +4,5 @@ export interface Figure {
   value: number;
   unit: 'messages/s' | 'runs/s' | 'ms' | 's' | 'MiB' | 'KiB' | 'messages' | 'runs' | 'frames/s' | '%' | 'connections';
   /** The reference value, measured in the same run. */
-  beside?: { name: string; value: number };
+  reference?: { name: string; value: number };
 }

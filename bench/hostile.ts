@@ -105,25 +105,25 @@ async function measureAttack(
     const attack = `${origins} hanging origins (${timeout})`;
     const reference = { name: 'idle', value: idle.arrivalP99Ms };
     return [
-      { name: `p99 of another project, ${attack}`, value: otherProject.arrivalP99Ms, unit: 'ms', beside: reference },
+      { name: `p99 of another project, ${attack}`, value: otherProject.arrivalP99Ms, unit: 'ms', reference },
       {
         name: `p99 of another project's new endpoint, ${attack}`,
         value: fresh.arrivalP99Ms,
         unit: 'ms',
-        beside: reference,
+        reference,
       },
-      { name: `p99 of the same project, ${attack}`, value: responsive.arrivalP99Ms, unit: 'ms', beside: reference },
+      { name: `p99 of the same project, ${attack}`, value: responsive.arrivalP99Ms, unit: 'ms', reference },
       {
         name: `p99 of a new endpoint of the same project, ${attack}`,
         value: ownNew.arrivalP99Ms,
         unit: 'ms',
-        beside: reference,
+        reference,
       },
       {
         name: `p99 of an endpoint of the same project that refused a connection once, ${attack}`,
         value: refused.arrivalP99Ms,
         unit: 'ms',
-        beside: reference,
+        reference,
       },
       { name: `delay of a retry after a refused connection, ${attack}`, value: retryLateMs, unit: 'ms' },
       { name: 'until the maximum number of attempts hang', value: hangMs / 1_000, unit: 's' },
@@ -137,7 +137,7 @@ async function measureAttack(
         name: 'RSS',
         value: residentMebibytes(server.pid),
         unit: 'MiB',
-        beside: { name: 'idle', value: idleMebibytes },
+        reference: { name: 'idle', value: idleMebibytes },
       },
     ] satisfies Figure[];
   } finally {

@@ -98,7 +98,7 @@ const measureQueue: Measure = async (server, receiver, { queueMessages }) => {
       name: 'queue with parallelism 1',
       value: queue,
       unit: 'messages/s',
-      beside: { name: 'without a queue', value: free },
+      reference: { name: 'without a queue', value: free },
     },
   ];
 };
@@ -127,7 +127,7 @@ const measureBlocked: Measure = async (server, receiver, { blockedMessages, prob
       name: `p99 of a healthy key behind ${blockedMessages} due messages of blocked keys`,
       value: blocked.arrivalP99Ms,
       unit: 'ms',
-      beside: { name: 'idle', value: idle.arrivalP99Ms },
+      reference: { name: 'idle', value: idle.arrivalP99Ms },
     },
     { name: 'probes that never arrived', value: idle.missing + blocked.missing, unit: 'messages' },
   ];
@@ -205,7 +205,7 @@ const measureCancel: Measure = async (server, receiver, { cancelledMessages, pro
       name: `publish p99 while ${cancelled} messages are cancelled`,
       value: quantile(publishMs, 0.99),
       unit: 'ms',
-      beside: { name: 'idle', value: quantile(idle.publishMs, 0.99) },
+      reference: { name: 'idle', value: quantile(idle.publishMs, 0.99) },
     },
     { name: 'duration of the cancel', value: tookMs / 1_000, unit: 's' },
   ];

@@ -106,11 +106,11 @@ export function loadLine({ contestant, load, runsPerSecond }: StepFigures, round
   return `round ${round} ${contestant}, ${load}: ${runsPerSecond.toFixed(0)} runs/s`;
 }
 
-export function figureLine({ name, value, unit, beside }: Figure): string {
+export function figureLine({ name, value, unit, reference }: Figure): string {
   const amount = `${name}: ${value.toFixed(digitsOf(value))} ${unit}`;
-  if (!beside) return amount;
-  const ratio = (value / beside.value).toFixed(2);
-  return `${amount}; ${beside.name}: ${beside.value.toFixed(digitsOf(beside.value))}; ratio ${ratio}`;
+  if (!reference) return amount;
+  const ratio = (value / reference.value).toFixed(2);
+  return `${amount}; ${reference.name}: ${reference.value.toFixed(digitsOf(reference.value))}; ratio ${ratio}`;
 }
 
 function digitsOf(value: number): number {

@@ -56,7 +56,7 @@ export async function measureTraces({ onRound, ...options }: TracesOptions): Pro
     },
     {
       ...{ name: 'CPU per 1,000 messages, traced', value: cpu(traced), unit: 's' },
-      beside: { name: 'untraced', value: cpu(plain) },
+      reference: { name: 'untraced', value: cpu(plain) },
     },
     { name: 'spans dropped', value: dropped, unit: 'messages' },
     { name: 'messages missing', value: missingOf(bursts), unit: 'messages' },
@@ -67,6 +67,6 @@ function rateOf(traced: readonly Burst[], plain: readonly Burst[]): Figure {
   const rate = (all: readonly Burst[]) => median(all.map(({ perSecond }) => perSecond));
   return {
     ...{ name: 'delivery rate of a burst, traced', value: rate(traced), unit: 'messages/s' },
-    beside: { name: 'untraced', value: rate(plain) },
+    reference: { name: 'untraced', value: rate(plain) },
   };
 }

@@ -26,7 +26,7 @@ export async function measureIdle(browser: Browser, server: ListeningProcess, op
       name: `CPU of an idle server with an open console, ${screen}`,
       value,
       unit: '%',
-      beside: reference,
+      reference,
     });
   }
   return figures;

@@ -58,11 +58,11 @@ export async function measureLive(
     { name: 'click at 500 events/s, max', value: quantile(clicksMs, 1), unit: 'ms' },
     {
       ...{ name: 'delivery rate at 500 events/s, live view open in Chromium', value: median(rates.watched) },
-      ...{ unit: 'messages/s', beside: { name: 'without a viewer', value: median(rates.steady) } },
+      ...{ unit: 'messages/s', reference: { name: 'without a viewer', value: median(rates.steady) } },
     },
     {
       ...{ name: 'delivery rate of a burst, live stream open', value: median(rates.streamed) },
-      ...{ unit: 'messages/s', beside: { name: 'without a reader', value: median(rates.burst) } },
+      ...{ unit: 'messages/s', reference: { name: 'without a reader', value: median(rates.burst) } },
     },
   ];
 }

@@ -271,7 +271,7 @@ function noteLatencies(note: (figure: Figure) => void, idle: Latencies, loaded: 
       name,
       value: quantile(ms(loaded), q),
       unit: 'ms',
-      beside: { name: 'idle, before and after', value: quantile(ms(idle), q) },
+      reference: { name: 'idle, before and after', value: quantile(ms(idle), q) },
     });
   p99('new messages, publish to arrival, p50', ({ atOnceMs }) => atOnceMs, 0.5);
   p99('new messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
@@ -305,13 +305,13 @@ function noteDrain(
     name: 'delivery rate, including new messages',
     value: delivered / seconds,
     unit: 'messages/s',
-    beside: { name: 'bursts, before and after', value: median(best.map(({ perSecond }) => perSecond)) },
+    reference: { name: 'bursts, before and after', value: median(best.map(({ perSecond }) => perSecond)) },
   });
   note({
     name: 'CPU for 1,000 messages',
     value: (sum(drainedCpu) / delivered) * 1e6,
     unit: 'ms',
-    beside: { name: 'bursts, before and after', value: median(best.map(({ cpuMs }) => cpuMs)) },
+    reference: { name: 'bursts, before and after', value: median(best.map(({ cpuMs }) => cpuMs)) },
   });
   const dueOf = (nth: number) => Math.floor((nth / messages) * dueSeconds);
   const overtaken = Array.from({ length: origins }, (_, origin) =>
@@ -342,7 +342,7 @@ function watchMemory(server: ListeningProcess): { read(): Figure[] } {
           name: 'RSS when the backlog is delivered',
           value: at(1),
           unit: 'MiB',
-          beside: { name: 'after a third of the time', value: at(1 / 3) },
+          reference: { name: 'after a third of the time', value: at(1 / 3) },
         },
       ];
     },

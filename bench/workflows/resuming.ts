@@ -57,8 +57,8 @@ async function resumeRun(server: ListeningProcess, { messages, quietMs }: Resumi
   }
 }
 
-function withReference(value: number): Pick<Figure, 'unit' | 'beside'> {
-  return { unit: 'ms', beside: { name: 'idle', value } };
+function withReference(value: number): Pick<Figure, 'unit' | 'reference'> {
+  return { unit: 'ms', reference: { name: 'idle', value } };
 }
 
 /** Creates a run with `messages` planned steps, none of which is due, and one more that fails. */

@@ -61,7 +61,7 @@ export function measureSleeping({ runs, waking, wakeAfterS, quietMs }: SleepingO
         name: `RSS with ${runs} sleeping runs`,
         value: storedMebibytes,
         unit: 'MiB',
-        beside: { name: 'empty', value: emptyMebibytes },
+        reference: { name: 'empty', value: emptyMebibytes },
       },
       { name: 'RSS after a restart with them', value: restartedMebibytes, unit: 'MiB' },
       { name: 'runs triggered, in batches of 500', value: runs / (createMs / 1_000), unit: 'runs/s' },

@@ -65,7 +65,7 @@ async function notifyAll({ server, endpoint }: WorkflowSetup, { waiters, quietMs
       name: 'RSS, peak',
       value: residentPeakMebibytes(server.pid),
       unit: 'MiB',
-      beside: { name: 'before', value: beforeMebibytes },
+      reference: { name: 'before', value: beforeMebibytes },
     },
   ];
 }

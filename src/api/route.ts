@@ -6,7 +6,7 @@ import type { Admitted } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import type { Quotas } from '../protocol/options/options.ts';
-import type { PlainHeaders } from '../protocol/trace-context.ts';
+import type { PlainHeaderPolicy } from '../protocol/trace-context.ts';
 import type { RunKey } from '../workflow/model.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
@@ -141,7 +141,7 @@ export interface Services {
    */
   proxyHeaders: readonly string[];
   /** Which plain headers of a publish are forwarded with its message. */
-  plainHeaders: PlainHeaders;
+  plainHeaders: PlainHeaderPolicy;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
   console: { file(name: string, rawHeaders: readonly string[]): Promise<Answer> };

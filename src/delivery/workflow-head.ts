@@ -2,9 +2,9 @@
 import { hasConfigPrefix } from '../protocol/options/config-names.ts';
 import { prefixOf } from '../protocol/options/dialect.ts';
 import { flowControlValueOf } from '../protocol/options/flow-control.ts';
-import type { Dialect, MessageSettings, RunPart } from '../protocol/options/settings.ts';
+import type { Dialect, MessageSettings, RunSettings } from '../protocol/options/settings.ts';
 import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
-import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
+import { encodeWireValue } from '../protocol/workflow/forwarded-headers.ts';
 
 /** Header names, built once per dialect, spelled as in header maps, so that a forwarded header of the same name is found. */
 interface WorkflowNames {
@@ -45,7 +45,7 @@ export function addWorkflowHeaders(
   if (run === undefined || run.callType === 'toCallback') return;
   const names = NAMES[dialect];
   added.push(names.runId, run.id);
-  added.push(names.url, wireValueOf(run.url));
+  added.push(names.url, encodeWireValue(run.url));
   added.push(names.init, run.init === undefined ? 'false' : 'true');
   added.push(names.createdAt, String(run.createdAtMs));
   added.push(names.callType, run.callType);
@@ -75,7 +75,7 @@ function addConfiguration(
  * sees the protocol version parses the body as a journal. The result of a call is not a journal. Neither is a first message
  * that detects which library serves the URL.
  */
-export function isLeftOut({ callType, init }: RunPart, name: string): boolean {
+export function isLeftOut({ callType, init }: RunSettings, name: string): boolean {
   if (callType !== 'fromCallback' && init !== 'unknown') return false;
   return hasConfigPrefix(name) && name.endsWith('-Workflow-Sdk-Version');
 }

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { memo } from '../protocol/memo.ts';
-import type { MessageSettings, RunPart, TraceContext } from '../protocol/options/settings.ts';
+import type { MessageSettings, RunSettings, TraceContext } from '../protocol/options/settings.ts';
 import { parseTraceParent } from '../protocol/trace-context.ts';
 import type { Claimed, Message } from './model.ts';
 
@@ -17,7 +17,7 @@ export interface SpanPlace {
 }
 
 /** The identity of a run among all runs. */
-type RunIdentity = Pick<RunPart, 'id' | 'createdAtMs'>;
+type RunIdentity = Pick<RunSettings, 'id' | 'createdAtMs'>;
 
 /**
  * The span of a message: its publish, or in a run its step. A message without a trace starts one. `undefined`: its publisher does

@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import { isHeaderValue, newHeaderMap } from './headers.ts';
 import type { HeaderMap, HttpMethod } from './options/settings.ts';
-import { textOfWire } from './urls/request-target.ts';
-import { shownUrl } from './urls/shown-url.ts';
+import { maskPassword } from './urls/masked-url.ts';
+import { decodeWireText } from './urls/request-target.ts';
 
 /** One attempt and its message. The member names are the JSON names; times are Unix milliseconds. */
 export interface CallbackReport {
@@ -42,11 +42,11 @@ export function encodeCallbackPayload(
   { forWorkflow = false } = {},
 ): Uint8Array {
   const textOf = (value: string): string => {
-    const text = textOfWire(value);
+    const text = decodeWireText(value);
     return forWorkflow && !isHeaderValue(text) ? value : text;
   };
   const rest = {
-    url: shownUrl(url),
+    url: maskPassword(url),
     ...others,
     header: mapped(header, textOf),
     sourceHeader: mapped(sourceHeader, textOf),

@@ -92,7 +92,7 @@ function isBlank(code: number): boolean {
 export function refuseUnforwardable(headerAsSent: string, name: string, values: readonly string[]): void {
   if (!isHeaderName(name)) {
     if (name === '') throw invalidHeader(headerAsSent, 'the name of the header to forward is missing');
-    throw new ApiError('invalid_header', `invalid header name ${shown(headerAsSent)}: not a token of HTTP`);
+    throw new ApiError('invalid_header', `invalid header name ${quoted(headerAsSent)}: not a token of HTTP`);
   }
   if (name.toLowerCase() === '__proto__') throw invalidHeader(headerAsSent, 'this name cannot be forwarded');
   for (const value of values) {
@@ -104,6 +104,6 @@ export function refuseUnforwardable(headerAsSent: string, name: string, values: 
 export const UNSENDABLE_VALUE = 'the value has a control character or one above Latin-1';
 
 /** A client's value for an error text: quoted, escaped and truncated to a readable length. */
-export function shown(value: string): string {
+export function quoted(value: string): string {
   return JSON.stringify(value.length <= 64 ? value : `${value.slice(0, 64)}…`);
 }

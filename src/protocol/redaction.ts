@@ -2,11 +2,11 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { invalidHeader } from './errors.ts';
-import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
+import { canonicalHeaderName, isHeaderName, newHeaderMap, quoted } from './headers.ts';
 import { hasConfigPrefix, readConfigName } from './options/config-names.ts';
 import type { HeaderMap, Redaction } from './options/settings.ts';
-import { textOfWire } from './urls/request-target.ts';
-import { shownUrl } from './urls/shown-url.ts';
+import { maskPassword } from './urls/masked-url.ts';
+import { decodeWireText } from './urls/request-target.ts';
 
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
@@ -24,14 +24,14 @@ export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): 
     else if (element === 'body') body = true;
     else if (element === 'header' || element === 'headers') all = true;
     else if (name !== undefined && isHeaderName(name)) names.add(canonicalHeaderName(name));
-    else throw invalidHeader(header, `elements are body, header or header[Name], not ${shown(element)}`);
+    else throw invalidHeader(header, `elements are body, header or header[Name], not ${quoted(element)}`);
   }
   if (!body && !all && names.size === 0) throw invalidHeader(header, 'the list has no element');
   return { body, headers: all ? 'all' : [...names] };
 }
 
 /** A redaction that hides everything that `a` or `b` hides. */
-export function joinRedactions(a: Redaction | undefined, b: Redaction): Redaction {
+export function mergeRedactions(a: Redaction | undefined, b: Redaction): Redaction {
   if (a === undefined) return b;
   const isAll = a.headers === 'all' || b.headers === 'all';
   return {
@@ -53,7 +53,7 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;
   for (const [name, [fields]] of Object.entries(map)) {
     if (fields === undefined || !hasConfigPrefix(name) || readConfigName(name).option !== 'redact-fields') continue;
-    redaction = joinRedactions(redaction, parseRedaction(fields, name));
+    redaction = mergeRedactions(redaction, parseRedaction(fields, name));
   }
   return redactConfigHeaders(map, redaction);
 }
@@ -69,7 +69,7 @@ export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undef
 }
 
 /** `map` as views show it: each value as text, or redacted. Names are kept. */
-export function shownHeaderMap(map: HeaderMap, redaction?: Redaction): HeaderMap {
+export function redactHeaderMap(map: HeaderMap, redaction?: Redaction): HeaderMap {
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
     shownMap[name] = values.map(hides(redaction, name) ? redactedHeader : shownValue);
@@ -84,7 +84,7 @@ export function hides(redaction: Redaction | undefined, name: string): boolean {
 
 /** The URLs of callbacks and workflows are header values, too. */
 function shownValue(value: string): string {
-  return shownUrl(textOfWire(value));
+  return maskPassword(decodeWireText(value));
 }
 
 /** Header values are Latin-1 text: one character is one byte on the wire. */

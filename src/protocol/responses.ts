@@ -2,7 +2,7 @@
 
 import type { HeaderMap, Redaction } from './options/settings.ts';
 import { hides } from './redaction.ts';
-import { textOfWire } from './urls/request-target.ts';
+import { decodeWireText } from './urls/request-target.ts';
 
 /** True for any 2xx. A redirect is a failure, since it is not followed (contract M 7.3). */
 export function isSuccess(status: number): boolean {
@@ -37,7 +37,7 @@ export function withoutRedirectPath(error: string): string {
 
 function addressOf(location: string | undefined, url: string): string | undefined {
   if (location === undefined) return undefined;
-  const target = URL.parse(textOfWire(location), url);
+  const target = URL.parse(decodeWireText(location), url);
   if (target === null || !/^https?:$/.test(target.protocol)) return undefined;
   const address = `${target.origin}${target.pathname}${target.search === '' ? '' : '?…'}`;
   return address.length > ADDRESS_LENGTH_MAX ? `${address.slice(0, ADDRESS_LENGTH_MAX)}…` : address;

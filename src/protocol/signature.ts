@@ -69,7 +69,7 @@ export interface SignatureCheck {
   signingKeys: readonly string[];
   body: Uint8Array;
   nowS: number;
-  /** Checked if given. */
+  /** Checked if present. */
   url?: string;
   dialect?: Dialect;
   /** Allowed difference between the clocks; default 0. */
@@ -115,8 +115,8 @@ export function verifySignature(check: SignatureCheck): SignatureVerdict {
   }
 
   const signed = `${head}.${payload}`;
-  const given = bytesOfSegment(signature);
-  if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key).digest()))) {
+  const mac = bytesOfSegment(signature);
+  if (mac === undefined || !check.signingKeys.some((key) => sameBytes(mac, hmac(signed, key).digest()))) {
     return refused('signature', 'matches none of the signing keys, or the claims were changed');
   }
   const claims = readSegment(payload);

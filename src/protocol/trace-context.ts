@@ -16,13 +16,13 @@ const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/;
 
 /** Decides which headers without a config prefix are forwarded with the messages of a publish. */
-export interface PlainHeaders {
+export interface PlainHeaderPolicy {
   /** Whether `ce-*` is forwarded as if it had the prefix `Upstash-Forward-` (CloudEvents, binary mode). */
   cloudEvents: boolean;
   /** Whether `baggage` is saved; the delivery decides which destinations receive it. */
   baggage: boolean;
   /** For an item of a batch: the headers of the batch request, which apply if the item has no trace of its own. */
-  ofRequest?: readonly string[];
+  requestHeaders?: readonly string[];
 }
 
 /** The parts of a valid `traceparent`. */
@@ -47,10 +47,10 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 export function readTraceContext(
   forwarded: HeaderMap,
   rawHeaders: readonly string[],
-  { baggage, ofRequest = [] }: PlainHeaders,
+  { baggage, requestHeaders = [] }: PlainHeaderPolicy,
 ): TraceContext | undefined {
   // A forwarded parent replaces the whole trace of the request.
-  const plain = forwarded['Traceparent'] ? undefined : (plainContext(rawHeaders) ?? plainContext(ofRequest));
+  const plain = forwarded['Traceparent'] ? undefined : (plainContext(rawHeaders) ?? plainContext(requestHeaders));
   const {
     parents = [],
     states = [],
@@ -69,15 +69,15 @@ export function readTraceContext(
   return context;
 }
 
-interface PlainLines {
+interface TraceHeaderLines {
   parents: string[];
   states: string[];
   baggages: string[];
 }
 
 /** The lines of the trace headers; `undefined` without a `traceparent`. */
-function plainContext(rawHeaders: readonly string[]): PlainLines | undefined {
-  let found: PlainLines | undefined;
+function plainContext(rawHeaders: readonly string[]): TraceHeaderLines | undefined {
+  let found: TraceHeaderLines | undefined;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
     // A quick first check, since this runs for each header of each message.

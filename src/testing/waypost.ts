@@ -6,7 +6,7 @@ import { StoredAdministration } from '../admin/socket/stored.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Millis } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { msOf } from '../protocol/times/durations.ts';
+import { toDurationMs } from '../protocol/times/durations.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { TestProject } from './project.ts';
 import type { Fault } from './test-delivery.ts';
@@ -132,7 +132,7 @@ function onFatal(error: Error): never {
 }
 
 function durationMs(duration: Duration): Millis {
-  const ms = msOf(duration);
+  const ms = toDurationMs(duration);
   if (ms === undefined) throw new TypeError(`${JSON.stringify(duration)} is no duration, such as "7d" or 500`);
   return ms;
 }

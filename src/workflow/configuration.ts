@@ -10,7 +10,7 @@ import type {
   MessageSettings,
   RunStart,
 } from '../protocol/options/settings.ts';
-import { joinRedactions } from '../protocol/redaction.ts';
+import { mergeRedactions } from '../protocol/redaction.ts';
 import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
@@ -85,7 +85,7 @@ export function applyRunConfigToCall(call: ConfigurableMessage, config: RunConfi
 
 /** Adds the run's redaction to the message's own. */
 function withRunRedaction(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
-  return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
+  return redact ? { ...settings, redact: mergeRedactions(settings.redact, redact) } : settings;
 }
 
 /** Replaces the attempt settings and labels of `settings` with those of the run. */

@@ -1,14 +1,14 @@
 /** Checks whether an endpoint that responded with success speaks the workflow protocol (contract W 5.3, 6.1). */
-import type { HeaderMap, RunPart } from '../protocol/options/settings.ts';
-import { marksAnswers } from '../protocol/workflow/generations.ts';
+import type { HeaderMap, RunSettings } from '../protocol/options/settings.ts';
+import { marksResponses } from '../protocol/workflow/generations.ts';
 
 const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
 
 /** Whether the run continues only if a successful response has a workflow's headers. Its headers and body are then kept. */
-export function isDetecting({ init, isRest, features }: RunPart): boolean {
-  return init !== undefined && (isRest === true || marksAnswers(features));
+export function isDetecting({ init, isRest, features }: RunSettings): boolean {
+  return init !== undefined && (isRest === true || marksResponses(features));
 }
 
 /**
@@ -16,7 +16,7 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
  * match; `undefined` if it serves one. Only for 2xx responses.
  * Remedy: trigger the URL at which the workflow library serves the workflow; a web page, a login or a proxy in front of it responds with 200, too.
  */
-export function detectionError(run: RunPart, response: HeaderMap): string | undefined {
+export function detectionError(run: RunSettings, response: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
   // Libraries before 1.0 also report the version of the protocol, but not their own.
   if (run.isRest) return has(response, 'Workflow-Sdk') ? undefined : TOO_OLD;

@@ -1,7 +1,7 @@
 /** Reads the step that a message of a run carries, and derives its entry key in the journal (P8). */
 import { contentHash } from '../protocol/options/deduplication.ts';
 import type { CallType, HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
-import { isTime } from '../protocol/times/durations.ts';
+import { isDateMs } from '../protocol/times/durations.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
 
@@ -104,7 +104,7 @@ export function stepIdOfCall(header: HeaderMap): number | undefined {
 export function sleepUntilMsOf(sleepUntil: unknown): number | undefined {
   if (typeof sleepUntil !== 'number') return undefined;
   const ms = Math.ceil(Math.round(sleepUntil * 1_000_000) / 1000);
-  return isTime(ms) ? ms : undefined;
+  return isDateMs(ms) ? ms : undefined;
 }
 
 function isCount(value: unknown): value is number {

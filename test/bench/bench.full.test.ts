@@ -28,8 +28,8 @@ describe('npm run bench -- before', () => {
     const options = { rounds: 2, messages: 200, warmUpMessages: 100, isPostgres: false };
     const figures = await measureBefore({ ...options, program: fileURLToPath(new URL('../..', import.meta.url)) });
     const [cpu, cpuShare, rate, rateShare, missing] = figures;
-    expectPositive({ cpu: cpu?.value ?? 0, before: cpu?.beside?.value ?? 0, share: cpuShare?.value ?? 0 });
-    expectPositive({ rate: rate?.value ?? 0, before: rate?.beside?.value ?? 0, share: rateShare?.value ?? 0 });
+    expectPositive({ cpu: cpu?.value ?? 0, before: cpu?.reference?.value ?? 0, share: cpuShare?.value ?? 0 });
+    expectPositive({ rate: rate?.value ?? 0, before: rate?.reference?.value ?? 0, share: rateShare?.value ?? 0 });
     expect(missing?.value).toBe(0);
   });
 });
@@ -71,8 +71,8 @@ describe('npm run bench -- hostile', () => {
     const figures = await measureHostile({ attacks: [{ origins: 8, timeout: '1m' }], probeMessages: 10 });
     expect(figures).toContainEqual({ name: 'probes that never arrived', value: 0, unit: 'messages' });
     expect(figures).toContainEqual({ name: 'hanging attempts', value: 8, unit: 'messages' });
-    for (const { unit, value, beside } of figures) {
-      if (unit === 'ms') expectPositive({ value, ...(beside && { beside: beside.value }) });
+    for (const { unit, value, reference } of figures) {
+      if (unit === 'ms') expectPositive({ value, ...(reference && { reference: reference.value }) });
     }
   });
 });

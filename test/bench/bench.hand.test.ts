@@ -23,7 +23,7 @@ describe('npm run bench -- traces', () => {
     });
     expect(rounds).toEqual([expect.stringMatching(/^delivered of a burst, traced: .* untraced: .*ratio/)]);
     const [rate, , , dropped, missing] = figures;
-    expectPositive({ traced: rate?.value ?? 0, untraced: rate?.beside?.value ?? 0 });
+    expectPositive({ traced: rate?.value ?? 0, untraced: rate?.reference?.value ?? 0 });
     expect([dropped?.value, missing?.value]).toEqual([0, 0]);
   });
 });
@@ -36,9 +36,9 @@ describe('npm run bench -- lanes', () => {
       ...{ queueMessages: 10, blockedMessages: 20, probeMessages: 20, keys: 10, queues: 5 },
       ...{ schedules: 0, cancelledMessages: 100, quietMs: 50 },
     });
-    for (const { unit, value, beside } of figures) {
+    for (const { unit, value, reference } of figures) {
       if (unit === 'messages') expect(value).toBe(0);
-      if (beside) expectPositive({ value, beside: beside.value });
+      if (reference) expectPositive({ value, reference: reference.value });
     }
     const lines = figures.map(figureLine).join('\n');
     for (const text of ['queue of parallelism 1', 'due messages of closed ones', 'RSS']) {

@@ -6,12 +6,12 @@ import type {
   FlowControl,
   HeaderMap,
   MessageSettings,
-  RunPart,
+  RunSettings,
 } from '../../src/protocol/options/settings.ts';
 import { headerMap } from '../protocol/refusal.ts';
 import { claimOf, openDelivery, SIGNING_KEY, startEndpoint, untouched } from './support.ts';
 
-const RUN: RunPart = {
+const RUN: RunSettings = {
   key: 7,
   id: 'wfr_x',
   createdAtMs: 1_700_000_000_123,
@@ -27,7 +27,7 @@ interface Sent {
 }
 
 /** The head of a message of the run, without what every message has. */
-function headOf(run: Partial<RunPart>, { header = {}, settings, retried = 0 }: Sent = {}): Record<string, string> {
+function headOf(run: Partial<RunSettings>, { header = {}, settings, retried = 0 }: Sent = {}): Record<string, string> {
   const message = { header, settings: { run: { ...RUN, ...run }, ...settings } };
   const claimed = { ...claimOf('https://app.example/wf', message), retried };
   const head = requestHead({ claimed, signature: 's' });
@@ -189,7 +189,7 @@ describe('a delivery', () => {
     }
   });
 
-  it.each<[string, Partial<RunPart>, string]>([
+  it.each<[string, Partial<RunSettings>, string]>([
     ['of a failure callback', { callType: 'failureCall' }, 'ok'],
     ['of a first message that the library is asked to mark', { init: 'known', features: ['WF_DetectTrigger'] }, 'ok'],
     ['of a first message that was triggered over REST', { init: 'known', isRest: true }, 'ok'],

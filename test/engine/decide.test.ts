@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
-import type { HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
+import type { HeaderMap, MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const NON_RETRYABLE: HeaderMap = { 'Upstash-Nonretryable-Error': ['true'] };
@@ -239,7 +239,7 @@ describe('what the logs and the DLQ are told', () => {
 
 describe('a run whose code has changed', () => {
   const CHANGED: HeaderMap = { 'Upstash-Workflow-Code-Changed': ['true'] };
-  const ofRun = (changes: Partial<RunPart> = {}) =>
+  const ofRun = (changes: Partial<RunSettings> = {}) =>
     claimedWith({
       maxRetries: 0,
       run: {

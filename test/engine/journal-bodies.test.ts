@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Claimed } from '../../src/engine/model.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
-import type { CallType, RunPart } from '../../src/protocol/options/settings.ts';
+import type { CallType, RunSettings } from '../../src/protocol/options/settings.ts';
 import type { JournalEntry } from '../../src/workflow/model.ts';
 import { claimed, message } from './fixtures.ts';
 
@@ -43,7 +43,7 @@ interface Place {
 
 function at(position: number, changes: Place = {}): Claimed {
   const { bytes = 1, callType = 'step', runKey = RUN_KEY, init } = changes;
-  const run: RunPart = {
+  const run: RunSettings = {
     key: runKey,
     id: 'wfr_a',
     createdAtMs: 1,

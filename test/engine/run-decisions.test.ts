@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { decide, type SettleDecision } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
 import { failRun } from '../../src/engine/runs/endings/failures.ts';
-import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
+import type { CallType, HeaderMap, MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
 import type { Run } from '../../src/workflow/model.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
@@ -13,11 +13,11 @@ const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'conne
 const SDK: HeaderMap = { 'Upstash-Workflow-Sdk-Version': ['1'] };
 const AT_MS = NOW_MS + 1_000;
 
-function part(callType: CallType, changes: Partial<RunPart> = {}): RunPart {
+function part(callType: CallType, changes: Partial<RunSettings> = {}): RunSettings {
   return { key: 10, id: 'wfr_a', createdAtMs: NOW_MS, url: URL, callType, features: ['LazyFetch'], ...changes };
 }
 
-function of(run: RunPart, settings: Partial<MessageSettings> = {}, retried = 0): Claimed {
+function of(run: RunSettings, settings: Partial<MessageSettings> = {}, retried = 0): Claimed {
   const full = { dialect: 'upstash' as const, maxRetries: 0, run, ...settings };
   return claimed({
     message: message({ key: 11, url: URL, settings: full }),

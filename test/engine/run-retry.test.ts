@@ -3,7 +3,7 @@ import type { Draft } from '../../src/engine/messages/accept.ts';
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
 import type { EntryOutline, RunOverride, RunRetry } from '../../src/engine/runs/dead/dead-run-store.ts';
 import { type ChildRun, type FailedRunData, retryOf } from '../../src/engine/runs/dead/run-retry.ts';
-import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/options/settings.ts';
+import type { MessageSettings, ResultMessage, RunSettings } from '../../src/protocol/options/settings.ts';
 import { entryBytesOf } from '../../src/workflow/journal.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
 
@@ -22,7 +22,7 @@ const CONFIG: RunConfig = {
   labels: ['old'],
 };
 
-const PART: RunPart = {
+const PART: RunSettings = {
   key: 100,
   id: 'wfr_old',
   createdAtMs: THEN,
@@ -64,7 +64,7 @@ function messageOf(key: MessageKey, settings: Partial<MessageSettings> = {}, cha
   };
 }
 
-const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
+const result: ResultMessage = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
 
 let nextKey = 500;
 beforeEach(() => {
@@ -211,7 +211,7 @@ describe('a run that takes the place of a failed one', () => {
       labels: ['new'],
       failureCallback: { url: `${URL}/new`, method: 'POST', header: {} },
     };
-    const made = (override: RunOverride, callType: RunPart['callType'] = 'step') => {
+    const made = (override: RunOverride, callType: RunSettings['callType'] = 'step') => {
       const message = messageOf(101, { ...own, run: { ...PART, callType } });
       const revival = reviveFrom(
         [

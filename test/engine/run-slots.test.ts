@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { dispatchSaved, proposeState } from '../../src/engine/messages/intake.ts';
 import type { Message } from '../../src/engine/model.ts';
-import type { RunPart } from '../../src/protocol/options/settings.ts';
+import type { RunSettings } from '../../src/protocol/options/settings.ts';
 import { type Bench, bench, to } from './dispatcher-bench.ts';
 import { NOW_MS } from './fixtures.ts';
 
-const run: RunPart = {
+const run: RunSettings = {
   key: 1,
   id: 'wfr_a',
   createdAtMs: NOW_MS,

@@ -1,14 +1,14 @@
 /** The ids of spans: the same wherever they are asked for, and different where what they stand for is. */
 import { describe, expect, it } from 'vitest';
 import { spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait, traceWithin } from '../../src/engine/spans.ts';
-import type { MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
+import type { MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
 import { message } from './fixtures.ts';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const TRACE = { parent: `00-${TRACE_ID}-00f067aa0ba902b7-01`, state: 'a=1' };
 const UNRECORDED = { parent: `00-${TRACE_ID}-00f067aa0ba902b7-00` };
 const PLAIN: MessageSettings = { dialect: 'upstash', maxRetries: 3 };
-const RUN: RunPart = {
+const RUN: RunSettings = {
   ...{ key: 1, id: 'wfr_1', createdAtMs: 5, url: 'https://a.example/wf' },
   ...{ callType: 'step', features: [] },
 };

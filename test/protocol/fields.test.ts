@@ -4,17 +4,17 @@ import { base64OfBytes, jsonWithBase64, textOrBase64 } from '../../src/protocol/
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
 import { checkName, isName } from '../../src/protocol/names.ts';
 import { hasConfigPrefix } from '../../src/protocol/options/config-names.ts';
-import { contentHash, contentHashInPieces, explicitHash } from '../../src/protocol/options/deduplication.ts';
+import { contentHash, contentHashInChunks, explicitHash } from '../../src/protocol/options/deduplication.ts';
 import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/options/dialect.ts';
 import { parseFlowControl } from '../../src/protocol/options/flow-control.ts';
 import { parseLabels } from '../../src/protocol/options/option-values.ts';
 import {
-  joinRedactions,
+  mergeRedactions,
   parseRedaction,
   redactConfigHeaders,
   redactDefaults,
   redactedText,
-  shownHeaderMap,
+  redactHeaderMap,
 } from '../../src/protocol/redaction.ts';
 import { fc } from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
@@ -171,29 +171,29 @@ describe('redaction', () => {
   it('hides each value of the named headers, or of all', () => {
     const map = headerMap({ 'X-A': ['hello', 'b'], 'X-B': ['\u00e9'] });
     const hidden = redactedText(bytes('hello'));
-    expect(shownHeaderMap(map, { body: true, headers: ['X-A'] })).toEqual(
+    expect(redactHeaderMap(map, { body: true, headers: ['X-A'] })).toEqual(
       headerMap({ 'X-A': [hidden, redactedText(bytes('b'))], 'X-B': ['\u00e9'] }),
     );
-    expect(shownHeaderMap(map, { body: false, headers: 'all' })['X-B']).toEqual([redactedText(Uint8Array.of(0xe9))]);
-    for (const none of [{ body: true, headers: [] }, undefined]) expect(shownHeaderMap(map, none)).toEqual(map);
+    expect(redactHeaderMap(map, { body: false, headers: 'all' })['X-B']).toEqual([redactedText(Uint8Array.of(0xe9))]);
+    for (const none of [{ body: true, headers: [] }, undefined]) expect(redactHeaderMap(map, none)).toEqual(map);
     expect(map['X-A']).toEqual(['hello', 'b']);
   });
 
   it('shows a header value as UTF-8 where its bytes are that, and as Latin-1 otherwise', () => {
     const map = headerMap({ 'X-Name': ['Zo\xc3\xab', 'Zo\xeb', '\xe2\x82\xac', 'plain'] });
-    expect(shownHeaderMap(map)).toEqual(headerMap({ 'X-Name': ['Zoë', 'Zoë', '€', 'plain'] }));
+    expect(redactHeaderMap(map)).toEqual(headerMap({ 'X-Name': ['Zoë', 'Zoë', '€', 'plain'] }));
   });
 
   it('joined with another hides what either of them hides', () => {
     const named = { body: false, headers: ['X-A', 'X-B'] };
-    expect(joinRedactions(undefined, named)).toBe(named);
-    expect(joinRedactions(named, { body: true, headers: ['X-B', 'X-C'] })).toEqual({
+    expect(mergeRedactions(undefined, named)).toBe(named);
+    expect(mergeRedactions(named, { body: true, headers: ['X-B', 'X-C'] })).toEqual({
       body: true,
       headers: ['X-A', 'X-B', 'X-C'],
     });
     const all = { body: false, headers: 'all' as const };
-    expect([joinRedactions(named, all), joinRedactions(all, named)]).toEqual([all, all]);
-    expect(joinRedactions({ body: true, headers: [] }, all)).toEqual({ body: true, headers: 'all' });
+    expect([mergeRedactions(named, all), mergeRedactions(all, named)]).toEqual([all, all]);
+    expect(mergeRedactions({ body: true, headers: [] }, all)).toEqual({ body: true, headers: 'all' });
   });
 
   it('hides in config headers those that are forwarded, under the name that they are delivered with', () => {
@@ -267,7 +267,7 @@ describe('content-based deduplication', () => {
   it('is the same when it is made in pieces, between which others have their turn', async () => {
     const body = new Uint8Array(2.5 * 1024 * 1024).fill(7);
     let turns = 0;
-    const inPieces = contentHashInPieces({ ...content, body }, async () => {
+    const inPieces = contentHashInChunks({ ...content, body }, async () => {
       turns += 1;
     });
     expect([await inPieces, turns]).toEqual([contentHash({ ...content, body }), 3]);

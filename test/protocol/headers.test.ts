@@ -5,8 +5,8 @@ import {
   headerMapFromRaw,
   isConnectionHeader,
   newHeaderMap,
+  quoted,
   refuseUnforwardable,
-  shown,
   trimBlanks,
 } from '../../src/protocol/headers.ts';
 import { fc } from '../support/fast-check.ts';
@@ -103,7 +103,7 @@ describe('text around header values', () => {
   });
 
   it('is repeated in errors quoted, escaped and cut', () => {
-    expect(shown('a"\n')).toBe('"a\\"\\n"');
-    expect(shown('x'.repeat(100))).toHaveLength(67);
+    expect(quoted('a"\n')).toBe('"a\\"\\n"');
+    expect(quoted('x'.repeat(100))).toHaveLength(67);
   });
 });

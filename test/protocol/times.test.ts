@@ -1,12 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
-import { isTime, parseDurationMs } from '../../src/protocol/times/durations.ts';
+import { isDateMs, parseDurationMs } from '../../src/protocol/times/durations.ts';
 import { defaultBackOffMs, retryAfterMs } from '../../src/protocol/times/retry-after.ts';
 import { fc } from '../support/fast-check.ts';
 import { headerMap } from './refusal.ts';
 
 test('a time leaves a date for what is counted from it years later', () => {
-  expect([8e15, -8e15, 8e15 + 1].map(isTime)).toEqual([true, true, false]);
-  expect(isTime(8.64e15 - 1_000)).toBe(false);
+  expect([8e15, -8e15, 8e15 + 1].map(isDateMs)).toEqual([true, true, false]);
+  expect(isDateMs(8.64e15 - 1_000)).toBe(false);
 });
 
 describe('a duration', () => {

@@ -1,13 +1,13 @@
 /** Which trace a publish names (W3C Trace Context, W3C Baggage). */
 import { describe, expect, test } from 'vitest';
-import { keepHeaders, readTriggerOptions } from '../../src/protocol/options/trigger-options.ts';
+import { readTriggerOptions, selectSavedHeaders } from '../../src/protocol/options/trigger-options.ts';
 import { parseTraceParent, readTraceContext } from '../../src/protocol/trace-context.ts';
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const OTHER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
 
-function read(rawHeaders: string[], { forwarded = {}, baggage = true, ofRequest = [] as string[] } = {}) {
-  return readTraceContext(forwarded, rawHeaders, { cloudEvents: false, baggage, ofRequest });
+function read(rawHeaders: string[], { forwarded = {}, baggage = true, requestHeaders = [] as string[] } = {}) {
+  return readTraceContext(forwarded, rawHeaders, { cloudEvents: false, baggage, requestHeaders });
 }
 
 test('a parent is read into its parts', () => {
@@ -59,9 +59,9 @@ describe('the trace of a publish', () => {
   });
 
   test('is that of the whole request where a part names none', () => {
-    expect(read([], { ofRequest: ['traceparent', PARENT] })).toEqual({ parent: PARENT });
+    expect(read([], { requestHeaders: ['traceparent', PARENT] })).toEqual({ parent: PARENT });
     const own = ['traceparent', OTHER];
-    expect(read(own, { ofRequest: ['traceparent', PARENT, 'tracestate', 'a=1'] })).toEqual({ parent: OTHER });
+    expect(read(own, { requestHeaders: ['traceparent', PARENT, 'tracestate', 'a=1'] })).toEqual({ parent: OTHER });
   });
 
   test('goes on without what is too long, cannot be sent, or is not wanted', () => {
@@ -79,7 +79,7 @@ test.each([false, true])('a message of a schedule is in no trace, with cloud eve
   };
   const own = { settings: { dialect: 'upstash', maxRetries: 3 } } as const;
   const groupDefaults = { 'Upstash-Retries': ['5'] };
-  const { settings } = readTriggerOptions(keepHeaders(input), groupDefaults, { own, nowMs: 0 });
+  const { settings } = readTriggerOptions(selectSavedHeaders(input), groupDefaults, { own, nowMs: 0 });
   expect(settings).toMatchObject({ maxRetries: 5 });
   expect(settings.trace).toBeUndefined();
 });

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { SentCheckpoint } from '../../src/api/edge/other-workers.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
-import { claimIn, mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
+import { decodeCheckpointClaim, mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import { connectAll, OtherThreads } from '../../src/server/threads/other-threads.ts';
 import { called, callOf, end, save } from '../conformance/support/checkpoints.ts';
 import { Subject } from '../conformance/support/subject.ts';
@@ -84,7 +84,7 @@ it('is saved where it is when nobody makes the call, and the run goes on by anot
   const server = await Subject.open({ workers: 2 });
   onTestFinished(() => server.close());
   const { run, token, answer } = await called(server);
-  const claim = claimIn(token);
+  const claim = decodeCheckpointClaim(token);
   if (!claim) throw new Error('a delivery without a token');
   // As a token of another machine, whose workers have the same numbers: it names the worker that it is sent to.
   const [{ signingKeys }] = DEVELOPMENT_ACCOUNTS;

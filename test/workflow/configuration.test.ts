@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type {
   MessageSettings,
   PublishOptions,
-  RunPart,
+  RunSettings,
   RunStart,
   StepSettings,
   WorkflowFeature,
@@ -33,7 +33,7 @@ function options(settings: Partial<MessageSettings> = {}, header: PublishOptions
   };
 }
 
-const PART: RunPart = { key: 1, id: 'wfr_a', createdAtMs: 0, url: URL, callType: 'step', features: [] };
+const PART: RunSettings = { key: 1, id: 'wfr_a', createdAtMs: 0, url: URL, callType: 'step', features: [] };
 const KEPT = start(['WF_TriggerOnConfig']);
 const FLOW = { key: 'k', parallelism: 2, periodS: 1 };
 

@@ -1,6 +1,6 @@
 /** Journals to make logs of, written as short as they are thought. */
 import { Buffer } from 'node:buffer';
-import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
+import type { CallType, HeaderMap, MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
 import type {
   DeliveryProgress,
   HistoryEntry,
@@ -15,7 +15,7 @@ export const T0 = 1_800_000_000_000;
 export const NOW = T0 + 60_000;
 export const WORKFLOW_URL = 'https://app.example/wf';
 
-export const PART: RunPart = {
+export const PART: RunSettings = {
   key: 1,
   id: 'wfr_a',
   createdAtMs: T0,

@@ -1,6 +1,6 @@
 /** What journals and results look like on the wire, and which answers show that nobody speaks the protocol. */
 import { describe, expect, test } from 'vitest';
-import type { CallType, HeaderMap, RunPart } from '../../src/protocol/options/settings.ts';
+import type { CallType, HeaderMap, RunSettings } from '../../src/protocol/options/settings.ts';
 import { detectionError, hasNoFailureFunction } from '../../src/workflow/detection.ts';
 import { encodeEntry, entryBytesOf, joinEntries } from '../../src/workflow/journal.ts';
 import { invokeResult } from '../../src/workflow/results.ts';
@@ -59,7 +59,7 @@ describe('the result of an invocation', () => {
 });
 
 describe('an answer to the first message of a run', () => {
-  const part: RunPart = {
+  const part: RunSettings = {
     key: 1,
     id: 'wfr_a',
     createdAtMs: 1,
@@ -71,7 +71,7 @@ describe('an answer to the first message of a run', () => {
   const VERSION: HeaderMap = { 'Upstash-Workflow-Sdk-Version': ['1'] };
   const { init: _init, ...later } = part;
 
-  test.for<[string, RunPart, HeaderMap, RegExp | undefined]>([
+  test.for<[string, RunSettings, HeaderMap, RegExp | undefined]>([
     ['with the library version is one of a workflow', part, VERSION, undefined],
     ['in the other dialect is one as well', part, { 'Waypost-Workflow-Sdk-Version': ['1'] }, undefined],
     ['without it is not', part, {}, /^detected a non-workflow destination/],

@@ -1,5 +1,5 @@
 /** Recognizes values that the server hides. Pure. */
-import { isMasked } from '../../../src/protocol/urls/shown-url.ts';
+import { isMasked } from '../../../src/protocol/urls/masked-url.ts';
 
 /** True for a hash and for a URL with a masked password: the real value is unknown, so it cannot be sent again. */
 export function isHidden(value: string): boolean {

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import { ApiError } from '../../protocol/errors.ts';
 import { memo } from '../../protocol/memo.ts';
-import { pathAndQueryOf, textOfWire } from '../../protocol/urls/request-target.ts';
+import { decodeWireText, pathAndQueryOf } from '../../protocol/urls/request-target.ts';
 import type { CalledUrl } from '../route.ts';
 
 type Address = ReturnType<typeof ipaddr.process>;
@@ -96,7 +96,7 @@ export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrl
       // The proxy ends the encryption, so the connection from it is plain.
       proto: forwarded('x-forwarded-proto')?.toLowerCase() === 'https' ? 'https' : 'http',
       host: forwarded('x-forwarded-host') ?? headers.host ?? '',
-      url: textOfWire(pathAndQueryOf(rawTarget)),
+      url: decodeWireText(pathAndQueryOf(rawTarget)),
     };
     if (!isCallable(called)) throw new ApiError('invalid_request', 'the Host header does not name a host');
     return called;

@@ -18,8 +18,8 @@ import type {
   MessageSettings,
   Redaction,
 } from '../../protocol/options/settings.ts';
-import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { mergeRedactions, redactedText, redactHeaderMap } from '../../protocol/redaction.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import { BLOCKER, type View } from '../schemas.ts';
 
 /** The object of contract M 22.4. */
@@ -86,7 +86,7 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
     ...messageView({ ...message, body: payload, settings }),
     dlqId,
     workflowRunId: run.id,
-    workflowUrl: shownUrl(run.url),
+    workflowUrl: maskPassword(run.url),
     workflowCreatedAt: run.createdAtMs,
     ...lastResponseView(deadLetter, redact),
     failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
@@ -100,14 +100,14 @@ function failureCallbackInfo(state: string, response: FailureCallback['answer'],
     state,
     responseStatus: response?.status,
     responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
-    responseHeaders: response && nonEmpty(shownHeaderMap(response.header, redact)),
+    responseHeaders: response && nonEmpty(redactHeaderMap(response.header, redact)),
   };
 }
 
 function lastResponseView({ responseStatus, responseHeader, responseBody }: DeadLetter, redact?: Redaction): View {
   return {
     responseStatus,
-    responseHeader: responseHeader && nonEmpty(shownHeaderMap(responseHeader, redact)),
+    responseHeader: responseHeader && nonEmpty(redactHeaderMap(responseHeader, redact)),
     ...responseBodyView(responseBody, redact),
   };
 }
@@ -162,7 +162,7 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     scheduleId: id,
     cron: plan.cron,
     createdAt: createdAtMs,
-    destination: destination.kind === 'url' ? shownUrl(destination.url) : destination.name,
+    destination: destination.kind === 'url' ? maskPassword(destination.url) : destination.name,
     method: plan.method,
     header: headerView(plan.header, settings),
     ...bodyView(plan),
@@ -194,11 +194,11 @@ function optionsView(settings: MessageSettings, nameMember: 'as' | 'inLogs' = 'a
 }
 
 function destinationView({ url, settings }: Message): View {
-  return { url: shownUrl(url), topicName: settings.topicName, endpointName: settings.endpointName };
+  return { url: maskPassword(url), topicName: settings.topicName, endpointName: settings.endpointName };
 }
 
 function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | undefined {
-  return nonEmpty(shownHeaderMap(header, settings.redact));
+  return nonEmpty(redactHeaderMap(header, settings.redact));
 }
 
 /**
@@ -208,16 +208,16 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
 function callbacksView(settings: MessageSettings, suffix: '' | 's' = ''): View {
   const { callback, failureCallback } = settings;
   return {
-    callback: callback && shownUrl(callback.url),
+    callback: callback && maskPassword(callback.url),
     [`callbackHeader${suffix}`]: callback && callbackHeaderView(callback, settings),
-    failureCallback: failureCallback && shownUrl(failureCallback.url),
+    failureCallback: failureCallback && maskPassword(failureCallback.url),
     [`failureCallbackHeader${suffix}`]: failureCallback && callbackHeaderView(failureCallback, settings),
   };
 }
 
 function callbackHeaderView({ header, redact }: CallbackSettings, settings: MessageSettings): HeaderMap | undefined {
-  const joined = redact ? joinRedactions(settings.redact, redact) : settings.redact;
-  return nonEmpty(shownHeaderMap(header, joined));
+  const joined = redact ? mergeRedactions(settings.redact, redact) : settings.redact;
+  return nonEmpty(redactHeaderMap(header, joined));
 }
 
 export function nonEmpty(map: HeaderMap): HeaderMap | undefined {
@@ -240,7 +240,7 @@ function logBodyView({ body, settings }: Message): string {
 function detailView(detail: LogDetail | undefined): View {
   if (!detail) return {};
   const { error, nextDeliveryTimeMs, response } = detail;
-  const responseHeader = response && shownHeaderMap(response.header);
+  const responseHeader = response && redactHeaderMap(response.header);
   return {
     error,
     nextDeliveryTime: nextDeliveryTimeMs,

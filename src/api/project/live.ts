@@ -8,7 +8,7 @@ import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { MethodSchema } from '../../protocol/options/config-options.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import { type Answer, answerOfJson, arrayOf, refusal, type Sink } from '../answer.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -24,7 +24,7 @@ const LIVE_ENTRY = shapeOf<[LiveEntry]>()(
     time: [Ms, ({ timeMs }) => timeMs],
     messageId: [MessageIdSchema, ({ messageId }) => messageId],
     state: [Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))), ({ state }) => state],
-    url: [Text, ({ url }) => shownUrl(url)],
+    url: [Text, ({ url }) => maskPassword(url)],
     method: [MethodSchema, ({ method }) => method],
     topicName: [Type.Optional(Text), ({ topicName }) => topicName],
     queueName: [Type.Optional(Text), ({ queueName }) => queueName],

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import type { Millis } from '../../engine/model.ts';
 import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
-import { isTime, msOf } from '../../protocol/times/durations.ts';
+import { isDateMs, toDurationMs } from '../../protocol/times/durations.ts';
 import { type Answer, answer } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
@@ -69,8 +69,8 @@ async function membersOf(body: Call['body']): Promise<Record<string, unknown>> {
 
 /** Throws 400. */
 function durationMs(member: string, value: unknown, time: VirtualTime): Millis {
-  const ms = msOf(value);
+  const ms = toDurationMs(value);
   if (ms === undefined) throw invalidBody(`${member} must be milliseconds, or a text such as "7d" or "1h30m"`);
-  if (isTime(time.nowMs() + ms)) return ms;
+  if (isDateMs(time.nowMs() + ms)) return ms;
   throw invalidBody(`${member} goes beyond all dates`);
 }

@@ -2,7 +2,7 @@
 
 import { Slices } from '../../engine/loops/slices.ts';
 import type { Clock } from '../../engine/ports.ts';
-import { publishRefusedInRun } from '../../protocol/workflow/refusals.ts';
+import { toRunPublishError } from '../../protocol/workflow/run-errors.ts';
 import { type ApiLimits, BATCH_HEADERS_PER_ITEM, BATCH_VALUES, HEADER_LINES_MAX } from '../limits.ts';
 import { type GivenItem, type ItemLimits, RefusedItems, readItems } from '../requests/given-items.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
@@ -45,7 +45,7 @@ export async function handleItems<T>(
     const isRefused = error instanceof RefusedItems;
     const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : given.some((item) => item.isSentByRun));
     const refusal = isRefused ? error.cause : error;
-    throw isOfRun ? publishRefusedInRun(refusal) : refusal;
+    throw isOfRun ? toRunPublishError(refusal) : refusal;
   }
 }
 

@@ -7,7 +7,7 @@ import type { Millis, ProjectId } from '../../engine/model.ts';
 import { quotaExceeded } from '../../protocol/errors.ts';
 import { checkNewName } from '../../protocol/names.ts';
 import { readPublishOptions } from '../../protocol/options/options.ts';
-import type { PlainHeaders } from '../../protocol/trace-context.ts';
+import type { PlainHeaderPolicy } from '../../protocol/trace-context.ts';
 import type { Answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
 import { atItem, type GivenItem } from '../requests/given-items.ts';
@@ -33,7 +33,7 @@ interface ItemContext {
   budget: GroupBudget;
   nowMs: Millis;
   callerIp: string | undefined;
-  plainHeaders: PlainHeaders;
+  plainHeaders: PlainHeaderPolicy;
 }
 
 /** A validated item: one message, the messages of a URL group, or a refusal of this item alone. */
@@ -49,7 +49,7 @@ export function batchRoutes(services: Services): Route[] {
   function publishAll(call: Call): Promise<Answer> {
     const { projectId, callerIp, body, ignored, rawHeaders } = call;
     const check = checkDestination(projectId);
-    const shared = { callerIp, plainHeaders: { ...plainHeaders, ofRequest: rawHeaders } };
+    const shared = { callerIp, plainHeaders: { ...plainHeaders, requestHeaders: rawHeaders } };
     return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), ...shared };

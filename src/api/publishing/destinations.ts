@@ -1,11 +1,11 @@
 /** Refuses destinations and callbacks that may not be called, as far as this is known at publish time (contract M 5.2). */
 import type { Endpoint } from '../../engine/messages/url-groups.ts';
 import { ApiError, invalidHeader } from '../../protocol/errors.ts';
-import { shown } from '../../protocol/headers.ts';
+import { quoted } from '../../protocol/headers.ts';
 import { prefixOf } from '../../protocol/options/dialect.ts';
 import type { CallbackSettings, MessageSettings } from '../../protocol/options/settings.ts';
 import { checkUrl } from '../../protocol/urls/destination.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import type { CheckDestination } from '../route.ts';
 
 /** Throws `ApiError` 400 with the reason: at once, or through a promise if a host name must be resolved. */
@@ -22,7 +22,7 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
         await checkAddress(url, check);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
-        throw new ApiError(error.code, `${error.message} (endpoint ${shown(name ?? shownUrl(url))})`);
+        throw new ApiError(error.code, `${error.message} (endpoint ${quoted(name ?? maskPassword(url))})`);
       }
     }),
   );

@@ -9,8 +9,8 @@ import { readPublishOptions } from '../../protocol/options/options.ts';
 import type { HeaderMap, PublishOptions } from '../../protocol/options/settings.ts';
 import { readDestination } from '../../protocol/urls/destination.ts';
 import { type SplitQuery, splitQuery } from '../../protocol/urls/request-target.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
-import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../../protocol/workflow/refusals.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
+import { isSentByRun, isSentBySdk, toRunPublishError } from '../../protocol/workflow/run-errors.ts';
 import type { Answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -62,7 +62,7 @@ export function publishRoutes(services: Services): Route[] {
       if (!published) throw new Error('the engine answered a publish with nothing');
       return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
     } catch (error) {
-      throw isOfRun ? publishRefusedInRun(error) : error;
+      throw isOfRun ? toRunPublishError(error) : error;
     }
   }
 
@@ -136,7 +136,7 @@ export function publishRoutes(services: Services): Route[] {
 export function publishedJson({ messageId, url, deduplicated, state }: Published): string {
   const stateJson = state === undefined ? '' : `,"state":"${state}"`;
   const suffix = deduplicated ? `,"deduplicated":true${stateJson}}` : '}';
-  return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${suffix}`;
+  return `{"messageId":"${messageId}","url":${JSON.stringify(maskPassword(url))}${suffix}`;
 }
 
 /** The response for a URL group: a bare array in the order of its endpoints, even for a single one (contract M 5.3). */

@@ -7,7 +7,7 @@ import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
 import { prefixOf } from '../../protocol/options/dialect.ts';
 import { readPublishOptions } from '../../protocol/options/options.ts';
 import type { PublishOptions } from '../../protocol/options/settings.ts';
-import { keepHeaders } from '../../protocol/options/trigger-options.ts';
+import { selectSavedHeaders } from '../../protocol/options/trigger-options.ts';
 import type { Destination } from '../../protocol/urls/destination.ts';
 import type { SplitQuery } from '../../protocol/urls/request-target.ts';
 import { type Answer, answer } from '../answer.ts';
@@ -35,7 +35,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
     const body = await call.body.read(bodyLimit);
     const command: ScheduleCommand = { destination, body, options: { ...options, cron } };
     if (callerIp !== undefined) command.callerIp = callerIp;
-    if (destination.kind === 'group') command.kept = keepHeaders(input);
+    if (destination.kind === 'group') command.kept = selectSavedHeaders(input);
     const created = await engine.createSchedule(projectId, command, limits.schedulesMax);
     if (created === 'tooMany') throw quotaExceeded('maxSchedules', limits.schedulesMax);
     return answer(200, created);

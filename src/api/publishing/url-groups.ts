@@ -11,7 +11,7 @@ import { itemRawHeaders, readPublishOptions } from '../../protocol/options/optio
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import { redactDefaults } from '../../protocol/redaction.ts';
 import { withoutFragment } from '../../protocol/urls/destination.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
@@ -34,7 +34,7 @@ export const URL_GROUP = shapeOf<[UrlGroup]>()(
     updatedAt: [Ms, ({ updatedAtMs }) => updatedAtMs],
     endpoints: [
       Type.Array(exactly({ url: Text, name: Type.Optional(Text) }), { minItems: 1 }),
-      ({ endpoints }) => endpoints.map((endpoint) => ({ ...endpoint, url: shownUrl(endpoint.url) })),
+      ({ endpoints }) => endpoints.map((endpoint) => ({ ...endpoint, url: maskPassword(endpoint.url) })),
     ],
     headers: [Type.Optional(HeaderMapSchema), ({ headers }) => headers && redactDefaults(headers)],
   },

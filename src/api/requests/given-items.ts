@@ -7,7 +7,7 @@ import { ApiError, invalidBody } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json-objects.ts';
 import { type HeaderLimit, headersTooLarge, itemRawHeaders } from '../../protocol/options/options.ts';
 import { type Destination, readDestinationText } from '../../protocol/urls/destination.ts';
-import { isSentByRun } from '../../protocol/workflow/refusals.ts';
+import { isSentByRun } from '../../protocol/workflow/run-errors.ts';
 import { parseJson } from './json-body.ts';
 
 /** An item whose members have the right types. */

@@ -3,12 +3,12 @@ import type { AppendedEntry, FailedMessage } from '../../engine/calls/commands.t
 import { Slices } from '../../engine/loops/slices.ts';
 import type { PublishCommand } from '../../engine/messages/publish-command.ts';
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
-import { headerMapFromRaw, shown } from '../../protocol/headers.ts';
+import { headerMapFromRaw, quoted } from '../../protocol/headers.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { checkNewName } from '../../protocol/names.ts';
 import { checkDelay, itemRawHeaders, readPublishOptions } from '../../protocol/options/options.ts';
-import { isTime, parseDurationMs } from '../../protocol/times/durations.ts';
-import { refusedInRun } from '../../protocol/workflow/refusals.ts';
+import { isDateMs, parseDurationMs } from '../../protocol/times/durations.ts';
+import { toRunError } from '../../protocol/workflow/run-errors.ts';
 import { identityOfStep, readStep } from '../../workflow/steps.ts';
 import { HEADER_LINES_MAX, messageLimit } from '../limits.ts';
 import { shapeOf } from '../requests/given-items.ts';
@@ -53,7 +53,7 @@ export async function readCheckpoint(parse: () => unknown, services: ReadService
     const lingerMs = readLingerMs(members['lingerMs']);
     return { done, failed, append, ...(lingerMs !== undefined && { lingerMs }) };
   } catch (error) {
-    throw refusedInRun(error);
+    throw toRunError(error);
   }
 }
 
@@ -132,12 +132,12 @@ function readStepElement(members: Record<string, unknown>, { quotas, clock, limi
     aheadMs = appended.notBeforeMs - nowMs;
   } else if (delay !== undefined && delay !== null) {
     const delayMs = parseDurationMs(typeof delay === 'number' ? `${delay}s` : String(delay));
-    if (delayMs === undefined) throw invalid(`delay must be a duration such as 20s, not ${shown(String(delay))}`);
+    if (delayMs === undefined) throw invalid(`delay must be a duration such as 20s, not ${quoted(String(delay))}`);
     appended.delayMs = delayMs;
     aheadMs = delayMs;
   }
   checkDelay(aheadMs, quotas);
-  if (!isTime(nowMs + aheadMs)) throw invalid('the step is too far ahead');
+  if (!isDateMs(nowMs + aheadMs)) throw invalid('the step is too far ahead');
   return appended;
 }
 

@@ -8,9 +8,9 @@ import type { RunExplanation } from '../../engine/runs/logs/explain.ts';
 import type { RunEvent } from '../../engine/runs/logs/log-store.ts';
 import { bodyText } from '../../protocol/bodies.ts';
 import type { AttemptSettings, HeaderMap, Redaction } from '../../protocol/options/settings.ts';
-import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
+import { mergeRedactions, redactedText, redactHeaderMap } from '../../protocol/redaction.ts';
 import { isSuccess } from '../../protocol/responses.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import type { Failure, FailureFunction, KeptResponse, LoggedRun } from '../../workflow/history.ts';
 import type { RunLink } from '../../workflow/model.ts';
 import type { NextStep, RunLog } from '../../workflow/run-log.ts';
@@ -43,7 +43,7 @@ interface ViewLimits {
 
 /** Adds the redaction of a message, which may hide more than that of its run. */
 function withRedaction(shown: ViewLimits, own: Redaction | undefined): ViewLimits {
-  return own ? { ...shown, redact: joinRedactions(shown.redact, own) } : shown;
+  return own ? { ...shown, redact: mergeRedactions(shown.redact, own) } : shown;
 }
 
 const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
@@ -71,7 +71,7 @@ const STEP_INFO = shapeOf<[info: StepInfo, shown: ViewLimits]>()(
     retryDelay: [optional(Text), retryDelayOf],
     sleepFor: [optional(Type.Integer({ minimum: 0, description: 'milliseconds' })), ({ sleepForMs }) => sleepForMs],
     sleepUntil: [optional(Ms), ({ sleepUntilMs }) => sleepUntilMs],
-    callUrl: [optional(Text), ({ call }) => call?.url && shownUrl(call.url)],
+    callUrl: [optional(Text), ({ call }) => call?.url && maskPassword(call.url)],
     callMethod: [optional(Text), ({ call }) => call?.method],
     callHeaders: [optional(HeaderMapSchema), ({ call }, shown) => call?.header && headerView(call.header, shown)],
     callBody: [optional(Text), ({ call }, shown) => bodyView(call?.body, shown)],
@@ -86,7 +86,7 @@ const STEP_INFO = shapeOf<[info: StepInfo, shown: ViewLimits]>()(
     waitTimeoutDeadline: [optional(Ms), ({ wait }) => wait?.deadlineMs],
     waitTimeout: [optional(Type.Literal(true)), ({ wait }) => wait?.isTimeout || undefined],
     invokedWorkflowRunId: [optional(Text), ({ invoked }) => invoked?.runId],
-    invokedWorkflowUrl: [optional(Text), ({ invoked }) => invoked && shownUrl(invoked.url)],
+    invokedWorkflowUrl: [optional(Text), ({ invoked }) => invoked && maskPassword(invoked.url)],
     invokedWorkflowCreatedAt: [optional(Ms), ({ invoked }) => invoked?.createdAtMs],
     // The invoked run may hide more than its invoker.
     invokedWorkflowRunBody: [
@@ -117,7 +117,7 @@ const STEP_ERROR = shapeOf<[failure: Failure, shown: ViewLimits]>()(
   {
     error: [Type.String(), ({ error, response }) => errorText(error, response)],
     body: [Type.String(), ({ response }, shown) => bodyView(response?.body, shown) ?? ''],
-    headers: [ResponseHeaders, ({ response }, { redact }) => shownHeaderMap(response?.header ?? {}, redact)],
+    headers: [ResponseHeaders, ({ response }, { redact }) => redactHeaderMap(response?.header ?? {}, redact)],
     status: [optional(Count), ({ response }) => response?.status],
     time: [Ms, ({ atMs }) => atMs],
   },
@@ -180,7 +180,7 @@ const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog, shown: ViewLimits]>()(
   {
     messageId: [MessageIdSchema, ({ message }) => message.id],
-    url: [Text, ({ message }) => shownUrl(message.url)],
+    url: [Text, ({ message }) => maskPassword(message.url)],
     state: [
       oneOf('CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'),
       ({ state }) => FAILURE_CALLBACK_STATES[state],
@@ -192,7 +192,7 @@ const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog,
     ],
     failHeaders: [
       ResponseHeaders,
-      (_, { failure }, { redact }) => shownHeaderMap(failure?.response?.header ?? {}, redact),
+      (_, { failure }, { redact }) => redactHeaderMap(failure?.response?.header ?? {}, redact),
     ],
     dlqId: [optional(Text), (_, { run }) => run.dlqId],
     maxRetries: [Count, ({ message }) => message.settings.maxRetries],
@@ -229,7 +229,7 @@ const RUN_LINK = shapeOf<[RunLink]>()({
 
 const INVOKER = shapeOf<[NonNullable<LoggedRun['invoker']>]>()({
   workflowRunId: [Text, ({ id }) => id],
-  workflowUrl: [Text, ({ url }) => shownUrl(url)],
+  workflowUrl: [Text, ({ url }) => maskPassword(url)],
   workflowRunCreatedAt: [Ms, ({ createdAtMs }) => createdAtMs],
 });
 
@@ -249,7 +249,7 @@ function stepGroupsView({ groups, next }: RunLog, shown: ViewLimits): View[] {
 const RUN = shapeOf<[log: RunLog, shown: ViewLimits]>()(
   {
     workflowRunId: [Text, ({ run }) => run.id],
-    workflowUrl: [Text, ({ run }) => shownUrl(run.url)],
+    workflowUrl: [Text, ({ run }) => maskPassword(run.url)],
     workflowState: [oneOf('RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'), ({ run }) => run.state],
     workflowRunCreatedAt: [Ms, ({ run }) => run.createdAtMs],
     workflowRunCompletedAt: [optional(Ms), ({ run }) => run.completedAtMs],
@@ -319,14 +319,14 @@ export function runEventView(event: RunEvent): View {
     time: atMs,
     state,
     workflowRunId: run.id,
-    workflowUrl: shownUrl(run.url),
+    workflowUrl: maskPassword(run.url),
     workflowCreatedAt: run.createdAtMs,
     stepInfo: info && stepInfoView(info, shown),
     ...detailView(detail, shown),
     nextDeliveryTime: nextDeliveryTime(event),
     headers: state === 'ERROR' && message ? headerView(message.header, shown) : undefined,
     invokerWorkflowRunId: run.invoker?.id,
-    invokerWorkflowUrl: run.invoker && shownUrl(run.invoker.url),
+    invokerWorkflowUrl: run.invoker && maskPassword(run.invoker.url),
     invokerWorkflowCreatedAt: run.invoker?.createdAtMs,
     workflowRunResponse: bodyView(run.response, shown),
     dlqId: run.dlqId,
@@ -408,5 +408,5 @@ function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: ViewL
 }
 
 function headerView(header: HeaderMap, { redact }: ViewLimits): HeaderMap | undefined {
-  return nonEmpty(shownHeaderMap(header, redact));
+  return nonEmpty(redactHeaderMap(header, redact));
 }

@@ -6,10 +6,10 @@ import type { PublishCommand, PublishOutcome } from '../../engine/messages/publi
 import type { Millis } from '../../engine/model.ts';
 import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../../protocol/options/options.ts';
-import type { PlainHeaders } from '../../protocol/trace-context.ts';
+import type { PlainHeaderPolicy } from '../../protocol/trace-context.ts';
 import { type Destination, readDestination } from '../../protocol/urls/destination.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
-import { isSentBySdk } from '../../protocol/workflow/refusals.ts';
+import { isSentBySdk } from '../../protocol/workflow/run-errors.ts';
 import { type Answer, answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
 import { handleItems } from '../publishing/batch-items.ts';
@@ -53,7 +53,7 @@ export function triggerRoutes(services: Services): Route[] {
 
   function triggerAll(call: Call): Promise<Answer> {
     const { body, callerIp, ignored, rawHeaders } = call;
-    const plain = { ...plainHeaders, ofRequest: rawHeaders };
+    const plain = { ...plainHeaders, requestHeaders: rawHeaders };
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands = await slices.map(given, (item, index) => {
@@ -66,7 +66,12 @@ export function triggerRoutes(services: Services): Route[] {
     });
   }
 
-  function readItem(item: GivenItem, plain: PlainHeaders, callerIp: string | undefined, nowMs: Millis): PublishCommand {
+  function readItem(
+    item: GivenItem,
+    plain: PlainHeaderPolicy,
+    callerIp: string | undefined,
+    nowMs: Millis,
+  ): PublishCommand {
     const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true, plainHeaders: plain };
     const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
     if (item.queue !== '') throw invalidBody('a run is not started in a queue');

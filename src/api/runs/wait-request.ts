@@ -2,7 +2,7 @@
 import type { Millis } from '../../engine/model.ts';
 import type { WaitCommand } from '../../engine/runs/stores.ts';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
-import { addHeader, canonicalHeaderName, newHeaderMap, shown } from '../../protocol/headers.ts';
+import { addHeader, canonicalHeaderName, newHeaderMap, quoted } from '../../protocol/headers.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
 import { prefixOf } from '../../protocol/options/dialect.ts';
@@ -14,9 +14,9 @@ import {
   readPublishOptions,
 } from '../../protocol/options/options.ts';
 import type { Dialect, HeaderMap, PublishOptions, RunAppend } from '../../protocol/options/settings.ts';
-import { isTime, parseDurationMs } from '../../protocol/times/durations.ts';
+import { isDateMs, parseDurationMs } from '../../protocol/times/durations.ts';
 import { checkUrl, withoutFragment } from '../../protocol/urls/destination.ts';
-import { readResultPart } from '../../protocol/workflow/result-part.ts';
+import { readResultMessage } from '../../protocol/workflow/result-message.ts';
 
 /** The client libraries' own default. */
 const TIMEOUT_DEFAULT = '7d';
@@ -54,7 +54,7 @@ export function readWait(eventId: string, input: OptionsInput, body: unknown, co
     stepId,
     features: run.features,
     notified: { url, header, settings },
-    timedOut: readResultPart({ url: urlMember(members, 'timeoutUrl') ?? url, rawHeaders, dialect }, quotas, nowMs),
+    timedOut: readResultMessage({ url: urlMember(members, 'timeoutUrl') ?? url, rawHeaders, dialect }, quotas, nowMs),
     headers: shownHeaders(input.rawHeaders, { dialect, runId: run.runId, url }),
     timeoutHeaders: shownHeaders(rawHeaders, { dialect, runId: run.runId, url }),
   };
@@ -116,8 +116,8 @@ export function timeoutMember(value: unknown): string {
 
 export function timeoutMsOf(timeout: string, { quotas, nowMs }: WaitContext): Millis {
   const timeoutMs = parseDurationMs(timeout);
-  if (timeoutMs === undefined || !isTime(nowMs + timeoutMs)) {
-    throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${shown(timeout)}`);
+  if (timeoutMs === undefined || !isDateMs(nowMs + timeoutMs)) {
+    throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${quoted(timeout)}`);
   }
   checkDelay(timeoutMs, quotas);
   return timeoutMs;

@@ -3,11 +3,11 @@ import { Type } from '@sinclair/typebox';
 import type { ListedWaiter, NotificationResult, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../../protocol/names.ts';
-import type { Redaction, WaitPart } from '../../protocol/options/settings.ts';
+import type { Redaction, WaitSettings } from '../../protocol/options/settings.ts';
 import { redactConfigHeaders, redactedText } from '../../protocol/redaction.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
-import { refusedInRun } from '../../protocol/workflow/refusals.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
+import { toRunError } from '../../protocol/workflow/run-errors.ts';
 import { type Answer, answer } from '../answer.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
 import { cutToPage } from '../messages/filters.ts';
@@ -29,15 +29,15 @@ import {
 import { readWait } from './wait-request.ts';
 
 /** A waiter, redacted like its run. */
-const WAITER = shapeOf<[wait: WaitPart, waiter: Waiter]>()(
+const WAITER = shapeOf<[wait: WaitSettings, waiter: Waiter]>()(
   {
-    url: [Text, ({ notified }) => shownUrl(notified.url)],
+    url: [Text, ({ notified }) => maskPassword(notified.url)],
     headers: [HeaderMapSchema, ({ headers }, waiter) => redactConfigHeaders(headers, redactionOf(waiter))],
     deadline: [
       Type.Integer({ minimum: 0, description: 'Unix time in seconds' }),
       (_, { deadlineMs }) => Math.floor(deadlineMs / 1000),
     ],
-    timeoutUrl: [Text, ({ timedOut }) => shownUrl(timedOut.url)],
+    timeoutUrl: [Text, ({ timedOut }) => maskPassword(timedOut.url)],
     timeoutBody: [
       Type.Optional(Type.String({ minLength: 1, description: 'base64' })),
       ({ timeoutBody }, waiter) =>
@@ -154,7 +154,7 @@ async function withRunErrors<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    throw refusedInRun(error);
+    throw toRunError(error);
   }
 }
 
@@ -205,7 +205,7 @@ const LISTED_WAITER = shapeOf<[ListedWaiter]>()(
     eventId: [Text, ({ eventId }) => eventId],
     messageId: [Type.String({ minLength: 1, description: 'id of the wait' }), ({ messageId }) => messageId],
     workflowRunId: [Text, ({ runId }) => runId],
-    workflowUrl: [Text, ({ runUrl }) => shownUrl(runUrl)],
+    workflowUrl: [Text, ({ runUrl }) => maskPassword(runUrl)],
     workflowCreatedAt: [Ms, ({ runCreatedAtMs }) => runCreatedAtMs],
     since: [Ms, ({ sinceMs }) => sinceMs],
     deadline: [Ms, ({ deadlineMs }) => deadlineMs],

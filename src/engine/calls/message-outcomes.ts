@@ -1,7 +1,7 @@
 /** Decides the outcome of each message that a call still has when its request ends (contract K 5). Pure. */
 import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/responses.ts';
-import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
+import { decodeCheckpointClaim, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
 import { type EntryIdentity, identityOfStep, stepOfMembers } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';
 
@@ -41,7 +41,7 @@ export function messageOutcomes(messages: readonly Claimed[], first: Claimed, ou
 }
 
 function outcomesOfRunEnd(messages: readonly Claimed[], endToken: string, response: ResponseOutcome): MessageOutcome[] {
-  const claim = claimIn(endToken);
+  const claim = decodeCheckpointClaim(endToken);
   const last = messages.find(
     ({ message, claimToken }) => message.key === claim?.key && claimToken === claim.claimToken,
   );

@@ -3,11 +3,11 @@
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
 import {
-  type Content,
   contentHash,
-  contentHashInPieces,
+  contentHashInChunks,
+  type DeduplicationContent,
   explicitHash,
-  HASH_PIECE_BYTES,
+  HASH_CHUNK_BYTES,
 } from '../../protocol/options/deduplication.ts';
 import type { EngineDeps } from '../deps.ts';
 import type { Slices } from '../loops/slices.ts';
@@ -97,11 +97,11 @@ function deduplicationHashOf(command: PublishCommand): string | undefined {
 
 /** The same for a large body, computed in `slices`; `undefined` if the command needs no such hash. */
 export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
-  if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_PIECE_BYTES) return undefined;
-  return contentHashInPieces(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
+  if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_CHUNK_BYTES) return undefined;
+  return contentHashInChunks(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
 }
 
-function contentOf(command: PublishCommand): Content {
+function contentOf(command: PublishCommand): DeduplicationContent {
   const { url, body, options } = command;
   const destination = options.settings.topicName ?? url;
   const endpointUrl = endpointUrlOf(command);

@@ -12,7 +12,7 @@ import type {
   Redaction,
   TraceContext,
 } from '../../protocol/options/settings.ts';
-import { joinRedactions } from '../../protocol/redaction.ts';
+import { mergeRedactions } from '../../protocol/redaction.ts';
 import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../model.ts';
 import { followUpOf } from './follow-up.ts';
 
@@ -73,7 +73,7 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
     maxRetries: own.maxRetries ?? source.maxRetries,
   };
   const inherited = inheritedRedaction(source.redact);
-  if (inherited) settings.redact = joinRedactions(own.redact, inherited);
+  if (inherited) settings.redact = mergeRedactions(own.redact, inherited);
   return settings;
 }
 

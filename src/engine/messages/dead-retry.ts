@@ -2,7 +2,7 @@
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, type RandomBytes } from '../../protocol/ids.ts';
 import type { CallbackSettings, PublishOptions } from '../../protocol/options/settings.ts';
-import { joinRedactions } from '../../protocol/redaction.ts';
+import { mergeRedactions } from '../../protocol/redaction.ts';
 import type { Message, MessageKey, Millis } from '../model.ts';
 import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';
@@ -31,7 +31,7 @@ export function successorOf(
       ...message.settings,
       ...settings,
       ...(trace && { trace }),
-      ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
+      ...(redact && { redact: mergeRedactions(message.settings.redact, redact) }),
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Parking: when a message of a run is parked, for how long, and with which explanation (contract K 7). Pure. */
-import { saysCodeChanged, takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
+import { reportsCodeChange, takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Claimed, Millis, Outcome } from '../model.ts';
 
 /** A minute is short compared with a deployment; an hour limits the cost of a run that nobody fixes. */
@@ -14,7 +14,7 @@ type Answered = Extract<Outcome, { kind: 'answered' }>;
 /** Whether the endpoint reports that the code of the workflow no longer fits the journal of the run. */
 export function isCodeChanged({ message }: Claimed, { status, header }: Answered): boolean {
   const { run } = message.settings;
-  return run !== undefined && takesCheckpoints(run) && status === 409 && saysCodeChanged(header);
+  return run !== undefined && takesCheckpoints(run) && status === 409 && reportsCodeChange(header);
 }
 
 /** How long a message is parked for the `parkings`-th time in a row. */

@@ -1,5 +1,5 @@
 /** The arguments and the result of a publish. */
-import type { PublishOptions, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
+import type { PublishOptions, ResultMessage, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { MessageId, Millis } from '../model.ts';
 
 /** One message to publish. A publish to a URL group has one for each endpoint, which its settings name. */
@@ -20,7 +20,7 @@ export interface Invocation {
   /** The step, verbatim. */
   step: Uint8Array;
   /** The message that will carry the result, as the request describes it, and the features of its receiver. */
-  result: ResultPart;
+  result: ResultMessage;
   features: WorkflowFeature[];
 }
 

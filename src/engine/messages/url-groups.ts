@@ -1,6 +1,6 @@
 /** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
 import type { HeaderMap } from '../../protocol/options/settings.ts';
-import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import type { Millis } from '../model.ts';
 import type { PublishCommand } from './publish-command.ts';
 
@@ -65,6 +65,6 @@ export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, '
 
 /** Whether the selector matches. A URL with a masked password matches each endpoint that is shown as this URL. */
 function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
-  const isUrl = url === undefined || url === endpoint.url || url === shownUrl(endpoint.url);
+  const isUrl = url === undefined || url === endpoint.url || url === maskPassword(endpoint.url);
   return isUrl && (name === undefined || name === endpoint.name);
 }

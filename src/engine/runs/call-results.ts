@@ -1,7 +1,7 @@
 /** The message that delivers the result of a call to its workflow (contract W 14.5). */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import type { MessageSettings } from '../../protocol/options/settings.ts';
-import { joinRedactions } from '../../protocol/redaction.ts';
+import { mergeRedactions } from '../../protocol/redaction.ts';
 import { isSuccess } from '../../protocol/responses.ts';
 import { RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { entryKeyOfCallResult } from '../../workflow/entry-keys.ts';
@@ -36,7 +36,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: CountedOutco
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
   if (settings.trace) resultSettings.trace = settings.trace;
-  if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
+  if (settings.redact) resultSettings.redact = mergeRedactions(own.redact, settings.redact);
   const entry = { runKey: run.key, kind: 'fromCallback', entryKey: entryKeyOfCallResult(message.key) } as const;
   const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };
   return [followUpOf(message, parts, atMs)];

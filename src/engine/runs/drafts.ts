@@ -3,9 +3,9 @@ import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type {
   CallType,
-  InvokePart,
+  InvocationSettings,
   RunAppend,
-  RunPart,
+  RunSettings,
   RunStart,
   WorkflowFeature,
 } from '../../protocol/options/settings.ts';
@@ -43,7 +43,7 @@ export function draftOfStart(
   const published = newMessageOf(withTraceOf(parent, command, context), key, context);
   const { header } = published;
   const config = runConfigOf({ header, settings: published.settings }, start, command.url);
-  const part: RunPart = {
+  const part: RunSettings = {
     key,
     id: start.runId ?? mintRunId(random),
     createdAtMs: Math.max(published.createdAtMs, (context.runsAfterMs ?? 0) + 1),
@@ -99,7 +99,7 @@ export function draftOfAdoption(
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);
-  const part: RunPart = { ...runPartOf(run, 'step', start.features), init: 'known' };
+  const part: RunSettings = { ...runPartOf(run, 'step', start.features), init: 'known' };
   if (run.config.isRest) part.isRest = true;
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...applyRunConfig({ header: published.header, settings }, config) };
@@ -124,7 +124,7 @@ export function draftOfAppend(
   const published = newMessageOf(command, key, context);
   const { callback, ...own } = published.settings;
   const { callType, features, stepSettings } = append;
-  const part: RunPart = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
+  const part: RunSettings = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
   const sent = { header: published.header, settings: { ...own, run: part } };
   const isCall = callType === 'toCallback';
   const { header, settings } = isCall
@@ -146,7 +146,7 @@ export function draftOfAppend(
 }
 
 /** The part of `run` that its messages repeat. */
-export function runPartOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
+export function runPartOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunSettings {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }
 
@@ -164,7 +164,7 @@ function invocationRecord(
   const delivered = applyRunConfig(result, parent.config);
   const run = runPartOf(parent, 'step', features);
   const { settings: own, header } = delivered;
-  const invoke: InvokePart = {
+  const invoke: InvocationSettings = {
     runKey: child.key,
     runId: child.settings.run?.id ?? '',
     url: child.url,

@@ -1,6 +1,6 @@
 /** Makes journal entries: messages, and records of waits and invocations. */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { MessageSettings, ResultPart } from '../../protocol/options/settings.ts';
+import type { MessageSettings, ResultMessage } from '../../protocol/options/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
 import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
@@ -60,7 +60,7 @@ export function recordOf(
  * The message with the result of a wait or an invocation. `part`: its settings, fixed when `record` was made. `body`: the step
  * with the result in it.
  */
-export function resultOf(record: Message, part: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
+export function resultOf(record: Message, part: ResultMessage, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;
   const step = readStep(record.body);
   if (!run || !step) throw new Error(`the record ${record.key} names no step of a run`);

@@ -1,5 +1,5 @@
 /** Types of commands on workflow runs, and of the store's operations on them. */
-import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
+import type { HeaderMap, ResultMessage, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';
@@ -41,8 +41,8 @@ export interface WaitCommand {
   /** The features that the receiver of the result supports. */
   features: WorkflowFeature[];
   /** The requested results, before the configuration of the run is applied. */
-  notified: ResultPart;
-  timedOut: ResultPart;
+  notified: ResultMessage;
+  timedOut: ResultMessage;
   /** Header maps as the list of waiters shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;

@@ -2,7 +2,7 @@
 
 import { mintScheduleId } from '../../protocol/ids.ts';
 import type { MessageSettings, PublishOptions } from '../../protocol/options/settings.ts';
-import type { KeptHeaders } from '../../protocol/options/trigger-options.ts';
+import type { SavedHeaders } from '../../protocol/options/trigger-options.ts';
 import type { Destination } from '../../protocol/urls/destination.ts';
 import type { EngineContext } from '../context.ts';
 import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
@@ -17,7 +17,7 @@ export interface ScheduleCommand {
   /** `cron` is valid; `scheduleId` is minted when it is absent. */
   options: PublishOptions & { cron: string };
   /** The headers that are merged with those of the URL group at each trigger; only with a URL group. */
-  kept?: KeptHeaders;
+  kept?: SavedHeaders;
 }
 
 /** Replaces a schedule with the same id, except its pause and the state of its earlier triggers. */

@@ -8,7 +8,7 @@ import type {
   ScheduleCatchUp,
   ScheduleOverlap,
 } from '../../protocol/options/settings.ts';
-import { type KeptHeaders, readTriggerOptions } from '../../protocol/options/trigger-options.ts';
+import { readTriggerOptions, type SavedHeaders } from '../../protocol/options/trigger-options.ts';
 import { parseCron } from '../../protocol/times/cron.ts';
 import { nextCronTime } from '../../protocol/times/cron-times.ts';
 import type { Destination } from '../../protocol/urls/destination.ts';
@@ -44,7 +44,7 @@ export interface SchedulePlan {
   /** Absent: `'allow'`. */
   overlap?: ScheduleOverlap;
   /** With a URL group: the headers with which the group's default headers are merged at each trigger. */
-  kept?: KeptHeaders;
+  kept?: SavedHeaders;
 }
 
 /** The changing part of a schedule. Each change assigns a new version, against which the next change is checked. */

@@ -8,7 +8,7 @@ import { ApiError, invalidHeader } from '../errors.ts';
 import { NEW_NAME_PATTERN } from '../names.ts';
 import { parseRedaction } from '../redaction.ts';
 import { parseFeatures } from '../workflow/generations.ts';
-import type { Given, Scope } from './config-scopes.ts';
+import type { RawOption, Scope } from './config-scopes.ts';
 import { parseFlowControl } from './flow-control.ts';
 import {
   booleanOf,
@@ -40,9 +40,9 @@ export interface ConfigOption<Value = unknown> extends OptionTraits {
   /** The name in lower case, without its prefix. */
   key: string;
   /** The value as the client sent it. */
-  given: (scope: Options) => Given | undefined;
+  raw: (scope: Options) => RawOption | undefined;
   /** The parsed value. Throws `ApiError` 400 that names the header. */
-  of: (scope: Options) => Value;
+  read: (scope: Options) => Value;
 }
 
 interface OptionTraits {
@@ -66,9 +66,9 @@ const REFUSALS = { enqueue: ' for queues', schedule: ' for schedules', trigger: 
 type RequestKind = keyof typeof REFUSALS;
 
 /** Throws `ApiError` 400 if the option is set for a kind of request that does not accept it. */
-export function refuseFor(kind: string, { notFor, given }: ConfigOption, scope: Options): void {
+export function refuseFor(kind: string, { notFor, raw }: ConfigOption, scope: Options): void {
   const refusing = notFor?.find((each) => each === kind);
-  const header = refusing && given(scope)?.header;
+  const header = refusing && raw(scope)?.header;
   if (header) throw new ApiError('invalid_header', `${header} is not supported${REFUSALS[refusing]}`);
 }
 
@@ -78,12 +78,12 @@ function option<Value>(
   name: string,
   meaning: string,
   schema: TSchema,
-  read: (given: Given | undefined, scope: Options) => Value,
+  read: (raw: RawOption | undefined, scope: Options) => Value,
   traits: OptionTraits = {},
 ): ConfigOption<Value> {
   const key = name.slice(PREFIX_LENGTH).toLowerCase();
-  const given: ConfigOption['given'] = ({ options }) => options.get(key);
-  return { name, meaning, schema, key, given, of: (scope) => read(given(scope), scope), ...traits };
+  const raw: ConfigOption['raw'] = ({ options }) => options.get(key);
+  return { name, meaning, schema, key, raw, read: (scope) => read(raw(scope), scope), ...traits };
 }
 
 /** One of `words`. */
@@ -96,7 +96,7 @@ function choice<const Word extends string>(
     words.map((word) => Type.Literal(word)),
     { examples: words },
   );
-  return option(name, meaning, schema, (given) => wordOf(given, words));
+  return option(name, meaning, schema, (raw) => wordOf(raw, words));
 }
 
 function flag(name: string, meaning: string, traits?: OptionTraits): ConfigOption<boolean> {
@@ -153,11 +153,11 @@ const flowControlValue = option(
   'Upstash-Flow-Control-Value',
   'Limits of the key: attempts in flight (parallelism), attempts started (rate) a period.',
   Type.String({ examples: ['parallelism=3, rate=10, period=1m'] }),
-  (given) => given,
+  (raw) => raw,
   { override: 'run' },
 );
 
-function flowControlOf(key: Given | undefined, value: Given | undefined): FlowControl | undefined {
+function flowControlOf(key: RawOption | undefined, value: RawOption | undefined): FlowControl | undefined {
   if (key === undefined && value === undefined) return undefined;
   if (key === undefined || value === undefined) {
     const header = key?.header ?? value?.header ?? '';
@@ -173,8 +173,8 @@ export const DELIVERY_OPTIONS = {
     'Upstash-Label',
     'Labels to find the message by, separated by commas.',
     Type.String({ examples: ['welcome'] }),
-    (given) => {
-      const labels = given && parseLabels(given.value, given.header);
+    (raw) => {
+      const labels = raw && parseLabels(raw.value, raw.header);
       return labels?.length ? labels : undefined;
     },
     { setting: 'labels', override: 'run' },
@@ -183,7 +183,7 @@ export const DELIVERY_OPTIONS = {
     'Upstash-Flow-Control-Key',
     'Groups messages that share limits; needs the value header.',
     Type.String({ ...Name, examples: ['crm'] }),
-    (key, scope) => flowControlOf(key, flowControlValue.given(scope)),
+    (key, scope) => flowControlOf(key, flowControlValue.raw(scope)),
     { setting: 'flowControl', isForSteps: true, override: 'run' },
   ),
   flowControlValue,
@@ -191,7 +191,7 @@ export const DELIVERY_OPTIONS = {
     'Upstash-Redact-Fields',
     'What logs show only as a hash: body, headers or header[Name], separated by commas.',
     Type.String({ examples: ['body, header[Authorization]'] }),
-    (given) => given && parseRedaction(given.value, given.header),
+    (raw) => raw && parseRedaction(raw.value, raw.header),
     { setting: 'redact', override: 'retry' },
   ),
 };
@@ -227,20 +227,20 @@ export const SCHEDULE_OPTIONS = {
     'Creates a schedule with these times: five fields, a macro or @every, in UTC or the zone of a prefix CRON_TZ=.',
     Type.String({ examples: ['*/15 * * * *', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI', '@every 90m'] }),
     // A missing expression is reported as an empty one (contract M 15.2).
-    (given) => given?.value ?? '',
+    (raw) => raw?.value ?? '',
     { override: 'refused', notFor: ['enqueue', 'trigger'] },
   ),
   scheduleId: option(
     'Upstash-Schedule-Id',
     'Id of the schedule; one with this id is replaced.',
     Type.String({ ...Name, examples: ['nightly-report'] }),
-    (given) => newNameOf(given, 'schedule id'),
+    (raw) => newNameOf(raw, 'schedule id'),
   ),
   scheduleQueueName: option(
     'Upstash-Queue-Name',
     'Queue that the messages of the schedule are enqueued to.',
     Type.String({ ...Name, examples: ['reports'] }),
-    (given) => newNameOf(given, 'queue name'),
+    (raw) => newNameOf(raw, 'queue name'),
   ),
   scheduleCatchUp: choice(
     'Waypost-Schedule-Catch-Up',
@@ -281,9 +281,9 @@ export const RUN_OPTIONS = {
     'Upstash-Workflow-CreatedAt',
     'When the run began, in milliseconds: tells it from an earlier one with the same id.',
     Type.Integer({ minimum: 0, examples: [1_767_225_600_000] }),
-    (given) => {
+    (raw) => {
       // Libraries that do not know the time send 0 or no number.
-      const createdAtMs = Number(given?.value);
+      const createdAtMs = Number(raw?.value);
       return Number.isSafeInteger(createdAtMs) && createdAtMs > 0 ? createdAtMs : undefined;
     },
   ),
@@ -304,13 +304,13 @@ export const TRIGGER_OPTIONS = {
     'The first delivery of the run asks which library serves the URL.',
     Type.Union([Type.Literal('true')], { examples: ['true'] }),
     // The value has no meaning (contract W 5.3).
-    (given) => given !== undefined,
+    (raw) => raw !== undefined,
   ),
   featureSet: option(
     'Upstash-Feature-Set',
     'What the library that receives the message can do, separated by commas.',
     Type.String({ examples: ['LazyFetch,InitialBody'] }),
-    (given) => given && parseFeatures(given.value),
+    (raw) => raw && parseFeatures(raw.value),
   ),
 };
 

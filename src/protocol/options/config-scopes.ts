@@ -1,6 +1,6 @@
 /** Sorts the headers and parameters of a publish by the message that they configure: the published one or a callback. */
 import { canonicalHeaderName, trimBlanks } from '../headers.ts';
-import type { PlainHeaders } from '../trace-context.ts';
+import type { PlainHeaderPolicy } from '../trace-context.ts';
 import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } from './config-names.ts';
 import type { Dialect, HeaderMap } from './settings.ts';
 
@@ -19,16 +19,16 @@ export interface OptionsInput {
   /** The URL for failure callbacks if a request sets options for them but no URL: a triggered workflow's own URL. */
   failureUrl?: string;
   /** Set for a publish: which of its headers without a config prefix are delivered with the message. */
-  plainHeaders?: PlainHeaders;
+  plainHeaders?: PlainHeaderPolicy;
 }
 
 /** The unparsed value of an option, with the header's name as the client knows it, for errors. */
-export interface Given {
+export interface RawOption {
   value: string;
   header: string;
 }
 
-export interface Forwarded {
+export interface ForwardedHeader {
   values: string[];
   /** As the client wrote it: `Upstash-Forward-X-Key`. */
   header: string;
@@ -37,9 +37,9 @@ export interface Forwarded {
 /** The options of one message: the published one, or a callback. */
 export interface Scope {
   /** By lower-case option name. Contains unknown options too, which are never read. */
-  options: Map<string, Ranked<Given>>;
+  options: Map<string, Ranked<RawOption>>;
   /** By canonical name. */
-  forwarded: Map<string, Ranked<Forwarded>>;
+  forwarded: Map<string, Ranked<ForwardedHeader>>;
   callbacks: { [kind in CallbackKind]?: Scope };
   /** The first header of the scope, for errors about the scope as a whole. */
   firstHeader: string;
@@ -54,7 +54,7 @@ type Ranked<T> = T & { rank: number };
 export interface Configuration {
   scope: Scope;
   dialect: Dialect;
-  contentType: Given | undefined;
+  contentType: RawOption | undefined;
 }
 
 /** Headers with the attributes of an event (CloudEvents, HTTP binding, binary mode). */
@@ -88,7 +88,7 @@ export function collectConfiguration(input: OptionsInput): Configuration {
 
 class Collector {
   readonly #scope = newScope('');
-  #contentType: Ranked<Given> | undefined;
+  #contentType: Ranked<RawOption> | undefined;
   // Group defaults do not decide the dialect: the message is published in the dialect of its request.
   #sawUpstash = false;
   #sawWaypost = false;
@@ -98,18 +98,18 @@ class Collector {
     this.#forwardsCloudEvents = forwardsCloudEvents;
   }
 
-  add(name: string, sent: string, source: number): void {
+  add(name: string, rawValue: string, source: number): void {
     if (!hasConfigPrefix(name)) {
-      if (name.length === 12 && name.toLowerCase() === 'content-type') this.#addContentType(sent, source);
+      if (name.length === 12 && name.toLowerCase() === 'content-type') this.#addContentType(rawValue, source);
       else if (this.#forwardsCloudEvents && CLOUD_EVENT.test(name)) {
-        const value = trimBlanks(sent);
+        const value = trimBlanks(rawValue);
         const plain = { forwardedName: canonicalHeaderName(name), display: name };
         if (value !== '') forward(this.#scope, plain, value, source + WITHOUT_PREFIX);
       }
       return;
     }
     const config = readConfigName(name);
-    const value = trimBlanks(sent);
+    const value = trimBlanks(rawValue);
     if (value === '') return; // An empty option counts as absent.
     if (config.option.startsWith('telemetry-')) {
       // Telemetry describes the client, not the message, so it does not decide the dialect.
@@ -134,8 +134,8 @@ class Collector {
     return { scope: this.#scope, dialect, contentType: this.#contentType };
   }
 
-  #addContentType(sent: string, rank: number): void {
-    const value = trimBlanks(sent);
+  #addContentType(rawValue: string, rank: number): void {
+    const value = trimBlanks(rawValue);
     if (value === '' || (this.#contentType !== undefined && this.#contentType.rank <= rank)) return;
     this.#contentType = { value, header: 'Content-Type', rank };
   }
@@ -154,16 +154,16 @@ function newScope(firstHeader: string): Scope {
 }
 
 /** Keeps the first value of the best rank. */
-function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
-  const known = options.get(option);
-  if (known === undefined || given.rank < known.rank) options.set(option, given);
+function keepBest(options: Map<string, Ranked<RawOption>>, option: string, raw: Ranked<RawOption>): void {
+  const current = options.get(option);
+  if (current === undefined || raw.rank < current.rank) options.set(option, raw);
 }
 
 /** Keeps all values of the best rank, joined to one list: some clients send each element on its own line (contract W 4.2). */
-function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
-  const known = options.get(option);
-  if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;
-  else keepBest(options, option, given);
+function keepAll(options: Map<string, Ranked<RawOption>>, option: string, raw: Ranked<RawOption>): void {
+  const current = options.get(option);
+  if (current !== undefined && current.rank === raw.rank) current.value += `,${raw.value}`;
+  else keepBest(options, option, raw);
 }
 
 /** Keeps all values of the best rank: each header line is a value. */
@@ -173,10 +173,10 @@ function forward(
   value: string,
   rank: number,
 ): void {
-  const known = scope.forwarded.get(config.forwardedName);
-  if (known === undefined || rank < known.rank) {
+  const current = scope.forwarded.get(config.forwardedName);
+  if (current === undefined || rank < current.rank) {
     scope.forwarded.set(config.forwardedName, { values: [value], header: config.display, rank });
-  } else if (rank === known.rank) {
-    known.values.push(value);
+  } else if (rank === current.rank) {
+    current.values.push(value);
   }
 }

@@ -3,7 +3,7 @@ import { createHash, type Hash, hash } from 'node:crypto';
 import type { HeaderMap } from './settings.ts';
 
 /** Publishes with the same content are duplicates, if the deduplication id is derived from the content (contract M 11.2). */
-export interface Content {
+export interface DeduplicationContent {
   /** URL text or group name. */
   destination: string;
   body: Uint8Array;
@@ -14,27 +14,27 @@ export interface Content {
 }
 
 /** SHA-256, base64url. Different contents are never encoded as the same bytes. */
-export function contentHash(content: Content): string {
-  return begunHash(content).update(content.body).digest('base64url');
+export function contentHash(content: DeduplicationContent): string {
+  return startHash(content).update(content.body).digest('base64url');
 }
 
 /** Bytes of a body that are hashed synchronously, which takes some milliseconds. */
-export const HASH_PIECE_BYTES = 1024 * 1024;
+export const HASH_CHUNK_BYTES = 1024 * 1024;
 
-/** The same, in chunks. Awaits `afterPiece` after each chunk. */
-export async function contentHashInPieces(
-  content: Content,
-  afterPiece: () => Promise<void> | undefined,
+/** The same, in chunks. Awaits `afterChunk` after each chunk. */
+export async function contentHashInChunks(
+  content: DeduplicationContent,
+  afterChunk: () => Promise<void> | undefined,
 ): Promise<string> {
-  const sha256 = begunHash(content);
-  for (let at = 0; at < content.body.length; at += HASH_PIECE_BYTES) {
-    sha256.update(content.body.subarray(at, at + HASH_PIECE_BYTES));
-    await afterPiece();
+  const sha256 = startHash(content);
+  for (let at = 0; at < content.body.length; at += HASH_CHUNK_BYTES) {
+    sha256.update(content.body.subarray(at, at + HASH_CHUNK_BYTES));
+    await afterChunk();
   }
   return sha256.digest('base64url');
 }
 
-function begunHash({ destination, header, endpointUrl }: Content): Hash {
+function startHash({ destination, header, endpointUrl }: DeduplicationContent): Hash {
   const entries = Object.entries(header).sort(([a], [b]) => (a < b ? -1 : 1));
   // A JSON array ends at its closing bracket, so no part of the body can be read as part of the array.
   const head = JSON.stringify(['content', destination, endpointUrl ?? null, entries]);

@@ -1,6 +1,6 @@
 /** Parses and writes the flow-control headers. */
 import { ApiError, invalidHeader } from '../errors.ts';
-import { shown, trimBlanks } from '../headers.ts';
+import { quoted, trimBlanks } from '../headers.ts';
 import { checkNewName } from '../names.ts';
 import { parseDurationMs } from '../times/durations.ts';
 import type { FlowControl } from './settings.ts';
@@ -59,7 +59,7 @@ function wrongShape(header: string): ApiError {
 function countOf(name: string, text: string, header: string): number {
   const count = /^\d+$/.test(text) ? Number(text) : 0;
   if (count >= 1 && Number.isSafeInteger(count)) return count;
-  throw invalidHeader(header, `${name} must be a whole number of at least 1, not ${shown(text)}`);
+  throw invalidHeader(header, `${name} must be a whole number of at least 1, not ${quoted(text)}`);
 }
 
 function periodOf(text: string | undefined, header: string): number {
@@ -67,5 +67,5 @@ function periodOf(text: string | undefined, header: string): number {
   const periodMs = parseDurationMs(text);
   const periodS = periodMs === undefined ? 0 : Math.ceil(periodMs / 1000);
   if (periodS >= 1 && periodS <= PERIOD_MAX_S) return periodS;
-  throw invalidHeader(header, `period must be a duration from 1s to 7d, not ${shown(text)}`);
+  throw invalidHeader(header, `period must be a duration from 1s to 7d, not ${quoted(text)}`);
 }

@@ -16,7 +16,7 @@ import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
 import type { HeaderMap } from './settings.ts';
 
 /** `Upstash-Header-Forward: true` does not forward these, since the client's HTTP library sets them for its own request. */
-const OF_THE_CALLER = new Set(['accept-encoding', 'user-agent', '__proto__']);
+const CALLER_HEADERS = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
 /**
  * The headers that were forwarded individually, without those of a connection. Throws 400 for a header that HTTP cannot
@@ -58,10 +58,10 @@ export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): Header
     const stays =
       hasConfigPrefix(name) ||
       isConnectionHeader(lowerName) ||
-      OF_THE_CALLER.has(lowerName) ||
+      CALLER_HEADERS.has(lowerName) ||
       nominated.has(lowerName) ||
       (lowerName === 'authorization' && !tokenInQuery) ||
-      proxyHeaders.some((pattern) => fits(lowerName, pattern)) ||
+      proxyHeaders.some((pattern) => matches(lowerName, pattern)) ||
       explicit[canonicalHeaderName(name)] !== undefined;
     if (stays) continue;
     const value = rawHeaders[i + 1] ?? '';
@@ -82,6 +82,6 @@ function connectionOptions(rawHeaders: readonly string[]): Set<string> {
   return options;
 }
 
-function fits(lowerName: string, pattern: string): boolean {
+function matches(lowerName: string, pattern: string): boolean {
   return pattern.endsWith('*') ? lowerName.startsWith(pattern.slice(0, -1)) : lowerName === pattern;
 }

@@ -3,13 +3,13 @@
  * throws `invalid_header` (400) that names the header.
  */
 import { ApiError, invalidHeader } from '../errors.ts';
-import { isHeaderValue, shown, trimBlanks, UNSENDABLE_VALUE } from '../headers.ts';
+import { isHeaderValue, quoted, trimBlanks, UNSENDABLE_VALUE } from '../headers.ts';
 import { checkName, checkNewName, isDotSegment, type NameKind } from '../names.ts';
 import { DelayExpressionError, parseDelayExpression } from '../times/delay-expression.ts';
 import { parseDurationMs } from '../times/durations.ts';
 import { parseUrl, withoutFragment } from '../urls/destination.ts';
-import { textOfWire } from '../urls/request-target.ts';
-import type { Given } from './config-scopes.ts';
+import { decodeWireText } from '../urls/request-target.ts';
+import type { RawOption } from './config-scopes.ts';
 import type { HttpMethod } from './settings.ts';
 
 export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -18,102 +18,102 @@ const DEDUPLICATION_ID_LENGTH_MAX = 255;
 /** Long enough for ids that contain a URL or a key. Limited, since each delivery contains the id. */
 export const RUN_ID_LENGTH_MAX = 1_024;
 
-export function methodOf(given: Given | undefined): HttpMethod {
-  if (given === undefined) return 'POST';
-  const method = METHODS.find((known) => known === given.value.toUpperCase());
+export function methodOf(raw: RawOption | undefined): HttpMethod {
+  if (raw === undefined) return 'POST';
+  const method = METHODS.find((known) => known === raw.value.toUpperCase());
   if (method !== undefined) return method;
-  throw invalidHeader(given.header, `must be GET, POST, PUT, PATCH or DELETE, not ${shown(given.value)}`);
+  throw invalidHeader(raw.header, `must be GET, POST, PUT, PATCH or DELETE, not ${quoted(raw.value)}`);
 }
 
-export function booleanOf(given: Given | undefined): boolean {
-  if (given === undefined) return false;
-  const value = given.value.toLowerCase();
+export function booleanOf(raw: RawOption | undefined): boolean {
+  if (raw === undefined) return false;
+  const value = raw.value.toLowerCase();
   if (value !== 'true' && value !== 'false') {
-    throw invalidHeader(given.header, `must be true or false, not ${shown(given.value)}`);
+    throw invalidHeader(raw.header, `must be true or false, not ${quoted(raw.value)}`);
   }
   return value === 'true';
 }
 
 /** Milliseconds, more than 0. */
-export function timeoutOf(given: Given | undefined): number | undefined {
-  const timeoutMs = durationOf(given);
-  if (given !== undefined && timeoutMs === 0) throw invalidHeader(given.header, 'a timeout must be longer than 0');
+export function timeoutOf(raw: RawOption | undefined): number | undefined {
+  const timeoutMs = durationOf(raw);
+  if (raw !== undefined && timeoutMs === 0) throw invalidHeader(raw.header, 'a timeout must be longer than 0');
   return timeoutMs;
 }
 
 /** Milliseconds, 0 or more. */
-export function durationOf(given: Given | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  const durationMs = parseDurationMs(given.value);
+export function durationOf(raw: RawOption | undefined): number | undefined {
+  if (raw === undefined) return undefined;
+  const durationMs = parseDurationMs(raw.value);
   if (durationMs !== undefined) return durationMs;
-  throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
+  throw invalidHeader(raw.header, `must be a duration such as 30s or 1d10h30m, not ${quoted(raw.value)}`);
 }
 
 /** A whole number, 0 or more. A number above the safe integers becomes Infinity, which the caller rejects. */
-export function wholeNumberOf(given: Given | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  if (!DIGITS.test(given.value)) {
-    throw invalidHeader(given.header, `must be a whole number of at least 0, not ${shown(given.value)}`);
+export function wholeNumberOf(raw: RawOption | undefined): number | undefined {
+  if (raw === undefined) return undefined;
+  if (!DIGITS.test(raw.value)) {
+    throw invalidHeader(raw.header, `must be a whole number of at least 0, not ${quoted(raw.value)}`);
   }
-  const number = Number(given.value);
+  const number = Number(raw.value);
   return Number.isSafeInteger(number) ? number : Number.POSITIVE_INFINITY;
 }
 
 /** A Unix time in seconds, converted to milliseconds; Infinity if it is too large. */
-export function notBeforeOf(given: Given | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  if (!DIGITS.test(given.value)) {
-    throw invalidHeader(given.header, `must be a Unix time in whole seconds, not ${shown(given.value)}`);
+export function notBeforeOf(raw: RawOption | undefined): number | undefined {
+  if (raw === undefined) return undefined;
+  if (!DIGITS.test(raw.value)) {
+    throw invalidHeader(raw.header, `must be a Unix time in whole seconds, not ${quoted(raw.value)}`);
   }
-  const timeMs = Number(given.value) * 1000;
+  const timeMs = Number(raw.value) * 1000;
   return Number.isSafeInteger(timeMs) ? timeMs : Number.POSITIVE_INFINITY;
 }
 
 /** The text of a valid expression. */
-export function delayExpressionOf(given: Given | undefined): string | undefined {
-  if (given === undefined) return undefined;
+export function delayExpressionOf(raw: RawOption | undefined): string | undefined {
+  if (raw === undefined) return undefined;
   try {
-    return parseDelayExpression(given.value).text;
+    return parseDelayExpression(raw.value).text;
   } catch (error) {
-    if (error instanceof DelayExpressionError) throw invalidHeader(given.header, error.message);
+    if (error instanceof DelayExpressionError) throw invalidHeader(raw.header, error.message);
     throw error;
   }
 }
 
-export function deduplicationIdOf(given: Given | undefined): string | undefined {
-  if (given === undefined) return undefined;
-  if (given.value.includes(':')) throw new ApiError('invalid_header', "DeduplicationId cannot contain ':'");
-  if (given.value.length <= DEDUPLICATION_ID_LENGTH_MAX) return given.value;
-  throw invalidHeader(given.header, `longer than ${DEDUPLICATION_ID_LENGTH_MAX} characters`);
+export function deduplicationIdOf(raw: RawOption | undefined): string | undefined {
+  if (raw === undefined) return undefined;
+  if (raw.value.includes(':')) throw new ApiError('invalid_header', "DeduplicationId cannot contain ':'");
+  if (raw.value.length <= DEDUPLICATION_ID_LENGTH_MAX) return raw.value;
+  throw invalidHeader(raw.header, `longer than ${DEDUPLICATION_ID_LENGTH_MAX} characters`);
 }
 
 /** One of `words`, in any letter case. */
-export function wordOf<Word extends string>(given: Given | undefined, words: readonly Word[]): Word | undefined {
-  if (given === undefined) return undefined;
-  const word = words.find((known) => known.toLowerCase() === given.value.toLowerCase());
+export function wordOf<Word extends string>(raw: RawOption | undefined, words: readonly Word[]): Word | undefined {
+  if (raw === undefined) return undefined;
+  const word = words.find((known) => known.toLowerCase() === raw.value.toLowerCase());
   if (word !== undefined) return word;
   const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`.toLowerCase();
-  throw invalidHeader(given.header, `must be ${choice}, not ${shown(given.value)}`);
+  throw invalidHeader(raw.header, `must be ${choice}, not ${quoted(raw.value)}`);
 }
 
 /** The URL of a callback: checked by the rules of a destination, but never a group. */
-export function callbackUrlOf(given: Given | undefined): string | undefined {
-  if (given === undefined) return undefined;
-  const url = withoutFragment(textOfWire(given.value));
+export function callbackUrlOf(raw: RawOption | undefined): string | undefined {
+  if (raw === undefined) return undefined;
+  const url = withoutFragment(decodeWireText(raw.value));
   const parsed = parseUrl(url);
-  if (typeof parsed === 'string') throw invalidHeader(given.header, parsed);
+  if (typeof parsed === 'string') throw invalidHeader(raw.header, parsed);
   return url;
 }
 
-export function newNameOf(given: Given | undefined, kind: Exclude<NameKind, 'label'>): string | undefined {
-  if (given !== undefined) checkNewName(kind, given.value, given.header);
-  return given?.value;
+export function newNameOf(raw: RawOption | undefined, kind: Exclude<NameKind, 'label'>): string | undefined {
+  if (raw !== undefined) checkNewName(kind, raw.value, raw.header);
+  return raw?.value;
 }
 
 /** The id verbatim. Each delivery contains it, so HTTP must be able to carry it. */
-export function runIdOf(given: Given | undefined): string | undefined {
-  if (given === undefined) return undefined;
-  const { value, header } = given;
+export function runIdOf(raw: RawOption | undefined): string | undefined {
+  if (raw === undefined) return undefined;
+  const { value, header } = raw;
   if (!isHeaderValue(value)) throw invalidHeader(header, UNSENDABLE_VALUE);
   if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(header, `longer than ${RUN_ID_LENGTH_MAX} characters`);
   return value;
@@ -126,12 +126,12 @@ const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
  * Like `runIdOf`, for a new run. Libraries write the id into paths unescaped; with characters that change the path they
  * would end another run, or none (contract W 2).
  */
-export function newRunIdOf(given: Given | undefined): string | undefined {
-  const runId = runIdOf(given);
-  if (given === undefined || runId === undefined) return runId;
+export function newRunIdOf(raw: RawOption | undefined): string | undefined {
+  const runId = runIdOf(raw);
+  if (raw === undefined || runId === undefined) return runId;
   if (!CHANGED_IN_PATH.test(runId) && !isDotSegment(runId)) return runId;
   throw invalidHeader(
-    given.header,
+    raw.header,
     'the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
   );
 }

@@ -2,11 +2,11 @@
 import { ApiError, invalidBody, invalidHeader, quotaExceeded } from '../errors.ts';
 import { newHeaderMap } from '../headers.ts';
 import { checkCron } from '../times/cron-times.ts';
-import { isTime } from '../times/durations.ts';
+import { isDateMs } from '../times/durations.ts';
 import { readTraceContext } from '../trace-context.ts';
 import { withoutMarks, workflowHeaders } from '../workflow/forwarded-headers.ts';
-import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT, setsForStep } from '../workflow/generations.ts';
-import { isSentByRun, refusedInRun } from '../workflow/refusals.ts';
+import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT, setsStepSettings } from '../workflow/generations.ts';
+import { isSentByRun, toRunError } from '../workflow/run-errors.ts';
 import { readRunRequest, readTriggerRequest } from '../workflow/run-request.ts';
 import type { CallbackKind } from './config-names.ts';
 import {
@@ -80,7 +80,7 @@ export function readPublishOptions(
     return new OptionsReader(quotas, nowMs).read(input, context);
   } catch (error) {
     const isOfRun = context === 'result' || (context !== 'trigger' && isSentByRun(input));
-    throw isOfRun ? refusedInRun(error) : error;
+    throw isOfRun ? toRunError(error) : error;
   }
 }
 
@@ -100,14 +100,14 @@ class OptionsReader {
   read(input: OptionsInput, context: OptionsContext): PublishOptions {
     const configuration = collectConfiguration(input);
     const { scope, dialect } = configuration;
-    const kind = context === 'publish' && OPTIONS.cron.given(scope) !== undefined ? 'schedule' : context;
+    const kind = context === 'publish' && OPTIONS.cron.raw(scope) !== undefined ? 'schedule' : context;
     refuseFor(kind, OPTIONS.workflowInit, scope);
     const isOfRun = kind === 'trigger' || kind === 'result';
-    this.#isOfWorkflow = isOfRun || OPTIONS.workflowInit.given(scope) !== undefined;
+    this.#isOfWorkflow = isOfRun || OPTIONS.workflowInit.raw(scope) !== undefined;
 
-    const method = OPTIONS.method.of(scope);
+    const method = OPTIONS.method.read(scope);
     const explicitHeader = explicitHeaders(configuration, this.#headersOf(scope));
-    const header = OPTIONS.headerForward.of(scope) ? withAllHeaders(explicitHeader, input) : explicitHeader;
+    const header = OPTIONS.headerForward.read(scope) ? withAllHeaders(explicitHeader, input) : explicitHeader;
     const retriesDefault = this.#isOfWorkflow ? RETRIES_DEFAULT : this.#quotas.retriesDefault;
     const settings: MessageSettings = { dialect, maxRetries: retriesDefault };
     const read: PublishOptions = { method, header, explicitHeader, settings };
@@ -141,7 +141,7 @@ class OptionsReader {
           ? undefined
           : readRunRequest(scope, settings.dialect);
     if (run) read.run = run;
-    if (run?.kind === 'append' && run.callType !== 'toCallback' && setsForStep(run.features))
+    if (run?.kind === 'append' && run.callType !== 'toCallback' && setsStepSettings(run.features))
       run.stepSettings = stepSettingsOf(scope, settings);
     asMessageOfRun(read, run, scope.options.get('telemetry-sdk')?.value);
   }
@@ -149,14 +149,14 @@ class OptionsReader {
   /** The options for the attempts of a published message or a callback. The first two have quotas. */
   #readAttempts(scope: Scope, settings: DeliverySettings): void {
     const { timeoutMsMax, retriesMax } = this.#quotas;
-    const timeoutMs = OPTIONS.timeout.of(scope);
+    const timeoutMs = OPTIONS.timeout.read(scope);
     if (timeoutMs !== undefined) settings.timeoutMs = timeoutMsMax > 0 ? Math.min(timeoutMs, timeoutMsMax) : timeoutMs;
 
-    const maxRetries = OPTIONS.retries.of(scope);
+    const maxRetries = OPTIONS.retries.read(scope);
     if (maxRetries !== undefined) {
       if (retriesMax > 0 && maxRetries > retriesMax) this.#exceed('maxRetries', retriesMax);
       else if (!Number.isFinite(maxRetries))
-        throw invalidHeader(OPTIONS.retries.given(scope)?.header ?? '', 'the number is too large');
+        throw invalidHeader(OPTIONS.retries.raw(scope)?.header ?? '', 'the number is too large');
       settings.maxRetries = maxRetries;
     }
     readSettings(scope, settings, OTHER_ATTEMPT_OPTIONS);
@@ -182,29 +182,29 @@ class OptionsReader {
 
   /** Checks the options of a callback even if it has no URL; then they have no effect, unless there is a `urlDefault`. */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
-    const given = OPTIONS[kind].given(parent);
+    const raw = OPTIONS[kind].raw(parent);
     const scope = parent.callbacks[kind];
-    if (given === undefined && scope === undefined) return undefined;
+    if (raw === undefined && scope === undefined) return undefined;
     if (depth > CALLBACK_DEPTH_MAX) {
       throw invalidHeader(
-        given?.header ?? scope?.firstHeader ?? '',
+        raw?.header ?? scope?.firstHeader ?? '',
         `callbacks of callbacks end after ${CALLBACK_DEPTH_MAX} levels`,
       );
     }
-    const url = OPTIONS[kind].of(parent) ?? urlDefault;
+    const url = OPTIONS[kind].read(parent) ?? urlDefault;
     const settings: CallbackSettings = { url: url ?? '', method: 'POST', header: newHeaderMap() };
     if (scope !== undefined) this.#readCallbackOptions(scope, settings, depth);
     return url === undefined ? undefined : settings;
   }
 
   #readCallbackOptions(scope: Scope, settings: CallbackSettings, depth: number): void {
-    settings.method = OPTIONS.method.of(scope);
+    settings.method = OPTIONS.method.read(scope);
     settings.header = this.#headersOf(scope);
     this.#readAttempts(scope, settings);
     if (!this.#isOfWorkflow) for (const option of ALL_OPTIONS) refuseFor('callback', option, scope);
     this.#readCallbacks(scope, settings, depth + 1);
     readSettings(scope, settings, LAST_OPTIONS);
-    const features = this.#isOfWorkflow ? OPTIONS.featureSet.of(scope) : undefined;
+    const features = this.#isOfWorkflow ? OPTIONS.featureSet.read(scope) : undefined;
     if (features !== undefined) settings.features = features;
   }
 
@@ -214,9 +214,9 @@ class OptionsReader {
       this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
     }
     // A time that cannot be written as a date. A quota, if there is one, rejects it before.
-    else if (!isTime(notBeforeMs)) {
-      const given = OPTIONS.notBefore.given(scope) ?? OPTIONS.delay.given(scope);
-      throw invalidHeader(given?.header ?? '', 'too far ahead');
+    else if (!isDateMs(notBeforeMs)) {
+      const raw = OPTIONS.notBefore.raw(scope) ?? OPTIONS.delay.raw(scope);
+      throw invalidHeader(raw?.header ?? '', 'too far ahead');
     }
   }
 
@@ -245,13 +245,13 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
 /** The settings that the message sets itself; the others come from the trigger (contract W 6.6). */
 function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
   const { maxRetries, ...own } = attemptSettingsOf(settings);
-  return OPTIONS.retries.given(scope) ? { maxRetries, ...own } : own;
+  return OPTIONS.retries.raw(scope) ? { maxRetries, ...own } : own;
 }
 
 /** Reads the settings among `options`. */
 function readSettings(scope: Scope, settings: DeliverySettings, options: readonly ConfigOption[]): void {
-  for (const { setting, of } of options) {
-    const value = setting && of(scope);
+  for (const { setting, read } of options) {
+    const value = setting && read(scope);
     if (value !== undefined) Object.assign(settings, { [setting as string]: value });
   }
 }
@@ -260,11 +260,11 @@ type Times = Pick<PublishOptions, 'delayMs' | 'notBeforeMs'>;
 
 function readTimes(scope: Scope, kind: OptionsContext): Times {
   refuseFor(kind, OPTIONS.delay, scope);
-  const delayMs = OPTIONS.delay.of(scope);
+  const delayMs = OPTIONS.delay.read(scope);
   refuseFor(kind, OPTIONS.notBefore, scope);
   // Rejected, since without it a message would be delivered once instead of repeatedly.
   refuseFor(kind, OPTIONS.cron, scope);
-  const notBeforeMs = OPTIONS.notBefore.of(scope);
+  const notBeforeMs = OPTIONS.notBefore.read(scope);
   // `notBefore` takes precedence over the delay, whose quota is not checked then.
   if (notBeforeMs !== undefined) return { notBeforeMs };
   return delayMs === undefined ? {} : { delayMs };
@@ -272,18 +272,18 @@ function readTimes(scope: Scope, kind: OptionsContext): Times {
 
 /** An explicit id takes precedence over the content (contract M 11.3), but both are checked. */
 function deduplicationOf(scope: Scope): Deduplication | undefined {
-  const id = OPTIONS.deduplicationId.of(scope);
-  const byContent = OPTIONS.contentBasedDeduplication.of(scope);
+  const id = OPTIONS.deduplicationId.read(scope);
+  const byContent = OPTIONS.contentBasedDeduplication.read(scope);
   if (id !== undefined) return { by: 'id', id };
   return byContent ? { by: 'content' } : undefined;
 }
 
-function readSchedule(scope: Scope, read: PublishOptions, nowMs: number): void {
-  const { cron, ...plan } = SCHEDULE_OPTIONS;
-  read.cron = checkCron(cron.of(scope), nowMs);
-  for (const [member, { of }] of Object.entries<ConfigOption>(plan)) {
-    const value = of(scope);
-    if (value !== undefined) Object.assign(read, { [member]: value });
+function readSchedule(scope: Scope, options: PublishOptions, nowMs: number): void {
+  const { cron, ...rest } = SCHEDULE_OPTIONS;
+  options.cron = checkCron(cron.read(scope), nowMs);
+  for (const [member, { read }] of Object.entries<ConfigOption>(rest)) {
+    const value = read(scope);
+    if (value !== undefined) Object.assign(options, { [member]: value });
   }
 }
 

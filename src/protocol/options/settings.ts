@@ -78,7 +78,7 @@ export type WorkflowFeature =
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
 /** The run that a message is part of, as far as its delivery needs it. */
-export interface RunPart {
+export interface RunSettings {
   /** The key of the run's first message, which identifies the run in the store. */
   key: number;
   /** `Upstash-Workflow-RunId`. */
@@ -101,20 +101,20 @@ export interface RunPart {
 export type StepSettings = Partial<AttemptSettings>;
 
 /** The message that will deliver the result of a wait or an invocation to a run, except for the result itself. */
-export interface ResultPart {
+export interface ResultMessage {
   url: string;
   header: HeaderMap;
   settings: MessageSettings;
 }
 
 /** A registered wait; the record's body is its step, verbatim. */
-export interface WaitPart {
+export interface WaitSettings {
   eventId: string;
   /** The original text, for the logs. */
   timeout: string;
   deadlineMs: number;
-  notified: ResultPart;
-  timedOut: ResultPart;
+  notified: ResultMessage;
+  timedOut: ResultMessage;
   /** Header maps as `GET /v2/waiters` shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
@@ -123,12 +123,12 @@ export interface WaitPart {
 }
 
 /** The invoked run; the record's body is the step of the invoking run, verbatim. */
-export interface InvokePart {
+export interface InvocationSettings {
   runKey: number;
   runId: string;
   url: string;
   createdAtMs: number;
-  result: ResultPart;
+  result: ResultMessage;
 }
 
 /** How a publish starts or continues a run. */
@@ -167,11 +167,11 @@ export interface MessageSettings extends DeliverySettings {
   queueName?: string;
   scheduleId?: string;
   trace?: TraceContext;
-  run?: RunPart;
+  run?: RunSettings;
   /** Only in the record of a wait. */
-  wait?: WaitPart;
+  wait?: WaitSettings;
   /** Only in the record of an invocation. */
-  invoke?: InvokePart;
+  invoke?: InvocationSettings;
   /** The message reports an operator event, so its own outcome causes no further event. No header sets it. */
   isOperatorEvent?: true;
 }

@@ -12,7 +12,7 @@ import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
 /** The saved config headers of a creation, and those that `Upstash-Header-Forward` could forward. They contain no API token. */
-export interface KeptHeaders {
+export interface SavedHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
   queryConfig: [name: string, value: string][];
@@ -21,7 +21,7 @@ export interface KeptHeaders {
 }
 
 /** The keys of options that the messages of a schedule do not use. */
-const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
+const SCHEDULE_ONLY_KEYS: ReadonlySet<string> = new Set(
   [...Object.values<ConfigOption>(SCHEDULE_OPTIONS), OPTIONS.deduplicationId, OPTIONS.contentBasedDeduplication].map(
     ({ key }) => key,
   ),
@@ -30,20 +30,20 @@ const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
 /** Quotas were checked when the schedule was created and when the group's headers were set. */
 const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 
-export function keepHeaders(input: OptionsInput): KeptHeaders {
-  const kept: KeptHeaders = { rawHeaders: [], queryConfig: [] };
+export function selectSavedHeaders(input: OptionsInput): SavedHeaders {
+  const kept: SavedHeaders = { rawHeaders: [], queryConfig: [] };
   const { rawHeaders } = input;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = rawHeaders[i + 1] ?? '';
-    if (isOfTheMessages(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
+    if (isMessageOption(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
   }
   if (input.plainHeaders?.cloudEvents) kept.forwardsCloudEvents = true;
   for (const [name, values] of Object.entries(withAllHeaders(newHeaderMap(), input))) {
     if (name === 'Content-Type') continue;
     for (const value of values) kept.rawHeaders.push(name, value);
   }
-  for (const [name, value] of input.queryConfig) if (isOfTheMessages(name)) kept.queryConfig.push([name, value]);
+  for (const [name, value] of input.queryConfig) if (isMessageOption(name)) kept.queryConfig.push([name, value]);
   return kept;
 }
 
@@ -52,7 +52,7 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
  * if the group's headers contradict those of the creation.
  */
 export function readTriggerOptions(
-  { rawHeaders, queryConfig, forwardsCloudEvents }: KeptHeaders,
+  { rawHeaders, queryConfig, forwardsCloudEvents }: SavedHeaders,
   groupDefaults: HeaderMap,
   { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
 ): PublishOptions {
@@ -67,8 +67,8 @@ export function readTriggerOptions(
   return { ...options, settings: { ...settings, dialect } };
 }
 
-function isOfTheMessages(name: string): boolean {
+function isMessageOption(name: string): boolean {
   if (!hasConfigPrefix(name)) return false;
   const { path, option } = readConfigName(name);
-  return path.length > 0 || !OF_THE_SCHEDULE.has(option);
+  return path.length > 0 || !SCHEDULE_ONLY_KEYS.has(option);
 }

@@ -28,7 +28,7 @@ export function parseDurationMs(text: string): number | undefined {
  * A duration in milliseconds from an argument in code: a number of milliseconds, or a text for `parseDurationMs`.
  * `undefined` for anything else, including negative numbers.
  */
-export function msOf(duration: unknown): number | undefined {
+export function toDurationMs(duration: unknown): number | undefined {
   if (typeof duration === 'string') return parseDurationMs(duration);
   return typeof duration === 'number' && duration >= 0 ? safeMs(duration) : undefined;
 }
@@ -89,6 +89,6 @@ function safeMs(ms: number): number | undefined {
 const TIME_MS_MAX = 8e15;
 
 /** Whether a Unix time in milliseconds can be written as a date. */
-export function isTime(ms: number): boolean {
+export function isDateMs(ms: number): boolean {
   return Math.abs(ms) <= TIME_MS_MAX;
 }

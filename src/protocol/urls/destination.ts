@@ -2,10 +2,10 @@
 import { ApiError } from '../errors.ts';
 import { memo } from '../memo.ts';
 import { isName } from '../names.ts';
-import { percentDecode, textOfWire } from './request-target.ts';
-import { isMasked } from './shown-url.ts';
+import { isMasked } from './masked-url.ts';
+import { decodeWireText, percentDecode } from './request-target.ts';
 
-/** The destination of a publish. `url` is stored verbatim; `shownUrl` shows it. */
+/** The destination of a publish. `url` is stored verbatim; views show it without its password. */
 export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
 
 /** Twice the 8 KiB that common clients and servers accept. */
@@ -23,10 +23,10 @@ const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
  * ends in `?` if the query is empty. `destinationQuery` is `SplitQuery.rest`. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
-  if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
+  if (SCHEME.test(rawRest)) return urlDestination(decodeWireText(rawRest), destinationQuery);
   // Some proxies merge slashes.
   if (SCHEME_WITH_ONE_SLASH.test(rawRest)) {
-    return urlDestination(textOfWire(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
+    return urlDestination(decodeWireText(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
   }
   // For a group name, and for a URL that was escaped as a whole, an empty query means no query.
   const rawName = rawRest.endsWith('?') ? rawRest.slice(0, -1) : rawRest;
@@ -42,7 +42,7 @@ export function readDestinationText(text: string): Destination {
 
 function urlDestination(text: string, rawQuery: string): Destination {
   const base = withoutFragment(text);
-  const query = textOfWire(rawQuery);
+  const query = decodeWireText(rawQuery);
   const url = query === '' ? base : withoutFragment(`${base}${base.includes('?') ? '&' : '?'}${query}`);
   checkUrl(url);
   return { kind: 'url', url };

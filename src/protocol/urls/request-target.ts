@@ -123,9 +123,9 @@ const BEYOND_ASCII = /[\x80-\xff]/;
  * UTF-8.
  */
 export function percentDecode(text: string): string | undefined {
-  if (!text.includes('%')) return textOfWire(text);
+  if (!text.includes('%')) return decodeWireText(text);
   try {
-    return decodeURIComponent(textOfWire(text));
+    return decodeURIComponent(decodeWireText(text));
   } catch {
     return undefined; // It throws only URIError.
   }
@@ -140,7 +140,7 @@ export function formDecode(text: string): string | undefined {
  * The text of a request target or a header value, in which Node represents each byte as one character: decoded as UTF-8
  * if the bytes are valid UTF-8, otherwise unchanged.
  */
-export function textOfWire(latin1: string): string {
+export function decodeWireText(latin1: string): string {
   if (!BEYOND_ASCII.test(latin1)) return latin1;
   const bytes = Buffer.from(latin1, 'latin1');
   // A text with characters above Latin-1 was already decoded, and would lose them here.

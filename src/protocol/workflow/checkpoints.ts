@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { memo } from '../memo.ts';
-import type { HeaderMap, RunPart } from '../options/settings.ts';
+import type { HeaderMap, RunSettings } from '../options/settings.ts';
 
 /** Identifies a claim of a message of a run. All members are safe integers. */
 export interface CheckpointClaim {
@@ -25,7 +25,7 @@ const PURPOSE = 'waypost checkpoint\n';
 const keyObjectOf = memo((signingKey) => createSecretKey(signingKey, 'utf8'));
 
 /** Whether deliveries of the message have a checkpoint token: only if a library reads them as the journal of its run. */
-export function takesCheckpoints({ callType, init }: RunPart): boolean {
+export function takesCheckpoints({ callType, init }: RunSettings): boolean {
   return (callType === 'step' || callType === 'fromCallback') && init !== 'unknown';
 }
 
@@ -53,13 +53,13 @@ export function readCheckpointToken(
   if (!token) return undefined;
   const claim = claimOf(token);
   const payload = token.subarray(0, PAYLOAD_BYTES);
-  const given = token.subarray(PAYLOAD_BYTES);
-  const isOurs = signingKeysOf(claim.projectId).some((key) => timingSafeEqual(given, macOf(payload, key)));
+  const mac = token.subarray(PAYLOAD_BYTES);
+  const isOurs = signingKeysOf(claim.projectId).some((key) => timingSafeEqual(mac, macOf(payload, key)));
   return isOurs ? claim : undefined;
 }
 
 /** The claim in a token whose signature is not checked; `undefined` if `text` does not have the form of a token. */
-export function claimIn(text: string): CheckpointClaim | undefined {
+export function decodeCheckpointClaim(text: string): CheckpointClaim | undefined {
   const token = bytesOf(text);
   return token && claimOf(token);
 }
@@ -104,7 +104,7 @@ export function endStepBytesOf(header: HeaderMap): number | undefined {
 }
 
 /** Whether the response reports that the code does not fit the journal of its run, with either prefix (contract W 1.5). */
-export function saysCodeChanged(header: HeaderMap): boolean {
+export function reportsCodeChange(header: HeaderMap): boolean {
   const value = header['Upstash-Workflow-Code-Changed'] ?? header['Waypost-Workflow-Code-Changed'];
   return value?.[0]?.trim().toLowerCase() === 'true';
 }

@@ -13,7 +13,7 @@ export function workflowHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
   for (const [name, { header, values }] of scope.forwarded) {
     if (!isForwarded(name)) continue;
-    const sendable = values.map(wireValueOf);
+    const sendable = values.map(encodeWireValue);
     refuseUnforwardable(header, name, sendable);
     map[name] = sendable;
   }
@@ -53,6 +53,6 @@ const BEYOND_LATIN1 = /[^\0-\xff]/;
  * Encodes a value for HTTP: text from JSON, such as the name of a step, may contain characters above Latin-1, which are
  * sent as UTF-8.
  */
-export function wireValueOf(value: string): string {
+export function encodeWireValue(value: string): string {
   return BEYOND_LATIN1.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value;
 }

@@ -5,7 +5,7 @@
  *
  * | generation | features that it sends | behaviour |
  * |---|---|---|
- * | 1.x | all of `FEATURES_OF_TODAY` | sends a step without its trigger's configuration, and expects all of it back |
+ * | 1.x | all of `CURRENT_FEATURES` | sends a step without its trigger's configuration, and expects all of it back |
  * | 0.2.17 and later, Python | no `WF_TriggerOnConfig` | repeats that configuration, possibly changed, with each message |
  * | 0.1 to 0.2.16 | `LazyFetch`, `InitialBody` | does not mark its responses, so nothing can be concluded from them |
  * | the first ones, and that of `@upstash/qstash` | none | needs full bodies, and the journal in a failure callback |
@@ -22,7 +22,7 @@ const KNOWN: ReadonlySet<string> = new Set<WorkflowFeature>([
 ]);
 
 /** Features of the newest library, which are assumed for a URL that is triggered over REST (contract W 5.3). */
-export const FEATURES_OF_TODAY: readonly WorkflowFeature[] = [
+export const CURRENT_FEATURES: readonly WorkflowFeature[] = [
   'LazyFetch',
   'InitialBody',
   'WF_DetectTrigger',
@@ -56,7 +56,7 @@ export function keepsTriggerConfiguration(features: Features): boolean {
 }
 
 /** Whether retries, retry delay and flow control of a message replace the trigger's for one step (contract W 6.6). */
-export function setsForStep(features: Features): boolean {
+export function setsStepSettings(features: Features): boolean {
   return features.includes('WF_StepConfig');
 }
 
@@ -80,6 +80,6 @@ export function wantsPayloadOnly(features: Features): boolean {
 }
 
 /** Whether the library marks its responses with a header. */
-export function marksAnswers(features: Features): boolean {
+export function marksResponses(features: Features): boolean {
   return features.includes('WF_DetectTrigger');
 }

@@ -3,10 +3,10 @@ import { Buffer } from 'node:buffer';
 import { invalidBody } from '../errors.ts';
 import { isObject } from '../json-objects.ts';
 import { itemRawHeaders, type Quotas } from '../options/options.ts';
-import type { Dialect, ResultPart } from '../options/settings.ts';
+import type { Dialect, ResultMessage } from '../options/settings.ts';
 import { parseUrl, withoutFragment } from '../urls/destination.ts';
-import { refusedInRun } from './refusals.ts';
-import { readResultPart } from './result-part.ts';
+import { readResultMessage } from './result-message.ts';
+import { toRunError } from './run-errors.ts';
 
 export interface InvocationRequest {
   /** The payload of the invoked run. */
@@ -16,7 +16,7 @@ export interface InvocationRequest {
   createdAtMs?: number;
   /** The step of the invoking run, as it was sent. */
   step: Uint8Array;
-  result: ResultPart;
+  result: ResultMessage;
 }
 
 /**
@@ -27,7 +27,7 @@ export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, 
   try {
     return read(body, dialect, quotas, nowMs);
   } catch (error) {
-    throw refusedInRun(error);
+    throw toRunError(error);
   }
 }
 
@@ -46,7 +46,7 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
     payload: Buffer.from(payload ?? '', 'utf8'),
     runId: workflowRunId,
     step: Buffer.from(JSON.stringify(step), 'utf8'),
-    result: readResultPart({ url, rawHeaders: itemRawHeaders(headers), dialect }, quotas, nowMs),
+    result: readResultMessage({ url, rawHeaders: itemRawHeaders(headers), dialect }, quotas, nowMs),
   };
   // Absent in libraries before 1.2, and 0 in libraries that do not know the time.
   if (Number.isSafeInteger(workflowRunCreatedAt) && Number(workflowRunCreatedAt) > 0) {

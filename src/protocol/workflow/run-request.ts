@@ -6,11 +6,11 @@ import type { Scope } from '../options/config-scopes.ts';
 import { prefixOf } from '../options/dialect.ts';
 import { newRunIdOf } from '../options/option-values.ts';
 import type { Dialect, RunAppend, RunRequest, RunStart } from '../options/settings.ts';
-import { FEATURES_OF_TODAY } from './generations.ts';
+import { CURRENT_FEATURES } from './generations.ts';
 
 /** Reads the run of a message with `Workflow-Init`. Throws `ApiError` 400. */
 export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
-  return OPTIONS.workflowInit.of(scope) ? readStart(scope) : readAppend(scope, dialect);
+  return OPTIONS.workflowInit.read(scope) ? readStart(scope) : readAppend(scope, dialect);
 }
 
 /**
@@ -19,24 +19,24 @@ export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
  */
 export function readTriggerRequest(scope: Scope): RunStart {
   const start = readStart(scope);
-  if (start.isBySdk) return { ...start, features: OPTIONS.featureSet.of(scope) ?? [...FEATURES_OF_TODAY] };
-  return { ...start, features: [...FEATURES_OF_TODAY], isInvoke: false, isRest: true };
+  if (start.isBySdk) return { ...start, features: OPTIONS.featureSet.read(scope) ?? [...CURRENT_FEATURES] };
+  return { ...start, features: [...CURRENT_FEATURES], isInvoke: false, isRest: true };
 }
 
 function readStart(scope: Scope): RunStart {
-  const isBySdk = OPTIONS.workflowTriggerBySdk.of(scope);
+  const isBySdk = OPTIONS.workflowTriggerBySdk.read(scope);
   const start: RunStart = {
     kind: 'start',
     // Older libraries send no features, and have none.
-    features: OPTIONS.featureSet.of(scope) ?? [],
-    isInvoke: OPTIONS.workflowInvoke.of(scope),
+    features: OPTIONS.featureSet.read(scope) ?? [],
+    isInvoke: OPTIONS.workflowInvoke.read(scope),
     isBySdk,
     // A library that identifies itself may send back the header of the delivery that asked it to.
     isUnknownSdk: !isBySdk && asksForSdk(scope),
     isRest: false,
   };
   // A library that identifies itself names a run that has already started, whose id may break today's rules.
-  const runId = isBySdk ? OPTIONS.workflowRunId.of(scope) : newRunIdOf(OPTIONS.workflowRunId.given(scope));
+  const runId = isBySdk ? OPTIONS.workflowRunId.read(scope) : newRunIdOf(OPTIONS.workflowRunId.raw(scope));
   if (runId !== undefined) start.runId = runId;
   return start;
 }
@@ -45,20 +45,20 @@ function readStart(scope: Scope): RunStart {
 function asksForSdk(scope: Scope): boolean {
   const { forwarded } = scope;
   return (
-    OPTIONS.workflowUnknownSdk.of(scope) ||
+    OPTIONS.workflowUnknownSdk.read(scope) ||
     forwarded.has('Upstash-Workflow-Unknown-Sdk') ||
     forwarded.has('Waypost-Workflow-Unknown-Sdk')
   );
 }
 
 function readAppend(scope: Scope, dialect: Dialect): RunAppend {
-  const runId = OPTIONS.workflowRunId.of(scope);
+  const runId = OPTIONS.workflowRunId.read(scope);
   if (runId === undefined) throw runIdMissing();
-  const callType = OPTIONS.workflowCallType.of(scope) ?? 'step';
-  const append: RunAppend = { kind: 'append', runId, callType, features: OPTIONS.featureSet.of(scope) ?? [] };
-  const createdAtMs = OPTIONS.workflowCreatedAt.of(scope);
+  const callType = OPTIONS.workflowCallType.read(scope) ?? 'step';
+  const append: RunAppend = { kind: 'append', runId, callType, features: OPTIONS.featureSet.read(scope) ?? [] };
+  const createdAtMs = OPTIONS.workflowCreatedAt.read(scope);
   if (createdAtMs !== undefined) append.createdAtMs = createdAtMs;
-  if (callType === 'toCallback' && OPTIONS.callback.given(scope) === undefined) {
+  if (callType === 'toCallback' && OPTIONS.callback.raw(scope) === undefined) {
     throw invalidHeader(`${prefixOf(dialect)}-Callback`, 'a call needs the URL that its result goes to');
   }
   return append;

@@ -1,6 +1,6 @@
 /** What goes on in a call that has nothing under way, and stays for a moment (contract K 3.9 to 3.13)? */
 import { expect } from 'vitest';
-import { claimIn } from '../../../src/protocol/workflow/checkpoints.ts';
+import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { called, callOf, end, save, saved, send, sendAlone, sendText, stay, stays } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json } from '../support/subject.ts';
@@ -360,7 +360,7 @@ export const idleCalls: Section = {
         const { run, token, answer } = await called(server);
         const answered = stay(server, { done: [token], append: [{ ...SLEEP, delay: '1h' }] });
         await stays(run, run.messageId);
-        const worker = claimIn(token)?.worker ?? 0;
+        const worker = decodeCheckpointClaim(token)?.worker ?? 0;
         await server.ask('DELETE', `/v2/workflows/runs/${run.id}${query}`, { worker });
         expect(await answered).toEqual({ entries: [expect.anything()] });
         answer(DONE);

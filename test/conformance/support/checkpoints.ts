@@ -1,5 +1,5 @@
 /** What an endpoint says that keeps results of steps within one call (contract K); nothing here reacts by itself. */
-import { claimIn } from '../../../src/protocol/workflow/checkpoints.ts';
+import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Reply } from './endpoint.ts';
 import type { Answer, Json, Subject } from './subject.ts';
@@ -43,7 +43,7 @@ export function sendText(server: Subject, token: string, body: string): Promise<
 }
 
 function otherWorker({ workers }: Subject, token: string): number {
-  return workers - 1 - (claimIn(token)?.worker ?? 0);
+  return workers - 1 - (decodeCheckpointClaim(token)?.worker ?? 0);
 }
 
 /** As `send`, for what must work: answers the entries. */

@@ -30,7 +30,7 @@ interface Call {
 const FIELDS = new Set(['name', 'header', 'kind', 'id', 'spec', 'value', 'url']);
 const DEPTH_MAX = 4;
 /** Functions that only shorten or write what they are given. */
-const SHOWS = new Set(['shown', 'cut', 'String', 'JSON.stringify', 'nameOf', 'slice']);
+const SHOWS = new Set(['quoted', 'cut', 'String', 'JSON.stringify', 'nameOf', 'slice']);
 
 export class Texts {
   readonly #sources: ReadonlyMap<string, Source>;
@@ -206,7 +206,7 @@ export class Texts {
     if (node.type !== 'CallExpression') return [nameless];
     const name = calleeName(node);
     const [first] = node.arguments;
-    if (name === 'shown' && first?.type === 'Identifier') return [`<${first.name}>`]; // what somebody sent
+    if (name === 'quoted' && first?.type === 'Identifier') return [`<${first.name}>`]; // a value from a client
     if (SHOWS.has(name)) {
       const shown = name === 'slice' && node.callee.type === 'MemberExpression' ? node.callee.object : first;
       return shown ? this.#written(source, shown as Tree, given, around, depth) : [nameless];

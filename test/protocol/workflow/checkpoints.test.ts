@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  claimIn,
+  decodeCheckpointClaim,
   endTokenOf,
   isEndHeader,
   mintCheckpointToken,
@@ -21,7 +21,7 @@ describe.each(TOKENS)('a token %s', (_, token) => {
     expect(token).toMatch(/^[A-Za-z0-9_-]{68}$/);
     expect(readCheckpointToken(token, () => KEYS)).toEqual(CLAIM);
     expect(readCheckpointToken(token, () => KEYS.toReversed())).toEqual(CLAIM);
-    expect(claimIn(token)).toEqual(CLAIM);
+    expect(decodeCheckpointClaim(token)).toEqual(CLAIM);
   });
 
   it('is refused with other keys, and for a project that has none', () => {
@@ -44,7 +44,7 @@ describe.each(TOKENS)('a token %s', (_, token) => {
 
   it.each(['', 'x', token.slice(1), `${token}A`, `${token.slice(1)}.`])('is not %j', (text) => {
     expect(readCheckpointToken(text, () => KEYS)).toBeUndefined();
-    expect(claimIn(text)).toBeUndefined();
+    expect(decodeCheckpointClaim(text)).toBeUndefined();
   });
 });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { StepSettings } from '../../../src/protocol/options/settings.ts';
-import { FEATURES_OF_TODAY, parseFeatures } from '../../../src/protocol/workflow/generations.ts';
+import { CURRENT_FEATURES, parseFeatures } from '../../../src/protocol/workflow/generations.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';
-import { readResultPart } from '../../../src/protocol/workflow/result-part.ts';
+import { readResultMessage } from '../../../src/protocol/workflow/result-message.ts';
 import { fc } from '../../support/fast-check.ts';
 import { defaultQuotas, nowMs, read } from '../reading.ts';
 import { headerMap, onlyRefuses, refusalOf } from '../refusal.ts';
@@ -96,7 +96,7 @@ describe('a message that begins a run', () => {
       'LazyFetch ,InitialBody',
     ];
     expect(read(rawHeaders).run?.features).toEqual(['InitialBody', 'LazyFetch']);
-    expect(parseFeatures(`${FEATURES_OF_TODAY.join(',')},,lazyfetch`)).toEqual(FEATURES_OF_TODAY);
+    expect(parseFeatures(`${CURRENT_FEATURES.join(',')},,lazyfetch`)).toEqual(CURRENT_FEATURES);
   });
 
   it('has the features that its headers name, and not those of its query beside them', () => {
@@ -332,7 +332,7 @@ describe('a header that is forwarded with a workflow message (contract W 9.4)', 
 describe('a trigger', () => {
   const trigger = (rawHeaders: string[]) =>
     read(rawHeaders, { context: 'trigger', failureUrl: 'https://app.example/wf' });
-  const rest = { features: FEATURES_OF_TODAY, isInvoke: false, isBySdk: false, isRest: true };
+  const rest = { features: CURRENT_FEATURES, isInvoke: false, isBySdk: false, isRest: true };
 
   it('begins a run that speaks the protocol of today (contract W 5.2)', () => {
     expect(trigger(['Upstash-Forward-X', 'v', 'Upstash-Retries', '0'])).toEqual({
@@ -394,7 +394,7 @@ describe('a trigger', () => {
 
 describe('a result that a run waits for', () => {
   const part = (rawHeaders: string[]) =>
-    readResultPart({ url: 'https://app.example/wf', rawHeaders, dialect: 'waypost' }, defaultQuotas, nowMs);
+    readResultMessage({ url: 'https://app.example/wf', rawHeaders, dialect: 'waypost' }, defaultQuotas, nowMs);
 
   it('is read as a step, in the dialect of what it follows from', () => {
     const rawHeaders = [...STEP, 'Upstash-Forward-X', 'v', 'Upstash-Retries', '1', 'Upstash-Callback', 'https://h/'];
@@ -406,7 +406,7 @@ describe('a result that a run waits for', () => {
   });
 
   it('needs no headers, and keeps the content type that it has', () => {
-    const own = readResultPart(
+    const own = readResultMessage(
       { url: 'https://app.example/wf', rawHeaders: [], dialect: 'upstash' },
       { ...defaultQuotas, retriesDefault: 7 },
       nowMs,

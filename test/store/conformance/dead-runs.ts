@@ -6,7 +6,7 @@ import type {
   RetriedEntry,
   RunRetry,
 } from '../../../src/engine/runs/dead/dead-run-store.ts';
-import type { MessageSettings, RunPart } from '../../../src/protocol/options/settings.ts';
+import type { MessageSettings, RunSettings } from '../../../src/protocol/options/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {
   buried,
@@ -55,7 +55,7 @@ export function deadRunsConformance(open: OpenStore): void {
     const { url = URL, projectId = PROJECT, createdAtMs = T0, settings = {} } = options;
     const key = world().number();
     const claimToken = world().number();
-    const run: RunPart = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
+    const run: RunSettings = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
     const newMessages = world().message({
       ...{ key, url, projectId, createdAtMs, body: bytes(`payload of ${id}`) },
       settings: { run, ...settings },
@@ -74,7 +74,7 @@ export function deadRunsConformance(open: OpenStore): void {
     return { message: newMessages.message, claimToken };
   }
 
-  function partOf({ settings: { run } }: Message): RunPart {
+  function partOf({ settings: { run } }: Message): RunSettings {
     if (!run) throw new Error('not of a run');
     return run;
   }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Change, LogEvent, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
 import type { RunEvent, RunEventFilter, RunFilter } from '../../../src/engine/runs/logs/log-store.ts';
-import type { MessageSettings, RunPart } from '../../../src/protocol/options/settings.ts';
+import type { MessageSettings, RunSettings } from '../../../src/protocol/options/settings.ts';
 import type { RunHistory } from '../../../src/workflow/history.ts';
 import type { EndState, EntryKind, RunConfig } from '../../../src/workflow/model.ts';
 import {
@@ -35,7 +35,7 @@ export function runLogsConformance(open: OpenStore): void {
   function beginning(id: string, { config, invoker, ...options }: BeginOptions = {}): NewMessage {
     const key = options.key ?? world().number();
     const { url = WORKFLOW_URL, createdAtMs = T0 } = options;
-    const run: RunPart = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
+    const run: RunSettings = { key, id, createdAtMs, url, callType: 'step', init: 'known', features: [] };
     const newMessages = world().message({
       body: bytes('payload'),
       createdAtMs,
@@ -69,7 +69,7 @@ export function runLogsConformance(open: OpenStore): void {
     return newMessages.message;
   }
 
-  function partOf({ settings: { run } }: Message): RunPart {
+  function partOf({ settings: { run } }: Message): RunSettings {
     if (!run) throw new Error('not of a run');
     const { init: _init, ...part } = run;
     return part;

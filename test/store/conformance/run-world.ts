@@ -3,7 +3,7 @@ import type { Accepted } from '../../../src/engine/messages/accepted.ts';
 import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
 import type { NewWaiter } from '../../../src/engine/runs/stores.ts';
 import type { StoreLimits } from '../../../src/engine/stores.ts';
-import type { CallType, RunPart } from '../../../src/protocol/options/settings.ts';
+import type { CallType, RunSettings } from '../../../src/protocol/options/settings.ts';
 import type { Run, RunConfig } from '../../../src/workflow/model.ts';
 import { bytes, type MessageOptions, PROJECT, T0, type World } from './world.ts';
 
@@ -19,7 +19,7 @@ export interface BeginningOptions extends MessageOptions {
 /** The first message of a run, not saved yet. */
 export function beginning(world: World, options: BeginningOptions = {}): NewMessage {
   const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
-  const part: RunPart = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
+  const part: RunSettings = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
   const newMessages = world.message({
     key,
     createdAtMs,
@@ -128,7 +128,7 @@ export async function runLogOf(world: World, id = 'r', projectId = PROJECT): Pro
   return items.map(({ state, message }) => (message ? `${state} ${message.key}` : state));
 }
 
-function partOf({ settings: { run } }: Message): RunPart {
+function partOf({ settings: { run } }: Message): RunSettings {
   if (!run) throw new Error('the message is of no run');
   return run;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
 import type { NewWaiter, PendingEventLimits, WaiterPosition, WaitOutcome } from '../../../src/engine/runs/stores.ts';
-import type { RunPart, WaitPart } from '../../../src/protocol/options/settings.ts';
+import type { RunSettings, WaitSettings } from '../../../src/protocol/options/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const DAY_MS = 86_400_000;
@@ -13,7 +13,7 @@ interface WaitOptions {
   deadlineMs?: number;
   runVersion?: number;
   key?: number;
-  headers?: WaitPart['headers'];
+  headers?: WaitSettings['headers'];
 }
 
 export function waitersConformance(open: OpenStore): void {
@@ -30,7 +30,7 @@ export function waitersConformance(open: OpenStore): void {
   async function begin(id: string, projectId = PROJECT): Promise<Message> {
     const key = world().number();
     const url = 'https://app.example/wf';
-    const run: RunPart = { key, id, createdAtMs: T0, url, callType: 'step', init: 'known', features: [] };
+    const run: RunSettings = { key, id, createdAtMs: T0, url, callType: 'step', init: 'known', features: [] };
     const newMessages = world().message({ key, projectId, url, settings: { run } });
     newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10 };
     const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
@@ -39,7 +39,7 @@ export function waitersConformance(open: OpenStore): void {
     return newMessages.message;
   }
 
-  function partOf(of: Message): RunPart {
+  function partOf(of: Message): RunSettings {
     const { run } = of.settings;
     if (!run) throw new Error('not of a run');
     return run;
@@ -53,7 +53,7 @@ export function waitersConformance(open: OpenStore): void {
       settings: { dialect: 'upstash', maxRetries: 3 },
     } as const;
     const header = { ...result.header, 'X-User': ['u'] };
-    const wait: WaitPart = {
+    const wait: WaitSettings = {
       eventId,
       timeout: '1d',
       deadlineMs,

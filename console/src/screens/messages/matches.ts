@@ -1,5 +1,5 @@
 /** Applies the server's filter rules to live entries. Pure. */
-import { shownUrl } from '../../../../src/protocol/urls/shown-url.ts';
+import { maskPassword } from '../../../../src/protocol/urls/masked-url.ts';
 import type { LiveEntry } from '../../api/live.ts';
 
 const IN_PROGRESS: readonly string[] = ['ACTIVE', 'RETRY', 'ERROR'];
@@ -23,7 +23,7 @@ function matchesOne(entry: LiveEntry, name: string, value: string): boolean {
     case 'toDate':
       return entry.time <= Number(value);
     case 'url':
-      return entry.url === shownUrl(value);
+      return entry.url === maskPassword(value);
     case 'messageId':
     case 'topicName':
     case 'queueName':

@@ -1,4 +1,4 @@
-import { isMasked } from '../../../../src/protocol/urls/shown-url.ts';
+import { isMasked } from '../../../../src/protocol/urls/masked-url.ts';
 import { useCall } from '../../api/client.ts';
 
 /** The number of recent attempts that are counted. */

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { isMasked } from '../../../../src/protocol/urls/shown-url.ts';
+import { isMasked } from '../../../../src/protocol/urls/masked-url.ts';
 import { type ResponseOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';

@@ -4,7 +4,7 @@
  */
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import { mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
-import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../../protocol/options/settings.ts';
+import type { HeaderMap, MessageSettings, ResultMessage, RunSettings } from '../../../protocol/options/settings.ts';
 import { applyRunConfig, applyRunConfigToCallback } from '../../../workflow/configuration.ts';
 import { INITIAL_ENTRY_KEY } from '../../../workflow/entry-keys.ts';
 import { DELIVERED_CALL_TYPES, entryBytesOf } from '../../../workflow/journal.ts';
@@ -46,7 +46,7 @@ export interface RunRetryContext {
 }
 
 /** The members of a run that its messages repeat. */
-type RunHead = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
+type RunHead = Pick<RunSettings, 'key' | 'id' | 'createdAtMs' | 'url'>;
 
 /** The data that all entries of the new run need. */
 interface RunCopy {
@@ -240,7 +240,7 @@ function copyRecord(
   return { ...renewed(old, context.nextKey(), context), settings };
 }
 
-function copyResult(result: ResultPart, { head, config, override }: RunCopy): ResultPart {
+function copyResult(result: ResultMessage, { head, config, override }: RunCopy): ResultMessage {
   const settings = settingsIn(result.settings, head);
   const own = config.isKept ? settings : { ...settings, ...configChangesOf(override) };
   return { url: result.url, ...applyRunConfig({ header: result.header, settings: own }, config) };

@@ -8,8 +8,8 @@ import { dlqIdOf } from '../../../protocol/cursor.ts';
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import { attemptSettingsOf } from '../../../protocol/options/config-options.ts';
 import { prefixOf } from '../../../protocol/options/dialect.ts';
-import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../../protocol/options/settings.ts';
-import { joinRedactions } from '../../../protocol/redaction.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, RunSettings } from '../../../protocol/options/settings.ts';
+import { mergeRedactions } from '../../../protocol/redaction.ts';
 import { wantsPayloadOnly } from '../../../protocol/workflow/generations.ts';
 import type { Store } from '../../../store/store.ts';
 import { withHeaders } from '../../../workflow/configuration.ts';
@@ -99,7 +99,7 @@ function settingsOf(
   callback: CallbackSettings,
   { config }: Run,
   { settings: failed }: Message,
-  { features }: Pick<RunPart, 'features'>,
+  { features }: Pick<RunSettings, 'features'>,
 ): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
   const { callback: _callback, failureCallback: _failure, ...own } = rest;
@@ -108,7 +108,7 @@ function settingsOf(
   const trace = config.trace ?? failed.trace;
   if (trace) settings.trace = trace;
   if (config.labels) settings.labels = config.labels;
-  if (config.redact) settings.redact = joinRedactions(own.redact, config.redact);
+  if (config.redact) settings.redact = mergeRedactions(own.redact, config.redact);
   if (failed.run) {
     const { init: _init, isRest: _isRest, stepSettings: _step, ...run } = failed.run;
     settings.run = { ...run, callType: 'failureCall', features };

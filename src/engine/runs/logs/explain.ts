@@ -1,5 +1,5 @@
 /** Explains why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
-import { shownUrl } from '../../../protocol/urls/shown-url.ts';
+import { maskPassword } from '../../../protocol/urls/masked-url.ts';
 import type { HistoryEntry, LoggedRun, RunHistory } from '../../../workflow/history.ts';
 import type { RunLog } from '../../../workflow/run-log.ts';
 import type { StepInfo } from '../../../workflow/step-info.ts';
@@ -140,7 +140,7 @@ function causeOfMessage(
   if (sinceMs !== undefined) cause.sinceMs = sinceMs;
   if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
   if (flowControlKey !== undefined) cause.flowControlKey = flowControlKey;
-  if (entry.kind === 'toCallback') cause.url = shownUrl(entry.message.url);
+  if (entry.kind === 'toCallback') cause.url = maskPassword(entry.message.url);
   const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
   if (isSleep && reason !== 'parked' && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
     return {
@@ -159,7 +159,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
     case 'plan':
       return `The delivery that executes ${named(info)}`;
     case 'toCallback':
-      return `The call of ${named(info)} to ${shownUrl(message.url)}`;
+      return `The call of ${named(info)} to ${maskPassword(message.url)}`;
     case 'fromCallback':
       return `The delivery of the response to the call of ${named(info)}`;
     default:
@@ -173,7 +173,7 @@ function causeOfRecord({ info, byKind: by }: StepEntries): RunProgress | undefin
   if (by.wait) return causeOfWait(info, by.wait);
   const { invoked } = info;
   if (!by.invoke || !invoked) return undefined;
-  const url = shownUrl(invoked.url);
+  const url = maskPassword(invoked.url);
   return {
     ...stepOf(info),
     reason: 'invoked',

@@ -1,7 +1,7 @@
 /** Makes the record of a wait in the journal of its run, and the messages with its result. */
 import { Buffer } from 'node:buffer';
 import { newHeaderMap } from '../../../protocol/headers.ts';
-import type { ResultPart, RunPart, WaitPart } from '../../../protocol/options/settings.ts';
+import type { ResultMessage, RunSettings, WaitSettings } from '../../../protocol/options/settings.ts';
 import { applyRunConfig, withHeaders } from '../../../workflow/configuration.ts';
 import { entryKeyOfWait } from '../../../workflow/entry-keys.ts';
 import type { Run } from '../../../workflow/model.ts';
@@ -22,7 +22,7 @@ export function waiterOf(
   const deadlineMs = nowMs + timeoutMs;
   const part = runPartOf(run, 'step', command.features);
   const notified = resultPartOf(command.notified, run, part);
-  const wait: WaitPart = {
+  const wait: WaitSettings = {
     eventId,
     timeout,
     deadlineMs,
@@ -50,7 +50,7 @@ export function waiterOf(
 }
 
 /** The settings of the result's message. The run's configuration is applied now, since it does not change. */
-function resultPartOf(part: ResultPart, { config }: Run, run: RunPart): ResultPart {
+function resultPartOf(part: ResultMessage, { config }: Run, run: RunSettings): ResultMessage {
   const { callback: _callback, ...own } = part.settings;
   const { header, settings } = applyRunConfig({ header: part.header, settings: own }, config);
   const json = newHeaderMap();
@@ -76,7 +76,7 @@ export function timedOutResult(record: Message, atMs: Millis): FollowUp {
 }
 
 /** The part of a record that describes its wait. */
-function waitOf({ key, settings }: Message): WaitPart {
+function waitOf({ key, settings }: Message): WaitSettings {
   if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
   return settings.wait;
 }

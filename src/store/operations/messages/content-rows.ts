@@ -3,7 +3,12 @@
  * messages and runs are made with these functions.
  */
 import type { Message } from '../../../engine/model.ts';
-import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../../protocol/options/settings.ts';
+import type {
+  CallbackSettings,
+  HeaderMap,
+  MessageSettings,
+  ResultMessage,
+} from '../../../protocol/options/settings.ts';
 import type { NewContentRow } from './columns.ts';
 
 export function encodeContent(message: Message): NewContentRow {
@@ -73,7 +78,7 @@ export function decodeSettings(text: string): MessageSettings {
   return settings;
 }
 
-function restoreResultHeaders(result: ResultPart): void {
+function restoreResultHeaders(result: ResultMessage): void {
   result.header = withoutPrototype(result.header);
   restoreCallbackHeaders(result.settings);
 }

@@ -9,7 +9,7 @@ import type {
 } from '../../../engine/schedules/schedules.ts';
 import type { ScheduleView } from '../../../engine/schedules/store.ts';
 import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../../protocol/options/settings.ts';
-import type { KeptHeaders } from '../../../protocol/options/trigger-options.ts';
+import type { SavedHeaders } from '../../../protocol/options/trigger-options.ts';
 import type { SqlValue } from '../../driver.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from '../messages/content-rows.ts';
 import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
@@ -162,7 +162,7 @@ function decodePlan(row: ScheduleRow): SchedulePlan {
   if (row.caller_ip !== null) plan.callerIp = row.caller_ip;
   if (row.catch_up !== null) plan.catchUp = row.catch_up as ScheduleCatchUp;
   if (row.overlap !== null) plan.overlap = row.overlap as ScheduleOverlap;
-  if (row.kept !== null) plan.kept = JSON.parse(row.kept) as KeptHeaders;
+  if (row.kept !== null) plan.kept = JSON.parse(row.kept) as SavedHeaders;
   return plan;
 }
 

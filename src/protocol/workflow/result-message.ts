@@ -1,6 +1,6 @@
 /** Reads the message that will deliver the result of a wait or an invocation to a run (contract W 14.6, 14.8). */
 import { type Quotas, readPublishOptions } from '../options/options.ts';
-import type { Dialect, ResultPart } from '../options/settings.ts';
+import type { Dialect, ResultMessage } from '../options/settings.ts';
 
 export interface ResultRequest {
   /** The checked URL of its delivery. */
@@ -15,7 +15,11 @@ export interface ResultRequest {
  * Reads the headers with which a library wants a result delivered, like those of a step, before the run's configuration
  * is applied. Delays among them have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
  */
-export function readResultPart({ url, rawHeaders, dialect }: ResultRequest, quotas: Quotas, nowMs: number): ResultPart {
+export function readResultMessage(
+  { url, rawHeaders, dialect }: ResultRequest,
+  quotas: Quotas,
+  nowMs: number,
+): ResultMessage {
   const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const { header, settings } = readPublishOptions(input, 'result', quotas, nowMs);
   const { callback: _callback, ...kept } = settings;

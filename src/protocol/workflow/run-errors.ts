@@ -9,48 +9,48 @@ import { hasConfigPrefix } from '../options/config-names.ts';
 import type { OptionsInput } from '../options/config-scopes.ts';
 
 /** The same error with 422 instead of 400, unless the run has really ended. */
-export function refusedInRun(error: unknown): unknown {
+export function toRunError(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400 || error.code === 'run_over') return error;
   return new ApiError('unprocessable', error.message);
 }
 
 /**
- * `refusedInRun` for a publish of a run, also with 412 instead of 413. A library treats only 412 as final; after a 413
+ * `toRunError` for a publish of a run, also with 412 instead of 413. A library treats only 412 as final; after a 413
  * it executes the step again with each retry.
  */
-export function publishRefusedInRun(error: unknown): unknown {
-  if (!(error instanceof ApiError) || error.code !== 'body_too_large') return refusedInRun(error);
+export function toRunPublishError(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'body_too_large') return toRunError(error);
   return new ApiError('quota_exceeded', error.message);
 }
 
-type Sent = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
+type PublishHeaders = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
 /** Options that mark a message, with the marking value. */
 type Marks = ReadonlyMap<string, string>;
 
 const PREFIX_LENGTH = 'upstash-'.length;
-const OF_RUN: Marks = new Map([
+const RUN_MARKS: Marks = new Map([
   ['workflow-init', 'false'],
   ['workflow-invoke', 'true'],
 ]);
-const BY_SDK: Marks = new Map([['workflow-trigger-by-sdk', 'true']]);
+const SDK_MARKS: Marks = new Map([['workflow-trigger-by-sdk', 'true']]);
 const MARK_LENGTHS: ReadonlySet<number> = new Set(
-  [...OF_RUN.keys(), ...BY_SDK.keys()].map((mark) => PREFIX_LENGTH + mark.length),
+  [...RUN_MARKS.keys(), ...SDK_MARKS.keys()].map((mark) => PREFIX_LENGTH + mark.length),
 );
 
 /** Whether a running workflow sends the message: a step, a call or an invocation. */
-export function isSentByRun(sent: Sent): boolean {
-  return isMarked(sent, OF_RUN);
+export function isSentByRun(sent: PublishHeaders): boolean {
+  return isMarked(sent, RUN_MARKS);
 }
 
 /**
  * Whether the message is the second phase of a trigger, in which the library that serves the URL identifies itself
  * (contract W 5.3).
  */
-export function isSentBySdk(sent: Sent): boolean {
-  return isMarked(sent, BY_SDK);
+export function isSentBySdk(sent: PublishHeaders): boolean {
+  return isMarked(sent, SDK_MARKS);
 }
 
-function isMarked({ rawHeaders, queryConfig }: Sent, marks: Marks): boolean {
+function isMarked({ rawHeaders, queryConfig }: PublishHeaders, marks: Marks): boolean {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     if (isMark(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '', marks)) return true;
   }

@@ -1,6 +1,6 @@
 /** How URLs are shown that have a password. */
 import { describe, expect, it } from 'vitest';
-import { isMasked, shownUrl } from '../../src/protocol/urls/shown-url.ts';
+import { isMasked, maskPassword } from '../../src/protocol/urls/masked-url.ts';
 
 describe('a URL as it is shown', () => {
   it.each([
@@ -11,7 +11,7 @@ describe('a URL as it is shown', () => {
     ['https://ann:%C3%A9@[::1]:8080/a@b:c@d', 'https://ann:***@[::1]:8080/a@b:c@d'],
     ['https://ann:secret@app.example\\x@y', 'https://ann:***@app.example\\x@y'],
   ])('has *** for the password in %s', (url, shown) => {
-    expect(shownUrl(url)).toBe(shown);
+    expect(maskPassword(url)).toBe(shown);
     expect(isMasked(shown)).toBe(true);
     expect(new URL(shown).host).toBe(new URL(url).host);
   });
@@ -25,7 +25,7 @@ describe('a URL as it is shown', () => {
     'https://[::1]:8080/@',
     'a text: me@app.example',
   ])('is unchanged without a password: %s', (url) => {
-    expect(shownUrl(url)).toBe(url);
+    expect(maskPassword(url)).toBe(url);
     expect(isMasked(url)).toBe(false);
   });
 });
