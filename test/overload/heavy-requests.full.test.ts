@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ListeningProcess } from '../../bench/child-process.ts';
-import { heavyHeads, heavyJson } from '../../bench/loop/requests.ts';
 import { send } from '../../bench/loop/loop-blocks.ts';
+import { heavyHeads, heavyJson } from '../../bench/loop/requests.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 
 let folder: string;

@@ -1,7 +1,12 @@
 /** Decides the outcome of each message that a call still has when its request ends (contract K 5). Pure. */
 import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/responses.ts';
-import { decodeCheckpointClaim, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
+import {
+  decodeCheckpointClaim,
+  END_STEP_BYTES_MAX,
+  endStepBytesOf,
+  endTokenOf,
+} from '../../protocol/workflow/checkpoints.ts';
 import { type EntryIdentity, identityOfStep, stepOfMembers } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';
 
