@@ -1,21 +1,21 @@
-/** The store's connection to a database, in the same thread or in another one, and the events that it reports. */
+/** The interface between a store and its database, in the same thread or in another one, and the events that it reports. */
 import type { BacklogKey } from '../engine/lanes/backlog-key.ts';
 import type { ClaimToken, Millis } from '../engine/model.ts';
 import type { BatchOutcome } from './batches/batch.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
-/** The events of a store. Assign a function to receive one. */
+/** The events of a store. Assign a function to an event to receive it. */
 export class StoreEvents {
   /**
-   * The earliest due time of messages that no result of a command has reported: a lane will release them, or another worker
-   * left them unclaimed.
+   * The earliest due time of messages that no result of a command has reported, because a lane will release them, or another
+   * worker left them unclaimed.
    */
   onDue: (dueAtMs: Millis) => void = () => {};
   /** Other workers have added messages to this endpoint backlog. */
   onWaitingBacklog: (backlog: BacklogKey) => void = () => {};
   /** Other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged: () => void = () => {};
-  /** Claims of any worker whose messages were cancelled. Not every cancellation is reported. */
+  /** Messages of these claims, which may belong to other workers, were cancelled. Not every cancellation is reported. */
   onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   /** A command failed, but may have been committed. */
   onCommitUnknown: () => void = () => {};
@@ -28,12 +28,12 @@ export class StoreEvents {
   }
 }
 
-/** The parts of a store that are no operations. */
+/** The members of a store that are not operations. */
 export interface StoreUpkeep {
   events: StoreEvents;
   /**
-   * This store is one of several cells: from now on, it refuses commands of projects that are not here with `ProjectAway`,
-   * and background work leaves their rows unchanged. Throws if the store cannot be one of several cells.
+   * Declares that this store is one of several cells: from now on it refuses commands of projects that are not here with
+   * `ProjectAway`, and background work leaves their rows unchanged. Throws if the store cannot be one of several cells.
    */
   guardProjects(): void;
   /** Committed batches, the commands in them, and the commands that wait for a batch. */
@@ -44,11 +44,11 @@ export interface StoreUpkeep {
 export interface Connection extends StoreUpkeep {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
-  /** Resolves when the event loop has delivered its pending input. Absent when no other thread waits for this one. */
+  /** See `Batching.endOfTurn`. Absent: methods decode large results without pausing. */
   endOfTurn?: () => Promise<void>;
   /**
-   * Drops a limited amount of the data that is dropped by whole tables, outside the transactions of the commands.
-   * Returns whether more may be left. Absent when `dropExpired` removes everything.
+   * Takes one step to drop expired data by whole tables, outside the transactions of the commands. Returns whether more may be
+   * left. Absent where `dropExpired` deletes all expired rows.
    */
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** The store over one driver in the caller's own thread. */
+/** Creates a store over a driver that runs in the caller's thread. */
 import type { ClaimToken } from '../engine/model.ts';
 import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batches/batch.ts';
@@ -10,7 +10,7 @@ import { runRead, traitsOf } from './operations/all.ts';
 import type { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
-  /** Called once, when the database cannot be trusted any more. All commands are refused from then on. */
+  /** Called once, when the database cannot be trusted any more. The store then refuses all commands. */
   onFatal?: (error: Error) => void;
   /** Notifies the other workers on the same database. Closed with the store. */
   notices?: {
@@ -23,13 +23,13 @@ export interface CreateStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   batch?: Partial<Batching>;
-  /** Default: a store has its own. */
+  /** Default: new events. */
   events?: StoreEvents;
 }
 
 /**
- * A store over `driver`, whose schema is up to date and which is closed with the store. It waits only for the driver and
- * for promises, so with a driver in the same process a simulated clock decides everything (P15).
+ * Creates a store over `driver`, whose schema must be up to date, and which is closed with the store. The store uses no timers
+ * of its own, so with an in-process driver a simulated clock determines everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const { events = new StoreEvents(), notices, onFatal = () => {} } = options;
@@ -47,7 +47,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     return outcome;
   };
   const commits = new GroupCommit(flush, events, onFatal, options.batch);
-  // A claim takes many round trips. Where transactions run at once, claims get batches of their own.
+  // A claim takes many round trips. Where transactions run concurrently, claims get batches of their own.
   const claims = driver.dialect.manyWriters ? new GroupCommit(flush, events, onFatal, options.batch) : commits;
   const all = [...new Set([commits, claims])];
   return storeOver({

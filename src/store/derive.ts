@@ -1,4 +1,4 @@
-/** Makes the methods of a store from the operations and a connection. Everything here runs in the caller's thread. */
+/** Derives the methods of a store from the operations and a connection. Everything here runs in the caller's thread. */
 import type { PageRequest } from '../engine/lists/page.ts';
 import type { Connection } from './connection.ts';
 import { OPERATIONS } from './operations/all.ts';
@@ -16,7 +16,7 @@ export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
     ...operations,
     ...upkeep,
     retention: {
-      /** Also drops whole tables, where the database has those. */
+      /** Also drops whole tables of logs, where the database partitions them. */
       async dropExpired(bounds) {
         const mayLeaveRows = await retention.dropExpired(bounds);
         const mayLeaveTables = (await dropTables?.(bounds)) ?? false;
@@ -24,7 +24,7 @@ export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
       },
     },
     async ping() {
-      // It writes: a transaction without writes would succeed even on a full disk.
+      // Includes a write, because a transaction without one would succeed even on a full disk.
       await Promise.all([read('ping', {}), write('reserveNumbers', { count: 1 })]);
     },
   };

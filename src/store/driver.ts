@@ -1,21 +1,21 @@
 /**
- * The interface between the store's logic and a database. The logic is written once, in SQL that both SQLite and PostgreSQL
- * run. Each difference between them is behind one of these methods.
+ * The interface between the store's logic and a database. The logic is written once, in a SQL dialect that is translated for
+ * SQLite and PostgreSQL. All other differences between them are behind this interface.
  */
 import { StoreUnavailable } from '../engine/store-errors.ts';
 
-/** A value as it is bound or read. Integers are safe integers; JSON is text; bytes are bytes. */
+/** A bound or read value. Integers are safe integers; JSON is text. */
 export type SqlValue = string | number | Uint8Array | null;
 
 /** A bound parameter. An array is a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
-/** `keys and tokens`: of messages and claims. `log entries`: their order within a millisecond. `queues`: their ids. */
+/** `keys and tokens`: message keys and claim tokens. `log entries`: their order within a millisecond. `queues`: queue ids. */
 export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
   /**
-   * The rows of one statement in the store's SQL dialect (docs/sql.md): parameters are `?`, lists are `in (??)` or
+   * Returns the rows of one statement in the store's SQL dialect (docs/sql.md): parameters are `?`, lists are `in (??)` or
    * `list (??)`, look-ups are `lookup`, `in list` and `exists lookup`. The text is constant, never assembled from values.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
@@ -23,27 +23,27 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
-   * The rows of `text` for each set of parameters: numbers and texts, no lists. `text` has an order and a limit, which hold
-   * for each set. One statement, where each statement costs a message to the database.
+   * Returns the rows of `text` for each set of parameters: numbers and texts, no lists. The order and the limit of `text` apply
+   * to each set. Runs as one statement where each statement costs a message to the database.
    */
   queryEach<Row extends object>(text: string, sets: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
   /**
-   * The first of `count` consecutive numbers. Once this transaction is committed, no other transaction ever gets them.
-   * Until then all others wait for the sequence, so numbers that are often needed are reserved in a separate transaction.
+   * Reserves `count` consecutive numbers and returns the first. Once this transaction is committed, no other transaction ever
+   * gets them. Until then all others wait for the sequence, so frequent numbers are reserved in a separate transaction.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
-  /** Unix time of the database's clock, which all its workers share. */
+  /** The Unix time of the database's clock, which all its workers share. */
   nowMs(): Promise<number>;
   /**
-   * One statement without a result. It may still be under way when this resolves. Later statements see its effect; if it
+   * Sends one statement without a result. It may still be running when this resolves. Later statements see its effect; if it
    * fails, the transaction fails.
    */
   send(text: string, params?: readonly SqlParam[]): Promise<void>;
-  /** One statement; returns how many rows it changed. */
+  /** Runs one statement; returns the number of changed rows. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
-  /** One set-based insert of any number of rows; resolves like `send`. */
+  /** Inserts any number of rows with one statement; resolves like `send`. */
   insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
-  /** For each of `rows`, sets `columns` where `keyColumn` is its first value. One update; resolves like `send`. */
+  /** For each row, sets `columns` where `keyColumn` equals its first value. One statement; resolves like `send`. */
   updateMany(
     table: string,
     keyColumn: string,
@@ -52,9 +52,9 @@ export interface Transaction extends Queries {
   ): Promise<void>;
 }
 
-/** The differences between databases: the spelling of the migrations, and whether transactions run at once. */
+/** The differences between databases: the SQL of the migrations, and whether transactions run concurrently. */
 export interface SqlDialect {
-  /** Whether transactions run at once, of this process or another: they must then lock what they share (locking/locks.ts). */
+  /** Whether transactions of this or other processes run concurrently. They must then take locks (operations/locking/locks.ts). */
   manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
@@ -68,55 +68,55 @@ export interface SqlDialect {
   /** Added to the definition of a table whose rows are written once, and later removed many at a time. */
   passing: string;
   /**
-   * The partitions of the logs by day, for dropping old entries together: the addition to the definitions of both tables,
-   * and further tables. Null: rows are deleted.
+   * Partitions the logs by day, so that old entries are dropped together: the addition to the definitions of both tables, and
+   * further statements. Null: the logs have no partitions, and rows are deleted.
    */
   logDays: { partitioned: string; tables: readonly string[] } | null;
-  /** Tables in which retention deletes row by row: all logs, or only the entries that have no partition of their day. */
+  /** The tables in which retention deletes row by row: all logs, or only the entries without a partition for their day. */
   looseLogs: { logs: string; details: string };
   /** A query that returns a row if the database has a table `migrations`, which makes it a store. */
   isStore: string;
-  /** A statement that keeps other programs from migrating at the same time; null where no other program can. */
+  /** Locks the database against concurrent migrations by other processes; null where none are possible. */
   migrationLock: string | null;
 }
 
 export interface TransactionOptions {
-  /** The longest wait for a lock that another transaction holds. After it, the transaction throws `LockNotFree`. */
+  /** The lock timeout. After it, the transaction throws `LockNotFree`. 0 or absent: none. */
   lockWaitMs?: number;
 }
 
 /**
- * All methods throw one of three: `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this
- * database connection any more), or the database's own error (a violated constraint or a malformed statement: a defect
- * of this program).
+ * All methods throw one of three errors: `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this
+ * database connection any more), or the database's own error (a violated constraint or a malformed statement: a defect of
+ * this program).
  */
 export interface Driver {
   readonly dialect: SqlDialect;
   /**
-   * Commits the changes of `work` durably, or nothing if it throws. With several writers, each statement sees what others
-   * have committed before it. `work` may run again if the transaction lost a conflict with another one. Never call this
-   * inside another transaction: it could deadlock when all connections are in use.
+   * Commits the changes of `work` durably, or nothing if it throws. The isolation level is read committed where transactions
+   * run concurrently. `work` may run again if the transaction lost a conflict with another one. Never call this inside another
+   * transaction: it could deadlock when all connections are in use.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
-  /** Runs `work` on one snapshot of what is committed. */
+  /** Runs `work` on one snapshot of the committed data. */
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
-  /** Maintenance, after the callers of a batch have their results. An error is fatal, but undoes no commit. */
+  /** Runs maintenance after the callers of a batch have their results. An error is fatal, but undoes no commit. */
   maintain?(): void;
   close(): Promise<void>;
 }
 
-/** The transaction waited too long for a lock that another one holds. Nothing was written. */
+/** The transaction waited too long for a lock of another one. Nothing was written. */
 export class LockNotFree extends StoreUnavailable {}
 
 /**
- * The database refuses a statement for a reason that this program does not know. It may refuse everything, or only the
+ * The database refused a statement for a reason that this program does not know. It may refuse every statement, or only the
  * rows of one command.
  */
 export class StatementRefused extends StoreUnavailable {}
 
 /**
- * The database failed and its state on disk is unknown, as after a failed fsync. The process must end, so that recovery
- * reads what really is on disk. An fsync is never retried.
+ * The database failed and its state on disk is unknown, as after a failed fsync. The process must end, so that recovery reads
+ * the actual state from disk. An fsync is never retried.
  */
 export class StoreFatal extends Error {
   constructor(reason: string, options?: ErrorOptions) {

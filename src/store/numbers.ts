@@ -4,7 +4,7 @@ import type { NumberSequence, Queries } from './driver.ts';
 
 /**
  * Reserves `count` numbers of a sequence and returns the first. `update` raises the sequence's `next`, and returns it with
- * `until`, the end of this cell's range; its parameters are the count and the name of the sequence. Throws
+ * `until`, the end of this cell's range. Its parameters are the count and the name of the sequence. Throws
  * `StoreUnavailable` when the range is used up.
  */
 export async function takeNumbers(

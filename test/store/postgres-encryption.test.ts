@@ -129,7 +129,7 @@ describe('the certificate of the server', () => {
   });
 
   it('is not sought from a server that has none, which is named as the reason', async () => {
-    await expect(isEncrypted(urlOf('none', { sslmode: 'require' }))).rejects.toThrow('sslmode=disable does without');
+    await expect(isEncrypted(urlOf('none', { sslmode: 'require' }))).rejects.toThrow('sslmode=disable connects without');
   });
 });
 
@@ -175,10 +175,10 @@ describe('a URL is refused that', () => {
     });
 
   it.each([
-    ['search_path=app', 'a parameter that is not known, "search_path": "schema" names the schema of the tables'],
-    ['Schema=app', 'a parameter that is not known, "Schema": "schema" names the schema of the tables'],
-    ['ssl=true', 'a parameter that is not known, "ssl": "sslmode" says how to encrypt'],
-    ['pgbouncer=true', 'a parameter that is not known, "pgbouncer"'],
+    ['search_path=app', 'an unknown parameter "search_path": "schema" names the schema of the tables'],
+    ['Schema=app', 'an unknown parameter "Schema": "schema" names the schema of the tables'],
+    ['ssl=true', 'an unknown parameter "ssl": "sslmode" says how to encrypt'],
+    ['pgbouncer=true', 'an unknown parameter "pgbouncer"'],
     ['schema=a&schema=b', 'the parameter "schema" more than once'],
   ])('has a parameter without effect: %s', (parameters, refusal) => {
     expect(() => locationOf(`postgres://localhost/waypost?${parameters}`)).toThrow(refusal);

@@ -1,10 +1,9 @@
 /**
  * Chooses which of the waiting commands go into the next transaction.
  *
- * Urgent commands come first: others wait for them at a deadline, or they cost almost nothing. Then come commands that
- * advance accepted messages: an overloaded server delivers what it has before it accepts more. Accepts come last, round-robin
- * by project, so that one busy project does not delay the others. A share of each batch is reserved for accepts, so that
- * they never starve.
+ * Urgent commands come first: they have a deadline, or cost almost nothing. Then come commands that advance accepted messages:
+ * an overloaded server delivers accepted messages before it accepts more. Accepts come last, round-robin by project, so that
+ * one busy project does not delay the others. A part of each batch is reserved for accepts, so that they never starve.
  *
  * Commands of one class, and accepts of one project, keep their order. Between classes there is no order: a caller that
  * needs one command done before another waits for the result of the first.
@@ -14,7 +13,7 @@ import { classOf, traitsOf, type WriteCommand } from '../operations/all.ts';
 import { projectOf, type StoredNewMessage, weightOf } from '../operations/messages/rows.ts';
 import type { Weight } from '../operations/operation.ts';
 
-/** Cost of one transaction, counted in rows of small messages. Longer transactions delay other commands. */
+/** Maximum cost of one transaction, counted in rows of small messages. Longer transactions delay other commands. */
 export const BATCH_COST_MAX = 200;
 /** This many bytes cost as much as one row: 4 MiB fill a transaction. */
 const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
@@ -40,7 +39,7 @@ interface QueuedCommand {
   command: WriteCommand;
 }
 
-/** Pure: the result depends only on which commands were put in, and in which order. */
+/** Deterministic: the batches depend only on the pushed commands and their order. */
 export class BatchQueue<T extends QueuedCommand> {
   readonly #costMax: number;
   readonly #urgent = new Fifo<T>();
@@ -88,7 +87,7 @@ export class BatchQueue<T extends QueuedCommand> {
   }
 }
 
-/** The project of an accept, whose messages all belong to one project. 0: it has none. */
+/** The project of an accept, whose messages all belong to one project. 0: it has no messages. */
 function projectOfAccept({ method, args }: WriteCommand): number {
   const [first] = method === 'accept' ? args.messages : [];
   return first ? projectOf(first) : 0;

@@ -38,25 +38,25 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 /** The result of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
-  /** Nothing was saved, or it is unknown whether. The caller may try again. See `CommitUnknown` and `StoreFull`. */
+  /** Nothing was saved, or the outcome is unknown. The caller may try again. See `CommitUnknown` and `StoreFull`. */
   | {
       kind: 'unavailable';
       reason: string;
-      /** As for `StoreUnavailable`. */
+      /** See `StoreUnavailable`. */
       detail?: string | undefined;
       isCommitUnknown: boolean;
       isFull?: boolean;
     }
-  /** Nothing was done: another worker has this project locked, perhaps for long. */
+  /** Nothing was saved: another worker has this project locked, perhaps for long. */
   | BlockedResult
-  /** Nothing was done: see `ProjectAway`. */
+  /** Nothing was saved: see `ProjectAway`. */
   | AwayResult
   /** Nothing was saved: see `AccountsChanged`. */
   | { kind: 'accountsChanged' }
   /** This command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
-/** The result of a batch. */
+/** The results of a batch, and the changes that workers must be notified about. */
 export interface BatchOutcome {
   /** One result per command. */
   results: WriteResult[];
@@ -71,8 +71,8 @@ export interface BatchOutcome {
 }
 
 /**
- * The longest wait of a batch for a lock that another transaction holds. It is many times the duration of a batch, but
- * short for the other commands in this batch, which do not need that lock.
+ * Lock timeout of a batch. It is many times the duration of a batch, but short for the other commands of the batch, which do
+ * not need that lock.
  */
 const LOCK_WAIT_MS = 100;
 
@@ -85,13 +85,13 @@ const NONE: ReadonlySet<ProjectId> = new Set();
 /** How a batch treats locked projects and projects that are not here. */
 interface BatchPolicy {
   suspects: Suspects;
-  /** Projects that an earlier try of this batch did not find here: this try claims none of their messages. */
+  /** Projects that an earlier try of this batch found not to be here. This try claims none of their messages. */
   avoid: ReadonlySet<ProjectId>;
-  /** Whether projects that are not here are found before anything is written, which costs a round trip. */
+  /** Whether to check that the projects are here before the first write, which costs a round trip. */
   checksPlacementFirst: boolean;
 }
 
-/** Runs commands on one database, a batch at a time. */
+/** Runs the commands of one database in batches. */
 export class BatchRunner {
   readonly #driver: Driver;
   readonly #limits: StoreLimits;
@@ -104,7 +104,7 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
-  /** Whether the database is one of several cells, between which projects move. */
+  /** Whether the database is one of several cells, so that its projects may move to another one. */
   get isGuarded(): boolean {
     return this.#isGuarded;
   }
@@ -115,9 +115,9 @@ export class BatchRunner {
   }
 
   /**
-   * Resolves after the commit. A command that needs a project of `suspects` does not wait for its lock: if another
-   * transaction has it, the result is `blocked`. That is also the result of a command that waited too long for a lock.
-   * Throws only `StoreFatal`.
+   * Resolves after the commit. The result of a command is `blocked` if it waited too long for the lock of its project. For
+   * projects in `suspects` it does not wait: if another transaction has the lock, the command is blocked at once. Throws only
+   * `StoreFatal`.
    */
   run(commands: readonly WriteCommand[], suspects: Suspects = NO_SUSPECTS): Promise<BatchOutcome> {
     return this.#run(commands, { suspects, avoid: NONE, checksPlacementFirst: false });
@@ -141,7 +141,7 @@ export class BatchRunner {
         const refused = error.refused as ReadonlyMap<WriteCommand, WriteResult>;
         return this.#runWithout(refused, commands, { ...policy, avoid: new Set([...avoid, ...error.projects]) });
       }
-      // The database does not report which lock was not free. Now each lock is taken only if it is free.
+      // The database does not report which lock was not free, so the next try takes each lock only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
         return this.#run(commands, { ...policy, suspects: SUSPECT_ALL });
       const mayBeOfOne = error instanceof StatementRefused && commands.length > 1;
@@ -149,7 +149,7 @@ export class BatchRunner {
         const result = unavailableFor(error);
         return nothingDone(commands.map(() => result));
       }
-      // Perhaps rows of a project that is not here conflict with a command, such as those that a move is copying.
+      // Rows of a project that is not here may conflict with a command, for example while a move copies them.
       if (this.#isGuarded && !checksPlacementFirst)
         return this.#run(commands, { ...policy, checksPlacementFirst: true });
       if (commands.length === 1) {
@@ -225,9 +225,9 @@ export class BatchRunner {
   }
 
   /**
-   * Where several transactions run at once, numbers are reserved in a separate transaction, so that no batch waits for the
-   * end of another. This happens before the batch has a connection: with a second one it could deadlock when all
-   * connections are in use.
+   * Reserves numbers in a separate transaction, because the transaction of a batch would make other batches wait until it
+   * ends. This happens before the batch takes a connection: with two connections at once, batches could deadlock when all are
+   * in use.
    */
   async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
     const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
@@ -242,7 +242,7 @@ export class BatchRunner {
     return firsts;
   }
 
-  /** Runs the transaction again when the reserved numbers of log entries are used up: once in a hundred thousand. */
+  /** Retries the transaction when the reserved numbers of log entries are used up, about once per 100,000 entries. */
   async #withNumbers<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
     while (true) {
       try {
@@ -254,7 +254,7 @@ export class BatchRunner {
     }
   }
 
-  /** Runs each command in its own transaction, so that only the one at fault fails. */
+  /** Runs each command in its own transaction, so that only the faulty one fails. */
   async #runEach(commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
@@ -269,7 +269,7 @@ export class BatchRunner {
   }
 }
 
-/** Callers were admitted by accounts older than `version`: the batch is rolled back, and runs without their commands. */
+/** The accounts changed to `version` after some callers were admitted. The batch is retried without their commands. */
 class SomeAreOutdated extends Error {
   readonly version: number;
 
@@ -279,7 +279,7 @@ class SomeAreOutdated extends Error {
   }
 }
 
-/** The oldest version of the accounts with which callers were admitted; infinite when no command names one. */
+/** The oldest version of the accounts with which callers were admitted; infinite when no command has one. */
 function oldestAccounts(commands: readonly WriteCommand[]): number {
   return commands.reduce((oldest, command) => {
     const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
@@ -287,10 +287,10 @@ function oldestAccounts(commands: readonly WriteCommand[]): number {
   }, Infinity);
 }
 
-/** The caller awaits this only at the end of the batch, so that it costs no extra round trip. */
+/** The current version of the accounts. The batch awaits it only at its end, so that it costs no extra round trip. */
 function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
   const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
-  newest.catch(() => {}); // the statements after it fail too, and their failure is reported
+  newest.catch(() => {}); // later statements fail too, and report the error
   return newest;
 }
 
@@ -304,7 +304,7 @@ async function runExcept(
   const results = (await work(others)).values();
   return commands.map((command) => {
     const result = preset.get(command) ?? results.next().value;
-    return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
+    return result ?? { kind: 'rejected', reason: 'the store returned no result' };
   });
 }
 

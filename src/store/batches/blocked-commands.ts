@@ -1,24 +1,24 @@
 /**
- * Keeps the commands whose project another worker has locked for long, because that worker was stopped or cut off.
+ * Keeps blocked commands: another worker that was stopped or cut off has their project locked for long.
  *
- * Commands wait here by project, so that batches with other projects continue. From time to time the first command of each
- * project is put into a batch as a scout. When the scout is no longer blocked, the other commands of its project follow.
+ * Commands wait here by project, so that batches of other projects continue. At intervals, the first command of each project
+ * goes into a batch as a scout. When the scout is not blocked, the other commands of its project follow.
  */
 import type { ProjectId } from '../../engine/model.ts';
 
 interface BlockedProject<T> {
   waiting: T[];
   scout: T | undefined;
-  /** How many scouts in a row came back blocked. */
+  /** Number of scouts in a row that were blocked. */
   scoutsBlocked: number;
 }
 
-/** Pure: the caller says when a pause is over. */
+/** Has no timers: the caller decides when to send scouts. */
 export class BlockedCommands<T> {
   readonly #projects = new Map<ProjectId, BlockedProject<T>>();
   readonly #scoutsMax: number;
 
-  /** The commands of a project are refused after `scoutsMax` of its scouts came back blocked. */
+  /** `scoutsMax`: after this many blocked scouts in a row, the commands of a project are refused. */
   constructor(scoutsMax: number) {
     this.#scoutsMax = scoutsMax;
   }
@@ -38,7 +38,7 @@ export class BlockedCommands<T> {
     return this.#projects.has(projectId);
   }
 
-  /** `entry` was blocked by `projectId`. A command of several projects may be blocked by one after another. */
+  /** Adds a command that was blocked by `projectId`. A command of several projects may be blocked by each in turn. */
   add(entry: T, projectId: ProjectId): void {
     this.#noteScoutBlocked(entry, projectId);
     const project = this.#projects.get(projectId);
@@ -46,7 +46,7 @@ export class BlockedCommands<T> {
     else this.#projects.set(projectId, { waiting: [entry], scout: undefined, scoutsBlocked: 0 });
   }
 
-  /** `entry` has a result. If it was a scout, this removes its project and returns the commands that waited behind it. */
+  /** Reports that `entry` was not blocked. If it was a scout, removes its project and returns the commands that waited for it. */
   noteUnblocked(entry: T): T[] {
     const [projectId, project] = this.#projectOfScout(entry) ?? [];
     if (projectId === undefined || project === undefined) return [];
@@ -54,12 +54,12 @@ export class BlockedCommands<T> {
     return project.waiting;
   }
 
-  /** Returns the scouts to send after a pause, and the commands that have waited too long. */
+  /** Returns the scouts to send now, and the commands that have waited too long. */
   takeScouts(): { scouts: T[]; givenUp: T[] } {
     const scouts: T[] = [];
     const givenUp: T[] = [];
     for (const [projectId, project] of this.#projects) {
-      if (project.scout !== undefined) continue; // it is under way
+      if (project.scout !== undefined) continue; // its scout is in a batch
       if (project.scoutsBlocked >= this.#scoutsMax) {
         this.#projects.delete(projectId);
         givenUp.push(...project.waiting);
@@ -72,14 +72,14 @@ export class BlockedCommands<T> {
     return { scouts, givenUp };
   }
 
-  /** Removes and returns all waiting commands. Scouts are under way and get their own results. */
+  /** Removes and returns all waiting commands. Scouts are in a batch, and get their results there. */
   takeAll(): T[] {
     const all = [...this.#projects.values()].flatMap(({ waiting }) => waiting);
     this.#projects.clear();
     return all;
   }
 
-  /** If `entry` was a scout: counts it when its own project still blocks it, and starts again when only another one does. */
+  /** If `entry` was a scout: counts it if its own project still blocks it, and resets the count if another project does. */
   #noteScoutBlocked(entry: T, projectId: ProjectId): void {
     const [scoutedId, project] = this.#projectOfScout(entry) ?? [];
     if (!project) return;

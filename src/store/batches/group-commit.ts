@@ -1,8 +1,8 @@
 /**
- * Group commit: commands that wait at the same time are saved in one transaction, and share its fsync.
+ * Group commit: saves commands that wait at the same time in one transaction, so that they share its fsync.
  *
- * A writer takes batches from the queue (batch-queue.ts) until it is empty, and a command that finds no writer starts one. So
- * an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
+ * A writer is a loop that takes batches from the queue (batch-queue.ts) until it is empty. A command that finds no writer
+ * starts one. So an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
  *
  * Two cases exist only where a database has several writers. A late batch may hang, so a second writer starts. Commands
  * whose project another worker has locked wait in `BlockedCommands`.
@@ -23,31 +23,32 @@ import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchQueue } from './batch-queue.ts';
 import { BlockedCommands } from './blocked-commands.ts';
 
-/** Callers of a large batch that continue in one turn of the event loop, except those with new messages. */
+/** Maximum callers of a large batch that continue in one round of the event loop, except those with new messages. */
 const CALLERS_TOGETHER_MAX = 16;
 
 /** How commands become batches. */
 export interface Batching {
   /**
    * Resolves when the event loop has delivered its pending input. Without it, the first of 64 requests that arrive
-   * together is committed alone, and the other 63 wait for that commit. Default: the end of the microtasks.
+   * together is committed alone, and the other 63 wait for that commit. Default: the next microtask.
    */
   endOfTurn: () => Promise<void>;
   /** Cost of one batch; see `BatchQueue`. Default: `BATCH_COST_MAX`. */
   costMax?: number;
   /**
-   * After this duration of a batch a second writer starts, where the database can commit two batches at once. Sooner, the
-   * two batches would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`. Default: never.
+   * A second writer starts when a batch has taken this long, where the database can commit two batches at once. With a shorter
+   * time, both writers' batches would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`.
+   * Default: never.
    */
   late: { ms: Millis; pause: () => Promise<void> };
   /**
-   * Time since a fixed moment. With it, a batch that fails after a long time also fails the commands that wait behind it:
-   * the next batch would fail as slowly, and their callers would wait twice for the same database.
+   * A monotonic clock. With it, a batch that fails after a long time also fails the queued commands: the next batch would fail
+   * as slowly, and their callers would wait twice for the same database.
    */
   elapsedMs: () => Millis;
   /** Called with the size of each batch that starts. The function that it returns is called when the batch ends. */
   watch?: ((commands: number) => () => void) | undefined;
-  /** The pause between two scouts of a locked project, and how many scouts it has at most. Default: none. */
+  /** The pause between two scouts of a locked project, and the maximum number of its scouts. Default: no scouts. */
   blocked: { pause: () => Promise<void>; scoutsMax: number };
 }
 
@@ -69,7 +70,7 @@ interface PendingCommand {
 
 /** A loop that commits one batch after another. */
 interface Writer {
-  /** When its current batch started. */
+  /** Start time of its current batch. */
   sinceMs: Millis;
 }
 
@@ -84,13 +85,13 @@ export class GroupCommit {
   readonly #counts = { batches: 0, commands: 0 };
   #isAwaitingLate = false;
   #isScouting = false;
-  /** Number of callers without a result. */
+  /** Number of callers that still wait for a result. */
   #unanswered = 0;
   #whenAnswered: (() => void) | undefined;
-  /** Why new commands are refused. */
+  /** The reason for refusing new commands. Undefined: they are accepted. */
   #refusal: 'the store is closing' | 'the store has failed' | undefined;
 
-  /** `onFatal` is called once, when `flush` rejects. All commands that wait or come later are refused. */
+  /** `onFatal` is called once, when `flush` rejects. All waiting and later commands are then refused. */
   constructor(flush: Flush, events: StoreEvents, onFatal: (error: Error) => void, batching: Partial<Batching> = {}) {
     this.#flush = flush;
     this.#events = events;
@@ -139,7 +140,7 @@ export class GroupCommit {
     this.#startWriter();
   }
 
-  /** Starts a writer for the queue: now, or when the batch under way is late. */
+  /** Starts a writer for the queue: now, or when the current batch is late. */
   #startWriter(): void {
     if (this.#queue.length === 0) return;
     if (this.#mayWrite()) void this.#write({ sinceMs: this.#batching.elapsedMs() });
@@ -153,7 +154,7 @@ export class GroupCommit {
     this.#startWriter();
   }
 
-  /** Whether there is no other writer than `writer`, or one whose batch is late. */
+  /** Whether `writer` (or a new writer) may commit: no other writer is active, or the only other one is late. */
   #mayWrite(writer?: Writer): boolean {
     const [other, ...more] = [...this.#writers].filter((each) => each !== writer);
     return other === undefined || (more.length === 0 && this.#isLate(other));
@@ -166,7 +167,7 @@ export class GroupCommit {
   async #write(writer: Writer): Promise<void> {
     this.#writers.add(writer);
     await this.#batching.endOfTurn();
-    // No pause between batches: the database gets the next one while this thread handles the results of the last one.
+    // No pause between batches: the database works on the next one while this thread handles the results of the last one.
     for (let may = true; may && this.#queue.length > 0; may = this.#mayWrite(writer)) {
       writer.sinceMs = this.#batching.elapsedMs();
       await this.#commit(this.#queue.take(), writer);
@@ -193,7 +194,7 @@ export class GroupCommit {
     }
   }
 
-  /** Refuses the waiting commands too, if the batch saved nothing. */
+  /** Refuses the queued commands too, if the batch saved nothing. */
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
@@ -202,7 +203,7 @@ export class GroupCommit {
 
   /**
    * Callers of a small batch continue at once. In a large batch only those with new messages do; the others continue a few per
-   * turn of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
+   * round of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
    */
   async #answerAll(batch: readonly PendingCommand[], results: readonly WriteResult[]): Promise<void> {
     const later: [PendingCommand, WriteResult][] = [];
@@ -218,7 +219,7 @@ export class GroupCommit {
     }
   }
 
-  /** Keeps a blocked command. The result of a scout queues the commands behind it again. */
+  /** Resolves the caller, or keeps a blocked command. If a scout was not blocked, requeues the other commands of its project. */
   #answer(pending: PendingCommand, result: WriteResult | undefined): void {
     if (result?.kind === 'blocked') {
       this.#blocked.add(pending, result.projectId);
@@ -253,7 +254,7 @@ export class GroupCommit {
 }
 
 function settleCaller({ resolve, reject }: PendingCommand, result: WriteResult | undefined): void {
-  if (result === undefined) reject(new Error('the store gave no answer'));
+  if (result === undefined) reject(new Error('the store returned no result'));
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
     const Reason = result.isCommitUnknown ? CommitUnknown : result.isFull ? StoreFull : StoreUnavailable;

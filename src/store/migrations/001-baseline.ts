@@ -1,4 +1,4 @@
-/** The schema of version 0.1.0, by subject. Later versions change it in steps of their own. */
+/** The schema of version 0.1.0, by subject. Later versions change it in migrations of their own. */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
 
@@ -22,8 +22,8 @@ export const baseline: Migration = {
 };
 
 const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
-  // `cell`, in the directory: the cell in which the project lives.
-  // `placement`, in each cell: whether the project may be written to there (operations/locking/placement.ts).
+  // `cell`, in the directory: the cell of the project.
+  // `placement`, in each cell: the state of the project there (operations/locking/placement.ts).
   `create table projects (
   id ${bigint} primary key,
   name text not null unique,
@@ -45,13 +45,12 @@ const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
 ];
 
 /**
- * The direct way of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once and
- * `logs` three times. Of the partial indexes it touches only those of claimed messages, which are as small as the number of
- * messages in flight.
+ * The fast path of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once and `logs` three
+ * times. It touches only the partial indexes of claimed messages, which are as small as the number of messages in flight.
  */
 const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriters }: SqlDialect): string[] => [
-  // Sequences. `until`: the end of the range that a cell takes its numbers from; null: it is the only one.
-  // `server`: the server that gave the last numbers; the next server may not know all of them.
+  // Sequences. `until`: the end of the range of numbers of this cell; null: it is the only cell.
+  // `server`: the server that gave out the last numbers. Its successor after a failover may not know all of them.
   `create table numbers (
   name text primary key,
   next ${bigint} not null,
@@ -60,12 +59,12 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   `insert into numbers (name, next) values
   ('keys and tokens', 1), ('log entries', 1), ('queues', 1), ('accounts', 1)`,
 
-  // Only unfinished messages, and only what dispatching needs of them.
+  // Only unfinished messages, and only the columns that dispatching needs.
   // `wait_state`: what an unclaimed message waits for (operations/lanes/wait-states.ts).
   // `queue_position`: the order of acceptance within the queue.
   // `queue_permit`: the key of the message that received the queue's permit: its own, or, for a callback, the message it reports on.
   // `parkings`: how often in a row a message of a run was parked because the code of its workflow has changed; null: its last
-  // attempt had another outcome; 0: a request made the next attempt due.
+  // attempt had another outcome; 0: a request has made the message due.
   `create table messages (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -86,28 +85,28 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   journal_position ${bigint},
   parkings ${bigint}
 )${hot}`,
-  // A message that waits for a lane is in the index of that lane and not in a due index, so a long wait list delays no
-  // other message. Each index begins with the project, so a claim does not read one project's backlog to find another's messages.
+  // A message that waits for a lane is in the index of that lane and not in a due index, so a long wait list delays no other
+  // message. Each index starts with the project, so a claim does not scan one project's backlog to find another's messages.
   'create index messages_due on messages (due_at_ms, key) where claim_token is null and wait_state = 0',
   'create index messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 0',
   'create index messages_backlogs on messages (project_id, origin, due_at_ms, key) where claim_token is null and wait_state = 1',
   'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and wait_state = 2',
   'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and wait_state = 3',
   'create index messages_waiting_for_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 4',
-  // The holders of permits are derived from these three, never counted up and down (P4). With the first, a starting server
-  // releases the messages that were in flight without reading those that wait.
+  // The holders of permits are derived from these three indexes, never counted up and down (P4). With the first, a starting
+  // server releases the messages that were in flight without reading those that wait.
   'create index messages_claimed on messages (project_id, key) where claim_token is not null',
   'create index messages_flow_permits on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
   'create index messages_queue_permits on messages (project_id, queue_id, queue_permit) where queue_permit is not null',
-  // Messages that their key has released and that wait for their origin or project: they have a permit of the key.
+  // Messages that their flow-control key has released and that wait for their origin or project: they have a permit of the key.
   'create index messages_flow_released on messages (project_id, flow_key) where claim_token is null and wait_state in (1, 4) and flow_key is not null',
-  // With the two above and `messages_flow`, this covers every wait state of a key's messages. With one index for all of
-  // them, the planner would use it for the counts too, and each count would read the whole wait list.
+  // With the two above and `messages_flow`, this covers every wait state of a key's messages. With one index for all wait
+  // states, the planner would use it for the counts too, and each count would scan the whole wait list.
   'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and wait_state = 3 and flow_key is not null',
   'create index messages_run on messages (run_key, key) where run_key is not null',
   'create index messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null',
 
-  // What never changes after publish: shared by the message, its DLQ entry and its logs, never rewritten.
+  // The immutable content of a message, which its DLQ entry and its logs share.
   `create table contents (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -153,7 +152,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   'create index deduplications_expiry on deduplications (expires_at_ms)',
 ];
 
-/** Queues and flow-control keys; the messages that wait for them are found by the indexes of `messages`. */
+/** Queues and flow-control keys. The indexes of `messages` find the messages that wait for them. */
 const lanes = ({ bigint, smallint, clustered, hot }: SqlDialect): string[] => [
   `create table queues (
   project_id ${bigint} not null,
@@ -185,14 +184,14 @@ const lanes = ({ bigint, smallint, clustered, hot }: SqlDialect): string[] => [
   wake_at_ms ${bigint},
   primary key (project_id, key)
 )${clustered}${hot}`,
-  // Keys whose wait list must be looked at, and when.
+  // When to check the wait list of a key again.
   'create index flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null',
   'create index flow_keys_used on flow_keys (used_at_ms)',
 ];
 
 const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): string[] => [
-  // `seq` is unique over all logs. Events of a run itself name its first message.
-  // `response_status`: of a delivered message; that of an error is in `log_details`.
+  // `seq` is unique over all logs. `message_key` of an event of a run itself is its first message.
+  // `response_status` of a delivered message; the status of an error is in `log_details`.
   `create table logs (
   project_id ${bigint} not null,
   at_ms ${bigint} not null,
@@ -203,8 +202,8 @@ const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): stri
   response_status ${smallint},
   primary key (project_id, at_ms, seq)
 )${clustered}${logDays?.partitioned ?? ''}`,
-  // Only of events that say more than their state. They have the time of the entry too, so that both can be stored by
-  // the day.
+  // Only for events with more than a state. `at_ms` repeats the time of the log entry, so that both tables can be partitioned
+  // by day.
   `create table log_details (
   seq ${bigint},
   at_ms ${bigint} not null,
@@ -240,7 +239,7 @@ const urlGroups = ({ bigint, clustered }: SqlDialect): string[] => [
 ];
 
 const schedules = ({ bigint, smallint, bytes, hot }: SqlDialect): string[] => [
-  // What changes with each trigger. The body is in another table, so that a trigger does not write it again.
+  // The columns that change with each trigger. The body is in another table, so that a trigger does not rewrite it.
   `create table schedules (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -275,10 +274,10 @@ const schedules = ({ bigint, smallint, bytes, hot }: SqlDialect): string[] => [
 )`,
 ];
 
-/** The entries of a journal are contents, as those of any message; the journal only lists them in order. */
+/** Journal entries are stored in `contents`, like messages; `journal` only lists them in order. */
 const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect): string[] => [
-  // The key of a run is the key of its first message. The content of that message has the URL, labels and flow-control
-  // key by which runs are filtered.
+  // The key of a run is the key of its first message. Its content has the URL, labels and flow-control key by which runs are
+  // filtered.
   `create table runs (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -300,12 +299,12 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   'create unique index runs_active on runs (project_id, id) where state = 1',
   'create index runs_id on runs (project_id, id, created_at_ms, key)',
   'create index runs_created on runs (project_id, created_at_ms, key)',
-  // What retention looks for. A run with an entry in the DLQ is kept for as long as that may be resumed.
+  // For retention. A run with a DLQ entry is kept for as long as it can be resumed.
   'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null',
   'create index runs_failed on runs (completed_at_ms, key) where dead_key is not null',
-  // Runs of which nothing is claimed. `cancel_at_ms`: from then on what is left of them is cancelled, in pieces. 0: the run
-  // is over, and has more messages left than one transaction cancels; otherwise it is being revived, and waits until then
-  // for its next piece.
+  // Runs whose messages are never claimed. `cancel_at_ms`: from then on, their remaining messages are cancelled in batches. 0:
+  // the run has ended, and has more messages left than one transaction cancels. Otherwise the run is being revived, and waits
+  // until then for its next batch.
   `create table ending_runs (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -324,7 +323,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   'create unique index journal_entry_key on journal (run_key, entry_key)',
   'create index journal_key on journal (key)',
 
-  // Which invocations (keys of their records) wait for the end of a run.
+  // The invocations (keys of their records) that wait for the end of a run.
   `create table invocations (
   run_key ${bigint} not null,
   key ${bigint} not null,
@@ -332,7 +331,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   primary key (run_key, key)
 )${clustered}${passing}`,
 
-  // The key is that of the wait's record.
+  // The key is the key of the wait's record.
   `create table waiters (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -367,15 +366,15 @@ const COUNTS = [
 const BUCKETS = Array.from({ length: 12 }, (_, index) => index);
 
 const counts = ({ bigint, clustered, hot }: SqlDialect): string[] => [
-  // Written only while there is a limit; days of the Unix time.
+  // Written only while a daily limit is set. `day`: days since the Unix epoch.
   `create table message_counts (
   project_id ${bigint} not null,
   day ${bigint} not null,
   messages ${bigint} not null,
   primary key (project_id, day)
 )${clustered}`,
-  // What is counted of a project's messages and runs in each minute. The buckets of the two histograms are columns, so
-  // that workers can add to them without reading.
+  // Counts of a project's messages and runs per minute. The buckets of the two histograms are columns, so that workers can
+  // increment them without reading.
   `create table minutes (
   project_id ${bigint} not null,
   at_ms ${bigint} not null,
@@ -387,7 +386,7 @@ ${[...COUNTS, ...BUCKETS.map((index) => `latency_${index}`), ...BUCKETS.map((ind
   'create index minutes_at on minutes (at_ms, project_id)',
 ];
 
-/** Facts that are not counted yet, and what is counted of each kind and project. */
+/** Facts that are not counted yet, and the counts by kind and project. */
 const operatorEvents = ({ bigint, clustered, hot }: SqlDialect): string[] => [
   `create table operator_facts (
   key ${bigint} primary key,
@@ -413,8 +412,8 @@ const operatorEvents = ({ bigint, clustered, hot }: SqlDialect): string[] => [
 
 /** The workers that share the database. */
 const workers = ({ bigint, smallint, hot }: SqlDialect): string[] => [
-  // By the database's clock. If a worker sends no heartbeat for its own `timeout_ms`, any other worker may expire it.
-  // `accounts_version`: of the accounts by which the worker admits callers and signs.
+  // Times are of the database's clock. If a worker sends no heartbeat for its own `timeout_ms`, any other worker may expire it.
+  // `accounts_version`: the version of the accounts by which the worker admits callers and signs.
   `create table workers (
   id text primary key,
   started_at_ms ${bigint} not null,
@@ -427,7 +426,7 @@ const workers = ({ bigint, smallint, hot }: SqlDialect): string[] => [
 
 /** In the directory: the cells, and the projects that are being moved between them. */
 const cells = ({ bigint, smallint }: SqlDialect): string[] => [
-  // Every cell but the first, which is in the same place.
+  // Every cell except the first, which is this database.
   `create table cells (
   id ${bigint} primary key,
   name text not null unique,
@@ -435,8 +434,8 @@ const cells = ({ bigint, smallint }: SqlDialect): string[] => [
   added_at_ms ${bigint} not null,
   draining ${smallint} not null
 )`,
-  // How far each move has come, which command moves the project, and when that last said so: another one takes over only
-  // once it is silent. In the other cells the row says only whose the move is (src/cells/move/mover.ts).
+  // The phase of each move, the command that runs it (`mover`), and the heartbeat of that command: another command takes over
+  // only when the heartbeat stops. In the other cells the row only identifies the mover (src/cells/move/mover.ts).
   `create table project_moves (
   project_id ${bigint} primary key,
   from_cell ${bigint} not null,

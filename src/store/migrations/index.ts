@@ -1,11 +1,11 @@
-/** Brings a database to this program's schema, or refuses one that this program cannot work with. */
+/** Migrates a database to this program's schema, or refuses a database that this program cannot use. */
 import { type Driver, type Queries, StoreFatal } from '../driver.ts';
 import { baseline } from './001-baseline.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [baseline];
 
-/** The database was written by a newer Waypost in a way that this one cannot work with. */
+/** A newer Waypost has migrated the database to a schema that this program cannot use. */
 export class SchemaTooNew extends StoreFatal {
   constructor(name: string) {
     super(`the database was changed by a newer Waypost (migration "${name}"); start that version or a later one`);
@@ -13,7 +13,7 @@ export class SchemaTooNew extends StoreFatal {
   }
 }
 
-/** The database has a schema that no release has had: it cannot be brought to that of one. */
+/** The database has a schema from before the first release, which cannot be migrated. */
 class SchemaUnreleased extends StoreFatal {
   constructor(name: string) {
     super(
@@ -24,12 +24,12 @@ class SchemaUnreleased extends StoreFatal {
 }
 
 /**
- * The number of a row that the target of a move has in `migrations` until the move is complete. The row is marked as
- * breaking, so it keeps out every program, even one that does not know moves.
+ * The number of a row in `migrations` of the target of a move, until the move is complete. The row is marked as breaking, so
+ * every program refuses the database, even one that does not know moves.
  */
 export const UNFINISHED_MOVE = 1_000_000_000;
 
-/** The database holds a part of another store only. */
+/** The database is the target of an unfinished move. */
 export class MoveUnfinished extends Error {
   constructor() {
     super(
@@ -45,7 +45,7 @@ export interface AppliedMigration {
   breaking: number;
 }
 
-/** Throws `SchemaUnreleased` where a number of `known` has another name: until 0.1.0 numbers began at 1, too. */
+/** Throws `SchemaUnreleased` if a number of `known` has another name: numbers before 0.1.0 started at 1 too. */
 export async function appliedMigrations(
   queries: Queries,
   known: readonly Migration[] = MIGRATIONS,
@@ -59,12 +59,12 @@ export async function appliedMigrations(
   return applied;
 }
 
-/** Whether somebody has made the database a store of Waypost. */
+/** Whether the database is a store of Waypost. */
 export async function isStore(driver: Pick<Driver, 'dialect'>, queries: Queries): Promise<boolean> {
   return (await queries.query(driver.dialect.isStore)).length > 0;
 }
 
-/** Throws `SchemaTooNew` when a newer program has changed the database too much for this one, or `SchemaUnreleased`. */
+/** Throws `SchemaTooNew` or `SchemaUnreleased` if this program cannot use the database. */
 export async function checkSchema(queries: Queries): Promise<void> {
   refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
 }
@@ -75,8 +75,8 @@ function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<nu
 }
 
 /**
- * Applies all missing migrations in one transaction. Throws `SchemaTooNew` or `SchemaUnreleased`; throws `MoveUnfinished`
- * unless the caller is the move itself (`forMove`). It has then changed nothing.
+ * Applies all missing migrations in one transaction. Throws `SchemaTooNew`, `SchemaUnreleased`, or (unless the caller is the
+ * move itself, `forMove`) `MoveUnfinished`, and then changes nothing.
  */
 export async function migrate(
   driver: Driver,
@@ -86,7 +86,7 @@ export async function migrate(
   const { migrationLock } = driver.dialect;
   const readMissing = async (queries: Queries) =>
     missing(await appliedMigrations(queries, migrations), migrations, forMove);
-  // Most programs that start find nothing to do: they do not wait for the lock, which another one may have for long.
+  // Most starting programs find no missing migration, and need not wait for the lock, which another one may have for long.
   const isCurrent = await driver.read(
     async (queries) => (await isStore(driver, queries)) && (await readMissing(queries)).length === 0,
   );

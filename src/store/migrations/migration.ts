@@ -1,13 +1,13 @@
-/** What is one numbered step of the schema? */
+/** The type of a schema migration. */
 import type { SqlDialect } from '../driver.ts';
 
-/** One numbered step. Never edited once released: a change is another step. */
+/** One numbered migration. It is never edited once released: a change is another migration. */
 export interface Migration {
   number: number;
   name: string;
   /**
-   * True when programs that do not know this step must stop working on the database. It is better to expand first and
-   * to contract a release later, so that this stays false.
+   * True when programs that do not know this migration must not use the database any more. Prefer to expand the schema first
+   * and to contract it a release later, so that this stays false.
    */
   breaking: boolean;
   statements(dialect: SqlDialect): string[];

@@ -1,29 +1,29 @@
-/** Reads a table of any size in bounded memory: in chunks, in the order of its key. */
+/** Reads a table of any size in bounded memory: in chunks, in the order of its primary key. */
 import type { Queries, SqlValue } from '../driver.ts';
 import type { MovedTable } from './tables.ts';
 
-/** Values of a table's key columns. */
+/** The values of a row's key columns. */
 export type RowKey = readonly SqlValue[];
 
 export interface Chunk {
-  /** Values of the table's columns. */
+  /** The values of the table's columns, per row. */
   rows: SqlValue[][];
-  /** Key of the last row: the next chunk begins after it. */
+  /** The key of the last row, after which the next chunk starts. */
   lastKey: RowKey;
 }
 
 export interface ChunkLimits {
   rowsMax: number;
-  /** Bytes of the large columns together; a chunk of one row may have more. */
+  /** Maximum total bytes of the large columns. A chunk of one row may exceed it. */
   bytesMax: number;
 }
 
-/** About the size of one publish. */
+/** `bytesMax` is about the size of one publish. */
 export const CHUNK_LIMITS: ChunkLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 1024 };
 
 type Row = Record<string, SqlValue>;
 
-/** The rows after `after`, or from the first row without it; undefined after the last row. */
+/** Reads the rows after the key `after`, or from the first row if it is undefined. Returns undefined after the last row. */
 export async function readChunk(
   queries: Queries,
   table: MovedTable,
@@ -47,7 +47,7 @@ function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined
   );
 }
 
-/** Reads the sizes first. Otherwise a thousand bodies of 10 MiB would be in memory before their sizes are known. */
+/** Reads the sizes first. Otherwise a thousand bodies of 10 MiB would be in memory before their total is known. */
 async function readWeighed(
   queries: Queries,
   table: MovedTable,

@@ -1,6 +1,6 @@
 /**
- * Copies a store into another database of either kind, table by table and in chunks. Each chunk is saved in one transaction
- * with the progress of the copy. Then it reads both sides and compares them.
+ * Copies a store into another database of either kind, table by table and in chunks, and then compares both sides. One
+ * transaction saves each chunk with the progress of the copy.
  */
 import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
@@ -21,18 +21,18 @@ import { MOVED_TABLES, type MovedTable } from './tables.ts';
 export type Source = Pick<Driver, 'read'>;
 
 export interface CopyOptions {
-  /** Replace what the target has, whatever that is. */
+  /** Whether to replace all rows of the target. */
   overwrite?: boolean;
   /** Called after each copied chunk of rows. */
   onProgress?: (progress: { table: string; rows: number }) => void;
-  /** Prepares the target, which is still empty, for the logs of these times. */
+  /** Prepares the empty target for log entries of this period. */
   prepareLogs?: (logs: { fromMs: number; toMs: number }) => Promise<void>;
-  /** Maintenance of the target after each chunk. */
+  /** Runs maintenance of the target after each chunk. */
   afterChunk?: () => void;
   limits?: ChunkLimits;
 }
 
-/** A table that is the same on both sides. */
+/** A copied table that is equal on both sides. */
 export interface CopiedTable {
   table: string;
   rows: number;
@@ -40,10 +40,10 @@ export interface CopiedTable {
 }
 
 /**
- * Copies all of `source` and returns the tables, found equal on both sides. `source` is a store with this program's schema
- * to which nobody writes, or one snapshot of it. After an interruption, call it again with the same arguments to continue.
- * Throws `MoveRefused` when source and target do not fit, when the source has changed since the start, or when a copied
- * table differs. The target then stays closed to servers.
+ * Copies all of `source` and returns the tables, after comparing both sides. `source` is a store with this program's schema
+ * that no program writes to, or one snapshot of it. After an interruption, call it again with the same arguments to continue.
+ * Throws `MoveRefused` when source and target do not fit, when the source has changed since the start, or when a copied table
+ * differs. Servers then still refuse to open the target.
  */
 export async function copyStore(source: Source, target: Driver, options: CopyOptions = {}): Promise<CopiedTable[]> {
   const fingerprint = await source.read(async (queries) => {
@@ -57,14 +57,14 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
   const copied = await compareAll(source, target, options.limits);
   if ((await source.read(fingerprintOf)) !== fingerprint) {
     throw new MoveRefused(
-      'the source was used while it was copied: stop its servers, then begin anew with --overwrite',
+      'the source was used while it was copied: stop its servers, then start again with --overwrite',
     );
   }
   await finishMove(target);
   return copied;
 }
 
-/** The times of the first and the last log entry; undefined: there are none. */
+/** The times of the first and the last log entry; undefined: the logs are empty. */
 async function logTimes(queries: Queries): Promise<{ fromMs: number; toMs: number } | undefined> {
   const [row] = await queries.query<{ first: number | null; last: number | null }>(
     'select min(at_ms) as first, max(at_ms) as last from logs',
@@ -96,7 +96,7 @@ async function copyTable(
   }
 }
 
-/** Throws `MoveRefused` naming the tables that differ, which the next try copies anew. */
+/** Throws `MoveRefused` with the names of the tables that differ, which the next try copies again. */
 async function compareAll(source: Source, target: Driver, limits?: ChunkLimits): Promise<CopiedTable[]> {
   const copied: CopiedTable[] = [];
   const different: string[] = [];
@@ -107,10 +107,10 @@ async function compareAll(source: Source, target: Driver, limits?: ChunkLimits):
   }
   if (different.length === 0) return copied;
   await forgetTables(target, different);
-  throw new MoveRefused(`copied wrongly: ${different.join(', ')}; run the command again, which copies that anew`);
+  throw new MoveRefused(`not copied correctly: ${different.join(', ')}; run the command again to copy these tables again`);
 }
 
-/** Number and checksum of a table's rows, read chunk by chunk. */
+/** The number and the checksum of a table's rows, read in chunks. */
 async function sumTable(source: Source, table: MovedTable, limits = CHUNK_LIMITS): Promise<RowSum> {
   const sum = new RowSum();
   for (let chunk = await readFrom(undefined); chunk !== undefined; chunk = await readFrom(chunk.lastKey)) {

@@ -1,6 +1,6 @@
 /**
- * The progress of a move. The target saves it in the same transactions as the rows, so that a killed move continues where
- * it stopped. Until the move is complete no server opens the target.
+ * Saves the progress of a move in the target, in the same transactions as the rows, so that a killed move continues where it
+ * stopped. Until the move is complete, servers refuse to open the target.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../driver.ts';
 import { appliedMigrations, MIGRATIONS, migrate, UNFINISHED_MOVE } from '../migrations/index.ts';
@@ -16,16 +16,16 @@ export class MoveRefused extends Error {
   }
 }
 
-/** In `moves`, under the name of a table: the last key that is copied, or this value. */
+/** The position in `moves` of a table that is copied completely; before, it is the last copied key. */
 const COMPLETE = 'complete';
-/** In `moves`: the name under which the fingerprint of the source is kept. */
+/** The name in `moves` of the fingerprint of the source. */
 const SOURCE = 'source';
 
 export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'complete' };
 
 /**
- * Prepares the target for `source`, which `fingerprint` identifies. The target gets this program's schema and a mark.
- * It must be empty, or have a part that an earlier try copied. Throws `MoveRefused`, having changed no row.
+ * Prepares the target for the source that `fingerprint` identifies: migrates its schema and marks it as unfinished. It must be
+ * empty, or the target of an earlier try. Throws `MoveRefused` before any row is changed.
  */
 export async function startMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
   await migrate(target, MIGRATIONS, { forMove: true });
@@ -39,7 +39,7 @@ export async function startMove(target: Driver, fingerprint: string, { overwrite
     if (isMarked && !overwrite) {
       if ((await positionOf(tx, SOURCE)) === fingerprint) return;
       throw new MoveRefused(
-        'the target has a part of another store, or the source was used since that was copied; --overwrite begins anew',
+        'the target has a part of another store, or the source was used since the copy started; --overwrite starts again',
       );
     }
     if (!overwrite) await checkEmpty(tx);
@@ -53,7 +53,7 @@ export async function startMove(target: Driver, fingerprint: string, { overwrite
   });
 }
 
-/** Throws `MoveRefused` unless the database has this program's schema: unknown data would be lost. */
+/** Throws `MoveRefused` unless the database has this program's schema, because unknown data would be lost. */
 export function checkVersion(applied: readonly { number: number; name: string }[], side: 'source' | 'target'): void {
   const known = new Set(MIGRATIONS.map(({ number }) => number));
   const unknown = applied.find(({ number }) => !known.has(number));
@@ -67,13 +67,13 @@ async function checkEmpty(queries: Queries): Promise<void> {
   for (const { name } of MOVED_TABLES) {
     if (name === 'numbers') continue; // a new database has them
     const rows = await queries.query(`select 1 as one from ${name} limit 1`);
-    if (rows.length > 0) throw new MoveRefused(`the target is not empty (${name}); --overwrite replaces what it has`);
+    if (rows.length > 0) throw new MoveRefused(`the target is not empty (${name}); --overwrite replaces its data`);
   }
 }
 
 /**
- * Identifies a store at one time: its projects, its tokens and the numbers it has given. The numbers show a change,
- * because no server takes a message without a number.
+ * Identifies a store at one time, by its projects, its tokens and its number sequences. The sequences show any change, because
+ * every message needs a number.
  */
 export async function fingerprintOf(queries: Queries): Promise<string> {
   const sum = new RowSum();
@@ -93,14 +93,14 @@ export async function progressOf(target: Driver, { name }: MovedTable): Promise<
   return { kind: 'rows', after: position === undefined ? undefined : (JSON.parse(position) as RowKey) };
 }
 
-/** `undefined`: all of the table is there. */
+/** Without `lastKey`: the table is copied completely. */
 export async function noteProgress(tx: Transaction, { name }: MovedTable, lastKey: RowKey | undefined): Promise<void> {
   const position = lastKey === undefined ? COMPLETE : JSON.stringify(lastKey);
   await tx.run('delete from moves where name = ?', [name]);
   await tx.insertMany('moves', ['name', 'position'], [[name, position]]);
 }
 
-/** Empties `tables` of the target, so that the next try copies them anew. */
+/** Empties `tables` of the target, so that the next try copies them again. */
 export function forgetTables(target: Driver, tables: readonly string[]): Promise<void> {
   return target.transaction(async (tx) => {
     for (const name of tables) {
@@ -110,7 +110,7 @@ export function forgetTables(target: Driver, tables: readonly string[]): Promise
   });
 }
 
-/** Removes what marks the target: from now on it is a store like any other. */
+/** Removes the mark and the progress from the target: from now on servers can open it. */
 export function finishMove(target: Driver): Promise<void> {
   return target.transaction(async (tx) => {
     await tx.run('drop table moves');

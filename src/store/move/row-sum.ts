@@ -1,15 +1,15 @@
-/** Checksums of rows, for comparing tables. */
+/** Computes an order-independent checksum of the rows of a table, for comparing two copies. */
 import { createHash } from 'node:crypto';
 import type { SqlValue } from '../driver.ts';
 
 /** 256 bits in words of 32. */
 const WORDS = 8;
-/** How many digits of the checksum are shown: enough to compare by eye, and too many to be equal by chance. */
+/** Digits of the displayed checksum: enough to compare by eye, and too many to be equal by chance. */
 const SHOWN_DIGITS = 32;
 
 /**
- * Number and checksum of the rows of a table, in any order, because databases sort texts differently. The checksum is
- * the sum of the rows' SHA-256, word by word, so that a row that occurs twice counts twice.
+ * The number and the checksum of rows in any order, because databases sort texts differently. The checksum is the sum of the
+ * rows' SHA-256, word by word, so that a row that occurs twice counts twice.
  */
 export class RowSum {
   readonly #words = new Uint32Array(WORDS);
@@ -39,7 +39,7 @@ export class RowSum {
   }
 }
 
-/** Each value has its kind and length in front, so that two different rows are never written alike. */
+/** Each value is prefixed with its kind and length, so that two different rows never have the same encoding. */
 function digestOf(row: readonly SqlValue[]): Buffer {
   const hash = createHash('sha256');
   for (const value of row) {

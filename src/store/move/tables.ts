@@ -1,12 +1,12 @@
-/** All tables and columns of a store. A move would lose a missing one, so a test compares this list with the schema. */
+/** Lists all tables and columns that a move copies. A test compares this list with the schema, so that none is lost. */
 
 export interface MovedTable {
   readonly name: string;
-  /** Primary key: the order in which it is read. */
+  /** The primary key, which is the order of reading. */
   readonly key: readonly string[];
-  /** All columns, those of the key included. */
+  /** All columns, including the key. */
   readonly columns: readonly string[];
-  /** Columns in which one value can take kilobytes or megabytes: their sizes are read before their values. */
+  /** The columns whose values can be kilobytes or megabytes: their sizes are read before their values. */
   readonly large: readonly string[];
 }
 
@@ -91,10 +91,10 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   ),
 ];
 
-/** Tables that are not moved: the version of the schema, equal on both sides, and the workers of a database. */
+/** Tables that are not copied: the schema version, equal on both sides, and the workers of each database. */
 export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
 
-/** Columns of moved tables that only PostgreSQL has: which of its servers wrote the row last. */
+/** Columns that are not copied, because only PostgreSQL has them: the server that last updated the row. */
 export const KEPT_COLUMNS: Readonly<Record<string, string>> = { numbers: 'server' };
 
 function table(name: string, key: string, others: string, large = ''): MovedTable {
@@ -103,7 +103,7 @@ function table(name: string, key: string, others: string, large = ''): MovedTabl
   return { name, key: keyColumns, columns: [...keyColumns, ...words(others), ...largeColumns], large: largeColumns };
 }
 
-/** Columns of a histogram. */
+/** The columns of a histogram. */
 function buckets(name: string): string {
   return Array.from({ length: 12 }, (_, index) => `${name}_${index}`).join(' ');
 }

@@ -1,21 +1,21 @@
 /**
- * How is PostgreSQL kept to the plan that a statement is written for?
+ * Translates look-ups of the store's SQL dialect (docs/sql.md) for PostgreSQL, so that the planner cannot reorder them.
  *
- * A statement names the table with few rows first and looks the others up from it by a key. With outdated statistics, the
- * planner reverses that order: after an `analyze` that ran while the first rows were written, it takes a table of a million
- * rows for an empty one, begins with it, and reads everything else for each of its rows. No setting forbids that. So each
- * look-up (docs/sql.md) is sent in a form that can only run as a look-up:
+ * A statement names the table with few rows first and looks the others up by key. With outdated statistics, the planner
+ * reverses that order: after an `analyze` that ran while the first rows were written, it takes a table of a million rows for
+ * an empty one, starts with it, and scans the other tables for each of its rows. No setting prevents that. So each look-up is
+ * sent in a form that can only run as a look-up:
  *
- * - `lookup contents c on (...)` as a lateral subquery with the columns of `c` that the statement uses;
- * - `in list (select ...)` as an array that is computed first;
- * - `exists lookup (select ...)` as a subquery that runs for each row.
+ * - `lookup contents c on (...)` becomes a lateral subquery with the columns of `c` that the statement uses;
+ * - `in list (select ...)` becomes an array that is computed first;
+ * - `exists lookup (select ...)` becomes a subquery that runs for each row.
  *
  * `offset 0` keeps the planner from merging them into the statement.
  */
 
 const LOOKUP = /\b(?:(left )?lookup (\w+) (\w+) on|(exists) lookup|in list) \(/;
 
-/** An alias names one table in the whole `text`, and its columns are written `alias.column`. */
+/** Requires that an alias names one table in the whole `text`, and that its columns are written `alias.column`. */
 export function spellLookups(text: string, part: string = text): string {
   const found = LOOKUP.exec(part);
   if (!found) return part;
@@ -33,7 +33,7 @@ export function spellLookups(text: string, part: string = text): string {
   return part.slice(0, found.index) + spelled + spellLookups(text, part.slice(end + 1));
 }
 
-/** Only the columns that are used: a statement that locks rows may keep whole rows in memory, bodies included. */
+/** The columns that `text` uses. Others are left out, because a statement that locks rows may keep whole rows in memory. */
 function columnsOf(alias: string, text: string): string[] {
   const named = text.matchAll(new RegExp(`\\b${alias}\\.(\\w+)`, 'g'));
   return [...new Set(Array.from(named, ([name]) => name))];

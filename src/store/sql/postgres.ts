@@ -1,14 +1,14 @@
 /**
- * How is a statement of the store written for PostgreSQL? `?` becomes `$1` and so on, lists become arrays, and look-ups
- * become subqueries that the planner cannot reorder (lookups.ts). The dialect is described in docs/sql.md.
+ * Translates a statement from the store's SQL dialect (docs/sql.md) to PostgreSQL: `?` becomes `$1` and so on, lists become
+ * arrays, and look-ups become subqueries that the planner cannot reorder (lookups.ts).
  */
 import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
 /**
- * A store with a schema of its own may share the database with others. On Citus only the node could tell the size of a
- * schema, table by table, so `ofNode` is the size of the node's whole database.
+ * Queries for the size of a store. A store with a schema of its own may share the database with others. On Citus only the node
+ * knows the size of a schema, table by table, so `ofNode` is the size of the node's whole database.
  */
 const SIZE = {
   ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
@@ -21,7 +21,6 @@ const SIZE = {
     from migrations where number = 1)`,
 };
 
-/** What the size of the store is taken from. */
 export type SizeSource = keyof typeof SIZE;
 
 /** In table definitions, text columns get byte order. */

@@ -1,11 +1,11 @@
 /**
- * How is a statement of the store written for SQLite? Lists become one JSON parameter. Look-ups become plain joins and
- * tests, since the planner keeps no statistics that could mislead it. Row locks are dropped, since there is one writer.
- * SQLite prepares a statement again for each run when its limit is a bare parameter, hence the `+`. The dialect is
- * described in docs/sql.md.
+ * Translates a statement from the store's SQL dialect (docs/sql.md) to SQLite. Lists become one JSON parameter. Look-ups
+ * become plain joins and subqueries, because SQLite's planner has no statistics here that could mislead it. Row locks are
+ * dropped, because there is one writer. The `+` in `limit +?` is needed because SQLite prepares a statement again for each run
+ * when its limit is a bare parameter.
  */
 
-/** Both figures are in the header of the file. */
+/** SQLite reads both figures from the header of the file. */
 const DATABASE_SIZE = `(select page_count * page_size as bytes, freelist_count * page_size as unused
   from pragma_page_count(), pragma_page_size(), pragma_freelist_count())`;
 

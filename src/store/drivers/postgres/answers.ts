@@ -1,6 +1,6 @@
-/** The results of statements that are sent together. */
+/** Awaits the results of statements that are sent together (pipelined), so that no rejection stays unhandled. */
 
-/** The result of `second`, once both are done. Rejects with the first failure, and leaves no rejection unhandled. */
+/** Waits for both, and returns the result of `second`. Rejects with the error of `first` if both fail. */
 export async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {
   const [before, after] = await Promise.allSettled([first, second]);
   if (before.status === 'rejected') throw before.reason;
@@ -8,9 +8,9 @@ export async function withOthers<T>(first: Promise<unknown>, second: Promise<T>)
   return after.value;
 }
 
-/** The answer to the last of several statements. Rejects as `withOthers` does. */
+/** Waits for all results, and returns the last one. Rejects with the error of the earliest statement that failed. */
 export async function lastOf<T>(answers: readonly Promise<T>[]): Promise<T> {
   const [first, ...others] = answers;
-  if (!first) throw new Error('nothing was sent');
+  if (!first) throw new Error('no statement was sent');
   return others.reduce<Promise<T>>(withOthers, first);
 }

@@ -1,24 +1,24 @@
-/** The settings that the parts of a driver on PostgreSQL share. */
+/** The settings that the modules of the PostgreSQL driver share. */
 import type { Clock } from '../../../engine/ports.ts';
 
 export interface PostgresContext {
   /** `postgres://user:password@host:port/database?sslmode=...`; see connections/url.ts. */
   url: string;
-  /** The most connections open at once. */
+  /** Maximum number of open connections. */
   connectionsMax: number;
-  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
+  /** Timeout of a statement and of a connection attempt. After it they count as failed, whatever the server did. */
   timeoutMs: number;
-  /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
+  /** Whether to use prepared statements. False behind a pooler in transaction mode that does not support them. */
   prepares: boolean;
   clock: Clock;
   /**
-   * The server ends a transaction that receives nothing from this program for this long: the program may be stopped or cut off
-   * while others wait for its locks. If the program continues, it runs the transaction again. Default: `timeoutMs`.
+   * The server ends a transaction that receives no statement for this long: this process may be stopped or cut off while
+   * others wait for its locks. If this process continues, it retries the transaction. Default: `timeoutMs`.
    */
   idleMs?: number;
-  /** Default: the server's clock. A test that sets the time passes its own. */
+  /** Default: the server's clock. Tests that control the time pass their own. */
   nowMs?: () => number;
 }
 
-/** Of all stores of a worker on one server. */
+/** The settings that all stores of a worker on one server share. */
 export type ServerContext = Pick<PostgresContext, 'connectionsMax' | 'timeoutMs' | 'clock'>;

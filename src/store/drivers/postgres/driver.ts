@@ -1,4 +1,4 @@
-/** The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own. */
+/** The PostgreSQL driver: runs each transaction on its own connection, retries conflicts, and resolves lost commits. */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import { withTimeLimit } from '../../../engine/loops/time-limit.ts';
@@ -26,9 +26,9 @@ import { PostgresTransaction } from './transaction.ts';
 
 interface StartedTransaction {
   session: Session;
-  /** Undefined: nobody could be asked about it later. */
+  /** Undefined: its outcome cannot be queried later. */
   name: TransactionName | undefined;
-  /** In the time of `elapsedMs`: until then the callers must have an answer. */
+  /** On the clock of `elapsedMs`: the callers must have a result by then. */
   untilMs: number;
 }
 
@@ -42,28 +42,28 @@ const DIALECT: SqlDialect = {
   passing: PASSING,
   logDays: LOG_DAYS,
   looseLogs: { logs: 'logs_default', details: 'log_details_default' },
-  // Where the table would be made. The search path of a transaction has one schema (session.ts).
+  // In the schema where the table would be created. The search path of a transaction has one schema (session.ts).
   isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 
-/** How often a transaction that lost a conflict is tried. Each try waits until the transaction that won has ended. */
+/** Maximum tries of a transaction that loses conflicts. Each try waits until the transaction that won has ended. */
 const TRIES_MAX = 8;
-/** Between two queries for the outcome of a commit. */
+/** Pause between two queries for the outcome of a commit. */
 const STATUS_RETRY_MS = 50;
-/** Time limit of the last query for an outcome, after the time of the transaction is over. A working server is faster. */
+/** Timeout of the last query for an outcome, after the deadline of the transaction. A working server is faster. */
 const LAST_STATUS_MS = 1_000;
 
 /** Names the isolation level, since the default of the database may differ. */
 const BEGIN = 'begin isolation level read committed';
-/** Citus passes a warning of a node on as a message for developers. */
+/** Citus forwards a warning of a node as a message of level `debug1`. */
 const SHOW_NODE_WARNINGS = "select set_config('client_min_messages', 'debug1', true)";
-/** The code of messages that are not even a warning. */
+/** The SQLSTATE of messages below a warning. */
 const SUCCESS = '00000';
 
 /**
- * A prepared statement keeps its plan. A plan made while a table was empty may be bad after a burst has filled it. So
- * plans are made anew from time to time, which costs each connection a few milliseconds.
+ * A prepared statement caches its plan. A plan made while a table was empty may be bad after a burst has filled it. So
+ * each connection discards its plans at this interval, which costs it a few milliseconds.
  */
 const PLANS_KEPT_MS = 30_000;
 
@@ -72,14 +72,14 @@ export class PostgresDriver implements Driver {
   readonly #connections: Connections;
   readonly #clock: Clock;
   readonly #nowMs: (() => number) | undefined;
-  /** A transaction that writes receives nothing from this program for this long. */
+  /** The server ends a write transaction that receives no statement for this long. */
   readonly #mayIdleMs: number;
   readonly #schema: string | undefined;
-  /** Asked by the first connection, and again while the database has no schema yet. */
+  /** Detected on the first connection, and again while the database has no schema yet. */
   #session: Session | undefined;
   readonly #bulk = new BulkStatements();
 
-  /** `pool`: connections that other stores on the same server use as well. Default: its own. */
+  /** `pool`: a pool that other stores on the same server share. Default: a pool of its own. */
   constructor(context: PostgresContext, pool?: ConnectionPool) {
     this.#clock = context.clock;
     this.#nowMs = context.nowMs;
@@ -89,7 +89,7 @@ export class PostgresDriver implements Driver {
     this.#schema = locationOf(context.url).schema;
   }
 
-  /** Whether the rows are on a node of Citus, as far as is known: nobody has said so before the first connection. */
+  /** Whether the rows are on a node of Citus. False until the first connection. */
   get isRouted(): boolean {
     return this.#session?.isRouted ?? false;
   }
@@ -99,7 +99,7 @@ export class PostgresDriver implements Driver {
       try {
         return await this.#tryTransaction(work, options);
       } catch (error) {
-        // Nothing was written, so the transaction may run again, now that the one that won has ended.
+        // Nothing was written, and the transaction that won has ended, so this one can run again.
         if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
       }
     }
@@ -124,7 +124,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** As `read`, with the time of the database. */
+  /** Like `read`, and passes the database's time to `work`. */
   readNow<T>(work: (queries: Queries, nowMs: number) => Promise<T>): Promise<T> {
     return this.read(async (queries) => {
       const { clock } = this.#session ?? {};
@@ -134,7 +134,7 @@ export class PostgresDriver implements Driver {
     });
   }
 
-  /** Runs one statement in PostgreSQL's own form, outside a transaction. */
+  /** Runs one statement in PostgreSQL's syntax, outside a transaction. */
   async execute(text: string, values: readonly string[]): Promise<void> {
     const { client } = await this.#take();
     try {
@@ -172,7 +172,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Sends `begin` and what follows it, together. */
+  /** Sends `begin` and the statements after it in one pipeline. */
   #sendAll(
     client: PoolClient,
     begin: string,
@@ -184,13 +184,13 @@ export class PostgresDriver implements Driver {
   }
 
   #forgetOldPlans(client: PoolClient): void {
-    if (!this.#connections.prepares) return; // each statement is planned when it is sent
+    if (!this.#connections.prepares) return; // there are no cached plans
     const nowMs = this.#clock.nowMs();
     const { plannedAtMs: times } = this.#connections;
     const plannedAtMs = times.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
     times.set(client, nowMs);
-    // No one waits for this. If it fails, the statements after it fail too.
+    // Nothing awaits this. If it fails, the statements after it fail too.
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
@@ -210,7 +210,7 @@ export class PostgresDriver implements Driver {
       const starting = tx.noteBegin(this.#sendAll(client, BEGIN, session.begin, values));
       result = await withOthers(
         starting,
-        work(tx).finally(() => tx.hasBegun || tx.flush()), // what was written leaves with the commit, if that can be sent at once
+        work(tx).finally(() => tx.hasBegun || tx.flush()), // once the begin is confirmed, writes are sent with the commit
       );
       started = await starting;
     } catch (error) {
@@ -224,7 +224,7 @@ export class PostgresDriver implements Driver {
     return result;
   }
 
-  /** Sends the commit behind all that was written. Resolves only when it is certain. */
+  /** Sends the commit after the pending writes. Resolves only when the commit is certain. */
   async #commit(client: PoolClient, tx: PostgresTransaction, started: StartedTransaction): Promise<void> {
     const { isRouted } = started.session;
     tx.cork();
@@ -244,21 +244,18 @@ export class PostgresDriver implements Driver {
     }
     client.release(isServersFault(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
-    // The server says ROLLBACK to the commit of a transaction in which something failed.
-    if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database answered ${answer.tag} to a commit`);
+    // The server responds with ROLLBACK to the commit of a transaction in which a statement failed.
+    if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database responded to a commit with ${answer.tag}`);
     if (answer.warning !== undefined) return this.#lookUp(started, answer.warning);
   }
 
-  /** The error with which the server ended a silent transaction. A commit that was sent after it had no effect. */
+  /** The error with which the server ended an idle transaction. A commit that was sent after it had no effect. */
   #idleEndOf(client: PoolClient): Error | undefined {
     const end = this.#connections.endOf(client);
     return isIdleEnd(end) ? end : undefined;
   }
 
-  /**
-   * The answer to a commit was lost or is in doubt, so this asks the server, which remembers the outcome. The callers
-   * have waited for a while already.
-   */
+  /** The response to a commit was lost or is in doubt: queries the server for the outcome until the deadline. */
   async #lookUp({ session, name, untilMs }: StartedTransaction, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_STATUS_MS, untilMs - this.#clock.elapsedMs);
@@ -275,8 +272,8 @@ export class PostgresDriver implements Driver {
   }
 
   /**
-   * `committed` only once the commit is certain to last. Undefined: unknown, or not yet. `forgotten`: the server was
-   * restarted or replaced, and does not know the transaction.
+   * `committed` only once the commit is durable. Undefined: in progress or unknown. `forgotten`: the server was restarted or
+   * replaced, and does not know the transaction.
    */
   async #statusOf({ lookUp, isRouted }: Session, { xid, server }: TransactionName): Promise<string | undefined> {
     try {
@@ -296,11 +293,11 @@ export class PostgresDriver implements Driver {
         throw error;
       }
     } catch {
-      return undefined; // the server cannot be asked now
+      return undefined; // the server is not available now
     }
   }
 
-  /** Gives a connection back after a failure: usable again if a rollback succeeds. */
+  /** Releases a connection after a failure. It returns to the pool if a rollback succeeds, and is closed otherwise. */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
     if (isServersFault(error)) {
       client.release(true);
@@ -320,8 +317,8 @@ export class PostgresDriver implements Driver {
 }
 
 /**
- * Whether the server itself is in trouble. Its connections are then not used again: it may be shutting down, or may
- * have become a standby, while a new connection finds the server in charge.
+ * Whether the server failed, rather than the statement. Its connections are then closed: it may be shutting down or have
+ * become a standby, and a new connection may reach the new primary.
  */
 function isServersFault(error: unknown): boolean {
   const meaning = classify(error);
@@ -329,7 +326,7 @@ function isServersFault(error: unknown): boolean {
 }
 
 interface CommitAnswer {
-  /** What the server says it did. */
+  /** The command tag of the server's response: `COMMIT` or `ROLLBACK`. */
   tag: string;
   /** Present if the commit is only on the server's disk: an operator cancelled its wait for a synchronous standby. */
   warning: Error | undefined;
@@ -337,7 +334,7 @@ interface CommitAnswer {
 
 async function commitOn(client: PoolClient): Promise<CommitAnswer> {
   let warning: Error | undefined;
-  // A word of no consequence has the code of success. The severity is in the language of the server.
+  // The code tells a warning from an informational message. The severity is localized, so it cannot.
   const note = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
     if (code !== SUCCESS) warning = new Error(message);
   };

@@ -1,4 +1,4 @@
-/** Finds whether a server has the database open, by the heartbeats in table `workers`. */
+/** Detects by the heartbeats in table `workers` whether a Waypost server uses the database. */
 import type { Queries } from '../../driver.ts';
 
 /**

@@ -1,12 +1,12 @@
 /** Storage settings of the store's tables in PostgreSQL: free space, vacuum thresholds, partitions. */
 
 /**
- * For tables whose rows change all the time. Each page keeps some free room, so that a new version of a row stays on
- * its page. If no indexed column has changed, it then needs no new index entry. A vacuum runs long before dead rows
- * slow reads down. By default it would wait for a fifth of the table, and a queue that reads past its dead rows becomes
- * slower than it fills. Index entries are cleaned each time, however few are dead, because the indexes are read from
- * the end where rows are removed. An empty file is cut, as by default. The planner then estimates the number of rows
- * from the size of the file after a burst; otherwise it would still expect none.
+ * For tables whose rows change all the time. Each page keeps free space for new versions of its rows, which then need no
+ * new index entry unless an indexed column changes (HOT updates). Vacuum starts long before dead rows slow reads down: by
+ * default it would wait until a fifth of the table is dead, and a queue whose reads skip dead rows would fill faster than it
+ * drains. Each vacuum cleans the indexes, however few entries are dead, because reads start at the end where rows are
+ * removed. Vacuum truncates an empty file, as by default. After a burst, the planner then estimates the number of rows from
+ * the size of the file; otherwise it would still expect none.
  */
 export const HOT = withSettings({
   fillfactor: 70,
@@ -18,9 +18,9 @@ export const HOT = withSettings({
 });
 
 /**
- * For tables whose rows never change. With logs of two weeks, a daily retention round removes about a fourteenth. That
- * room must be free again before the next round, also where the bodies are (TOAST). Vacuums after inserts alone run no
- * more often than by default: they mark pages for reads of an index only, and this store has no such reads.
+ * For tables whose rows never change. With logs of two weeks, a daily retention round removes about a fourteenth of the
+ * rows. Vacuum must free that space before the next round, in the table of the bodies (TOAST) too. Vacuums after inserts
+ * alone run no more often than by default: they serve index-only scans, which this store does not use.
  */
 export const PASSING = withSettings({
   autovacuum_vacuum_scale_factor: 0.03,
@@ -29,9 +29,9 @@ export const PASSING = withSettings({
 });
 
 /**
- * The logs, in one partition for each day (log-days.ts). Entries without such a partition, as after a clock jumps, go
- * to the default one. `log_expiry` has one row. The worker that has locked it maintains the partitions. The row says how
- * far the day that is being dropped has been walked through.
+ * The logs have one partition per day (log-partitions.ts). Entries without a partition for their day, as after a clock jump,
+ * go to the default partition. `log_expiry` has one row. The worker that has locked this row maintains the partitions. Its
+ * columns are the position of the last entry that was read of the day that is being dropped.
  */
 export const LOG_DAYS = {
   partitioned: ' partition by range (at_ms)',

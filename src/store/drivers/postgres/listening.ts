@@ -1,4 +1,4 @@
-/** A connection that listens for notifications, for all stores of this worker on one server. */
+/** The connection on which this worker listens for notifications of all its stores on one server. */
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { BoundClient } from './connections/channel-binding.ts';
@@ -8,13 +8,13 @@ import type { PostgresContext } from './context.ts';
 
 export interface Listener {
   onNotification(payload: string): void;
-  /** Called when listening starts, at first and after the connection was lost. Earlier notifications are lost. */
+  /** Called whenever listening starts, also after a reconnect. Notifications sent before may be lost. */
   onGap(): void;
 }
 
 const RECONNECT_MS = { first: 200, max: 10_000 };
 
-/** It connects when the first channel is added, and ends with the last. */
+/** Connects when the first channel is added, and disconnects when the last one is removed. */
 export class Listening {
   readonly #clock: Clock;
   readonly #of: ReturnType<typeof clientOptions>;
@@ -24,13 +24,13 @@ export class Listening {
   #reconnectMs = RECONNECT_MS.first;
   #timer: Timer | undefined;
 
-  /** `url`: not of a pooler that changes connections between transactions. */
+  /** `url` must not lead through a pooler in transaction mode. */
   constructor({ url, timeoutMs, clock }: Pick<PostgresContext, 'url' | 'timeoutMs' | 'clock'>) {
     this.#clock = clock;
     this.#of = clientOptions(url, timeoutMs);
   }
 
-  /** `channel` is a name that needs no quotes. */
+  /** `channel` is an identifier that needs no quotes. */
   add(channel: string, listener: Listener): void {
     this.#listeners.set(channel, listener);
     if (this.#client && this.#isConnected) void this.#listen(this.#client, [channel]);
@@ -41,7 +41,7 @@ export class Listening {
     this.#listeners.delete(channel);
     const client = this.#client;
     if (this.#listeners.size > 0) {
-      // Nobody waits for this. Later notifications of the channel have no listener.
+      // Nothing awaits this. Later notifications of the channel have no listener.
       if (this.#isConnected) void client?.query(`unlisten ${channel}`).catch(() => {});
       return;
     }
@@ -74,7 +74,7 @@ export class Listening {
     }
   }
 
-  /** False: it failed, as on a standby. That ends the connection, and the next one listens to all channels. */
+  /** Returns false if it fails, as on a standby. It then closes the connection; the next one listens to all channels. */
   async #listen(client: pg.Client, channels: readonly string[]): Promise<boolean> {
     try {
       for (const channel of channels) await client.query(`listen ${channel}`);

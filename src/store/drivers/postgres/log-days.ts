@@ -1,14 +1,14 @@
 /**
  * Drops old logs in PostgreSQL by whole days, without deleting rows.
  *
- * `logs` and `log_details` have a partition for each day (UTC), made some days ahead. A day past its retention is
- * detached: from then on no query sees it. Contents are shared: entries of several days, unfinished messages and dead
- * letters refer to the same one. So the detached table is read once, in chunks, to find the contents to which nothing else
- * refers; then it is dropped. Each step is one transaction, and its result determines the next step. So any worker can
- * continue after another one crashed.
+ * `logs` and `log_details` have a partition for each day (UTC), created some days ahead. A day past its retention is
+ * detached: from then on no query sees it. Entries of several days, unfinished messages and dead messages may share one
+ * content. So a worker reads the detached table once, in chunks, deletes the contents that nothing else refers to, and then
+ * drops the table. Each step is one transaction, and its result determines the next step. So any worker can continue after
+ * another one crashed.
  *
- * Nothing depends on partitions being made in time. Entries without one go to the default partition, whose rows are
- * deleted as on SQLite (operations/retention.ts). All entries go there when logs are kept for less than a day.
+ * Partitions may be created late: entries without one go to the default partition, whose rows are deleted one by one as on
+ * SQLite (operations/retention.ts). All entries go there when logs are kept for less than a day.
  */
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -17,7 +17,7 @@ import { projectsMoving } from '../../operations/locking/placement.ts';
 import { dropUnreferencedContents } from '../../operations/retention.ts';
 import { PASSING } from './layout.ts';
 
-/** As `Connection.dropTables`. */
+/** The arguments of `Connection.dropTables`. */
 export interface LogBounds {
   logsBeforeMs: Millis;
   nowMs: Millis;
@@ -25,23 +25,22 @@ export interface LogBounds {
 }
 
 const DAY_MS = 86_400_000;
-/** Behind: for clocks that are late. Ahead: for the time in which a worker may be unable to make more. */
+/** Behind: for clocks that are late. Ahead: for the time in which no worker may be able to create more. */
 const DAYS = { behind: 1, ahead: 3 };
-/** More tables would make every query slower, only for the few who keep logs that long. */
+/** Maximum partitions for copied logs. More tables would slow every query down, and few installations keep logs that long. */
 const DAYS_COPIED = 400;
 /**
- * While a schema change waits for the lock of a table, all other transactions wait behind it. A batch holds its locks
- * for some milliseconds. Something that holds one for longer, such as a dump, is not waited for; the change is tried
- * again after a rest.
+ * While a schema change waits for the lock of a table, all other transactions queue behind it. A batch holds its locks for
+ * some milliseconds. If another program holds one for longer, such as a dump, the change fails and is retried after a pause.
  */
 const LOCK_TIMEOUT_MS = 100;
-/** To make a partition, the server looks through the default one, which is usually empty. */
+/** To create a partition, the server scans the default partition, which is usually empty. */
 const STATEMENT_TIMEOUT_MS = 1_000;
 const REST_MS = 5 * 60_000;
 
 export class LogDays {
   readonly #driver: Driver;
-  /** The day for which the partitions ahead were last seen to exist. */
+  /** The day on which this worker last found that all partitions ahead exist. */
   #madeOn = -Infinity;
   #restUntilMs = -Infinity;
 
@@ -50,7 +49,7 @@ export class LogDays {
   }
 
   /**
-   * Makes the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when that is not possible now.
+   * Creates the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when that is not possible now.
    * Entries then go into the default partition. A day that already has entries there gets no partition of its own.
    */
   async makeAhead(nowMs: Millis): Promise<void> {
@@ -59,7 +58,7 @@ export class LogDays {
     if (await this.#make(today - DAYS.behind, today + DAYS.ahead, nowMs)) this.#madeOn = today;
   }
 
-  /** Makes partitions for entries that are about to be copied from another store, as far as that is possible. */
+  /** Creates partitions for entries that are about to be copied from another store, if that is possible now. */
   async makeFor({ fromMs, toMs }: { fromMs: Millis; toMs: Millis }): Promise<void> {
     const last = dayOf(toMs);
     try {
@@ -69,10 +68,10 @@ export class LogDays {
     }
   }
 
-  /** Makes days ahead and drops a piece of those that are past their time; answers whether more may be left. */
+  /** Creates partitions ahead, and takes one step to drop expired ones. Returns whether more steps may be left. */
   async drop({ logsBeforeMs, nowMs, rowsMax }: LogBounds): Promise<boolean> {
     if (nowMs >= this.#restUntilMs) await this.makeAhead(nowMs);
-    // Rows that are copied or compared now are not taken away. A move takes minutes.
+    // A move that is copying or comparing rows must still find them. It takes minutes.
     if ((await this.#driver.read(projectsMoving)).length > 0) return false;
     const { days, isExpiring } = await this.#driver.read(readLayout);
     if (isExpiring && (await this.dropContents(rowsMax))) return true;
@@ -82,7 +81,7 @@ export class LogDays {
     return expired !== undefined && this.detach(expired, nowMs);
   }
 
-  /** Hides a day from all queries: it is the day to drop now. False: another worker does this work now. */
+  /** Detaches a day, which hides it from all queries until it is dropped. False: another worker maintains the partitions now. */
   detach(day: number, nowMs: Millis): Promise<boolean> {
     return this.#define(nowMs, async (tx) => {
       const { days, isExpiring } = await readLayout(tx);
@@ -96,8 +95,8 @@ export class LogDays {
   }
 
   /**
-   * Walks through the next entries of the detached day, and drops the contents to which only they refer. False: all of
-   * the day is walked through, or another worker does this work now.
+   * Reads the next entries of the detached day, and deletes the contents that only they refer to. False: no entry is left,
+   * or another worker maintains the partitions now.
    */
   dropContents(rowsMax: number): Promise<boolean> {
     return this.#driver.transaction(async (tx) => {
@@ -117,7 +116,7 @@ export class LogDays {
     });
   }
 
-  /** Drops the detached day if all of it is walked through. False: another worker does this work now. */
+  /** Drops the detached day if all its entries have been read. False: another worker maintains the partitions now. */
   dropExpired(nowMs: Millis): Promise<boolean> {
     return this.#define(nowMs, async (tx, place) => {
       if (!(await readLayout(tx)).isExpiring) return;
@@ -130,7 +129,7 @@ export class LogDays {
     });
   }
 
-  /** Whether all these days now have partitions; false also if another worker does this work now. */
+  /** Creates the missing partitions of these days. False: another worker maintains the partitions now. */
   async #make(first: number, last: number, nowMs: Millis): Promise<boolean> {
     const { days } = await this.#driver.read(readLayout);
     for (let day = first; day <= last; day++) {
@@ -140,8 +139,8 @@ export class LogDays {
   }
 
   /**
-   * Whether `work` was done; false if another worker does this work now. Throws `StoreUnavailable`, and rests, when it
-   * is not possible now.
+   * Runs `work`, a schema change. Returns false if another worker maintains the partitions now. If the change is not possible
+   * now, throws `StoreUnavailable` and postpones the next one.
    */
   async #define(nowMs: Millis, work: (tx: Transaction, place: WalkPosition) => Promise<void>): Promise<boolean> {
     try {
@@ -158,7 +157,7 @@ export class LogDays {
       if (error instanceof StoreFatal) throw error;
       this.#restUntilMs = nowMs + REST_MS;
       const detail = error instanceof Error ? error.message : String(error);
-      throw new StoreUnavailable('the days of the logs could not be changed', { cause: error, detail });
+      throw new StoreUnavailable('the partitions of the logs could not be changed', { cause: error, detail });
     }
   }
 }
@@ -170,16 +169,16 @@ interface WalkPosition {
   seq: number;
 }
 
-/** Keeps all other workers from the partitions until the transaction ends; undefined: another worker has them now. */
+/** Locks the row of `log_expiry` until the transaction ends, and returns its position. Undefined: another worker has it. */
 async function lockPosition(tx: Transaction): Promise<WalkPosition | undefined> {
   const [place] = await tx.query<WalkPosition>('select project_id, at_ms, seq from log_expiry for update skip locked');
   return place;
 }
 
 interface Layout {
-  /** Days that have a partition, oldest first. */
+  /** The days that have a partition, oldest first. */
   days: number[];
-  /** Whether there is a day that is detached and not yet dropped. */
+  /** Whether a day is detached and not yet dropped. */
   isExpiring: boolean;
 }
 
@@ -195,12 +194,12 @@ async function readLayout(queries: Queries): Promise<Layout> {
   return { days: days.toSorted((a, b) => a - b), isExpiring: expired?.isThere === 1 };
 }
 
-/** Whether a day is on its way out, so that there may be contents to which nothing refers any more. */
+/** Whether a day is detached and not yet dropped. Until then there may be contents that nothing refers to. */
 export async function isExpiring(queries: Queries): Promise<boolean> {
   return (await readLayout(queries)).isExpiring;
 }
 
-/** Makes both tables of a day or neither: an entry and its details are both in default partitions, or neither is. */
+/** Creates both partitions of a day or neither, so that an entry and its details are either both in default partitions or not. */
 async function makeDay(tx: Transaction, day: number): Promise<void> {
   const [from, to] = [day * DAY_MS, (day + 1) * DAY_MS];
   const strays = await tx.query('select 1 from logs_default where at_ms >= ? and at_ms < ? limit 1', [from, to]);
@@ -222,7 +221,7 @@ function dayOf(timeMs: Millis): number {
   return Math.floor(timeMs / DAY_MS);
 }
 
-/** `logs_20270115`, which people can read. */
+/** For example `logs_20270115`, which people can read. */
 function tableOf(table: 'logs' | 'log_details', day: number): string {
   return `${table}_${new Date(day * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')}`;
 }

@@ -1,10 +1,10 @@
 /**
- * Notifies other workers that something is due earlier than they expect, that accounts have changed, or that messages in
- * flight were cancelled.
+ * Notifies other workers (`pg_notify`) that a message is due earlier than they expect, that accounts have changed, or that
+ * messages in flight were cancelled.
  *
- * Notifications of the database are sent outside the transactions: inside, each commit would wait for all others that
- * notify. Delivery does not depend on them. If one is lost, or the server has none, the worker learns the change at its
- * next heartbeat; an attempt of a cancelled message then continues to its end.
+ * Notifications are sent outside the transactions: inside, each commit would wait for all others that notify. Delivery does
+ * not depend on notifications. If one is lost, or the server does not support them, a worker learns of due messages and
+ * changed accounts at its next heartbeat; an attempt of a cancelled message then continues to its end.
  */
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
@@ -15,19 +15,19 @@ import type { Listening } from './listening.ts';
 
 const CHANNEL = 'waypost_due';
 
-/** Of the store with this schema. */
+/** The notification channel of the store in this schema. */
 export function channelOf(schema: string | undefined): string {
   return schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
 }
-/** Sent instead of a time. Programs that do not know it ignore it. */
+/** Sent instead of a time. Programs that do not know this word ignore the notification. */
 const ACCOUNTS = 'accounts';
 /** Followed by claim tokens. */
 const CANCELLED = 'cancelled';
-/** Claims in one notice, whose payload is at most 8,000 bytes. */
+/** Maximum claims in one notification: PostgreSQL limits its payload to 8,000 bytes. */
 const CANCELLED_MAX = 400;
-/** At most one notice in this time: a worker that receives one claims everything that is due. */
+/** Minimum pause between two notifications of due messages: a worker that receives one claims everything that is due. */
 const PAUSE_MS = 20;
-/** A worker learns of what is due later from a heartbeat. */
+/** Messages that are due later are not notified: other workers find them at a heartbeat. */
 const SOON_MS = 10_000;
 
 export class Notices {
@@ -43,8 +43,8 @@ export class Notices {
   readonly #channel: string;
 
   /**
-   * `sender`: ignores its own notices. `events`: reports those of other workers. `listening`: shared by the stores of this worker on
-   * the server; absent: it does not listen.
+   * `sender` identifies this worker, which ignores its own notifications. `events` receives those of other workers.
+   * `listening` is shared by the stores of this worker on the server; undefined: this store only sends.
    */
   constructor(
     driver: Pick<PostgresDriver, 'execute'>,
@@ -60,17 +60,17 @@ export class Notices {
     this.#channel = channelOf(locationOf(url).schema);
     listening?.add(this.#channel, {
       onNotification: (payload) => this.#receive(payload),
-      // Notices sent while it was not connected are lost: look at once.
+      // Notifications sent while the connection was down are lost, so the worker claims at once.
       onGap: () => events.onDue(clock.nowMs()),
     });
   }
 
-  /** Projects, tokens or keys have changed. */
+  /** Notifies that projects, tokens or keys have changed. */
   publishAccountsChange(): void {
     void this.#send(`${this.#sender} ${ACCOUNTS}`);
   }
 
-  /** The messages of these claims, which other workers may have, were cancelled. */
+  /** Notifies that the messages of these claims were cancelled. Other workers may have the claims. */
   publishCancelled(claimTokens: readonly ClaimToken[]): void {
     for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
       const tokens = claimTokens.slice(at, at + CANCELLED_MAX);
@@ -78,7 +78,7 @@ export class Notices {
     }
   }
 
-  /** An unclaimed message is due at `dueAtMs`. */
+  /** Notifies that an unclaimed message is due at `dueAtMs`. */
   publishDue(dueAtMs: number): void {
     if (this.#isClosed || dueAtMs > this.#clock.nowMs() + SOON_MS) return;
     this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
@@ -101,7 +101,7 @@ export class Notices {
     this.#sending = false;
   }
 
-  /** A notice is lost while the database is away; so is everything else that needs the database then. */
+  /** Ignores errors: while the database is unavailable, other workers can claim nothing either. */
   async #send(payload: string): Promise<void> {
     await this.#driver.execute(`select pg_notify('${this.#channel}', $1)`, [payload]).catch(() => {});
   }

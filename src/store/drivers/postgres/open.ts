@@ -1,4 +1,4 @@
-/** Opens the store on PostgreSQL: one of many workers, each with connections of its own. */
+/** Opens the store on PostgreSQL: checks the server, migrates the schema, and connects this worker. */
 
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -20,70 +20,67 @@ import { Notices } from './notices.ts';
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
   url: string;
-  /** For notifications, where `url` leads through a pooler. Empty: none, which costs up to a heartbeat of delay. */
+  /** For notifications, where `url` leads through a pooler. Empty: no notifications, which delays by up to a heartbeat. */
   listenUrl?: string;
-  /** The most connections at once; at least three: a batch, a claim and a read. Each of the first two may have another beside it that is late. */
+  /** Maximum connections; at least three: a batch, a claim and a read. Batches and claims may have a second, late transaction. */
   connectionsMax?: number;
-  /** Of this worker, which has other stores too. Default: connections of its own. */
+  /** The connections that the stores of this worker share. Default: connections of its own. */
   servers?: Servers | undefined;
-  /** Time a statement may take, and the making of a connection. */
+  /** Timeout of a statement and of a connection attempt. */
   timeoutMs?: number;
-  /** False: statements are not kept prepared, for poolers that cannot. */
+  /** Whether to use prepared statements. False for poolers that do not support them. */
   prepares?: boolean;
   clock: Clock;
   /** Default: the server's clock; see `PostgresContext`. */
   nowMs?: () => number;
-  /**
-   * Whether a database without a store is refused instead of made one: where the tables of an existing store are not
-   * found, new ones must not take their place.
-   */
+  /** Whether to refuse a database without a store, instead of creating one. Protects a store whose tables are not found. */
   mustExist?: boolean;
-  /** Told why acknowledged messages might not survive a crash: the server was configured for speed instead. */
+  /** Called with the reason if the server's settings do not make commits durable. */
   onNotDurable?: (reason: string) => void;
-  /** Told once when the database cannot be trusted any more. */
+  /** Called once when the database cannot be trusted any more. */
   onFatal: (error: Error) => void;
   /** Default: none. */
   limits?: StoreLimits;
   batch?: Partial<Batching>;
-  /** Unique among the workers: names the sender of a notification. */
+  /** The sender of notifications. Unique among the workers. */
   sender: string;
 }
 
 const CONNECTIONS_MAX = 10;
 const TIMEOUT_MS = 10_000;
-/** Many times the length of a batch, and as long as one waits for a lock. */
+/** Many times the duration of a batch, and as long as a batch waits for a lock. */
 const LATE_MS = 100;
-/** On Citus each statement takes a trip more: without another batch beside it a worker would mostly wait. */
+/** On Citus each statement takes an extra round trip, so a worker with one batch at a time would mostly wait. */
 const LATE_ON_CITUS_MS = 4;
 
 /**
- * A worker that hangs within a transaction keeps its locks no longer than this. Between two statements of a batch are
- * only microseconds. A batch that is late because the machine is slow runs again.
+ * Limits how long a worker that hangs within a transaction keeps its locks. Between two statements of a batch there are
+ * only microseconds. A batch that exceeds this because the machine is slow runs again.
  */
 const IDLE_MS = 1_000;
-/** The pause between two looks whether a locked project is free again: the lock may have lasted only a moment. */
+/** Pause between two scouts of a locked project. It is short, because the lock may have lasted only a moment. */
 const SCOUT_PAUSE_MS = 10;
-/** About the length of a pause and a look together. */
+/** Approximate duration of a pause and a scout together. */
 const SCOUT_ROUND_MS = 20;
 
-/** Changing a large table takes its time. */
+/** Migrating a large table may take long. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
-/** But a worker that hangs between two statements keeps others from starting no longer than this; a statement that runs does not count. */
+/** Limits how long a worker that hangs between two statements of a migration keeps others from starting. */
 const MIGRATION_IDLE_MS = 2_000;
-/** Those that keep every character; a message with another one could never be stored. */
+/** The encodings that store every character. */
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
-/** As `server_version_num`. */
+/** In the format of `server_version_num`. */
 const OLDEST_VERSION = 140_000;
 
 /**
- * Throws `StoreUnavailable` while the database is away. Throws an error named `SchemaTooNew` when a newer program has
+ * Throws `StoreUnavailable` while the database is unavailable. Throws an error named `SchemaTooNew` when a newer program has
  * changed it, and another error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { url, listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, clock } = options;
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
   const server = servers.at(url, listenTargetOf(listenUrl));
-  const opening = {}; // another store that leaves the pool meanwhile does not close it
+  const opening = {}; // keeps the pool open if its last store leaves it while this one opens
   server.pool.join(opening);
   try {
     return await openOn(server, options);
@@ -121,7 +118,7 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
   });
 }
 
-/** Throws `StoreUnavailable` when the server hangs: what comes next may take its time. */
+/** Throws `StoreUnavailable` when the server hangs. The migration after this check has a much longer timeout. */
 async function checkAnswers(pool: ConnectionPool): Promise<void> {
   try {
     const client = await pool.take(pool);
@@ -137,7 +134,7 @@ async function checkAnswers(pool: ConnectionPool): Promise<void> {
   }
 }
 
-/** Makes partitions for the first entries. If something prevents that, such as a dump, the worker still starts. */
+/** Creates partitions for the first log entries. If something prevents that, such as a dump, the worker still starts. */
 async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void> {
   try {
     await logDays.makeAhead(await driver.transaction((tx) => tx.nowMs()));
@@ -163,11 +160,11 @@ async function prepareDatabase(
     if (server && !ENCODINGS.includes(server.encoding))
       throw new Error(`the encoding of the database is ${server.encoding}: UTF8 is needed, for texts of all languages`);
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
-      throw new StoreUnavailable('the database has no store where its tables are looked for');
+      throw new StoreUnavailable('the database has no store in the schema that is searched for its tables');
     }
     await makeSchema(driver, locationOf(context.url).schema);
     await migrate(driver);
-    // Of the server that has the rows: with Citus it may be another one.
+    // From the server that has the rows: with Citus it may be another one.
     const [rows] = await driver.read((queries) =>
       queries.query<{ fsync: string; synchronous: string }>(
         `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous
@@ -175,7 +172,7 @@ async function prepareDatabase(
       ),
     );
     if (rows?.fsync === 'off')
-      onNotDurable('the server runs with fsync=off: a power failure loses what was acknowledged');
+      onNotDurable('the server runs with fsync=off: a power failure loses acknowledged messages');
     if (rows?.synchronous === 'off')
       onNotDurable('synchronous_commit is off by default there; transactions here set it to on');
   } finally {
@@ -183,7 +180,7 @@ async function prepareDatabase(
   }
 }
 
-/** Only if it is missing: who may use it need not have the right to make it. */
+/** Creates the schema only if it is missing, because the user may have the right to use it and not to create it. */
 async function makeSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
   if (schema === undefined) return;
   const found = await driver.read((queries) => queries.query('select 1 from pg_namespace where nspname = ?', [schema]));

@@ -1,6 +1,6 @@
 /**
- * A transaction under way. Statements that only write are sent without waiting for earlier answers. A commit is sent when the
- * answers to all reads are known. If a statement fails, the server rolls back everything, whatever was sent after it.
+ * An open transaction with pipelined statements. Writes are sent without waiting for earlier results. The commit is sent
+ * when the results of all reads are known. If a statement fails, the server rolls back everything, including later writes.
  */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
@@ -15,7 +15,6 @@ import { columnArray } from './statements/arrays.ts';
 import type { BulkStatement, BulkStatements } from './statements/bulk.ts';
 import { eachStatement } from './statements/each.ts';
 
-/** What a transaction gets from its driver. */
 interface TransactionParts {
   session: Session;
   bulk: BulkStatements;
@@ -31,9 +30,9 @@ export class PostgresTransaction implements Transaction {
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isCorked = false;
-  /** The server has answered to its begin. */
+  /** Whether the server has confirmed `begin`. */
   hasBegun = false;
-  /** The first failure of the noted statements. */
+  /** The error of the first tracked statement that failed. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: TransactionParts) {
@@ -44,12 +43,12 @@ export class PostgresTransaction implements Transaction {
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
-  /** Resolves when all that was sent is answered. */
+  /** Resolves when all sent statements have a result. */
   async settled(): Promise<void> {
     await Promise.all(this.#sent);
   }
 
-  /** From now on, sent statements leave together with the next one whose answer is awaited. */
+  /** From now on, buffers statements until the next one whose result is awaited. */
   cork(): void {
     if (this.#isCorked) return;
     this.#isCorked = true;
@@ -87,7 +86,7 @@ export class PostgresTransaction implements Transaction {
 
   reserve(sequence: NumberSequence, count: number): Promise<number> {
     if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
-    // Citus changes a row by no function that it would have to compute elsewhere: the server and what is skipped are values.
+    // Citus allows no volatile function in an update, so the server and the number to skip are read first.
     const given: Queries = {
       query: async (text, params = []) => {
         const [chosen] = await this.query<{ skipped: number }>(CHOOSE_SKIPPED);
@@ -97,7 +96,7 @@ export class PostgresTransaction implements Transaction {
     return takeNumbers(given, RESERVE_AT, sequence, count);
   }
 
-  /** The start of the server that has the rows. */
+  /** Identifies the server that has the rows, by its start time. */
   async #server(): Promise<string> {
     this.flush();
     const [name] = (await this.#begun)?.rows ?? [];
@@ -144,7 +143,7 @@ export class PostgresTransaction implements Transaction {
     return this.#begun;
   }
 
-  /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
+  /** Tracks the result of a statement that is not awaited, or not before later statements are sent. */
   note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
@@ -152,16 +151,16 @@ export class PostgresTransaction implements Transaction {
     this.#sent.push(sent);
   }
 
-  /** The time at this moment, not when the transaction began. */
+  /** The current time, not the start time of the transaction. */
   async #readClock(): Promise<number> {
     const [row] = await this.query<{ now: number }>(this.#session.clock);
-    if (!row) throw new Error('the database told no time');
+    if (!row) throw new Error('the database returned no time');
     return row.now;
   }
 
   /**
-   * Asks with what else is asked in the same turn, in one piece: a system call costs as much as most statements. Throws the first
-   * failure, which is the reason: later answers only say that the transaction is aborted.
+   * Sends the statement of `work` together with all others of the same microtask round in one write: a system call costs as
+   * much as most statements. Throws the first failure: later results only report that the transaction is aborted.
    */
   async #answered<T>(work: () => Promise<T>): Promise<T> {
     this.cork();
@@ -170,7 +169,7 @@ export class PostgresTransaction implements Transaction {
       return await work();
     } catch (error) {
       if (!isConsequence(error)) this.failure ??= error;
-      this.flush(); // what is held is waited for too
+      this.flush(); // buffered statements need results too
       await this.settled();
       this.failure ??= error;
       throw this.failure;

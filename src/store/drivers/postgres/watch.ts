@@ -1,4 +1,4 @@
-/** Polls a store that is not open, over the connections of the open ones. */
+/** Polls a cell that is not open on this worker, over the connections that the open stores share. */
 
 import type { Totals } from '../../../engine/lists/unfinished.ts';
 import type { CellPoll } from '../../../engine/stores.ts';
@@ -11,19 +11,19 @@ import { PostgresDriver } from './driver.ts';
 import { channelOf } from './notices.ts';
 
 export interface CellWatch {
-  /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
+  /** Throws `StoreUnavailable`, or the error of the database where there is no store. */
   poll(): Promise<CellPoll>;
-  /** As `look`. */
+  /** Throws like `poll`. */
   readTotals(): Promise<Totals>;
   /**
-   * From now on, calls `listener` when a worker has notified that something is due there, or when a notification may be
+   * From now on, calls `listener` when a worker notifies that a message is due in the cell, or when a notification may be
    * lost. Not for a store that is open here: it listens itself.
    */
   listen(listener: () => void): void;
   close(): Promise<void>;
 }
 
-/** `listenUrl`: empty: it does not listen. */
+/** An empty `listenUrl` disables notifications. */
 export function watchPostgresStore(context: PostgresContext, servers: Servers, listenUrl: string): CellWatch {
   const { pool, listening, polling: looking } = servers.at(context.url, listenTargetOf(listenUrl));
   const driver = new PostgresDriver(context, pool);

@@ -1,7 +1,7 @@
 /**
- * Sends a batch to the database's thread without blocking this one. Posting a message copies it at once. So 90 MiB or
- * 10,000 messages are sent ahead in chunks, and a large body is copied in steps and its copy transferred. Other work runs
- * between them. The batch is still one transaction.
+ * Splits a batch, so that sending it to the database thread does not block this one: `postMessage` copies synchronously. So
+ * 90 MiB or 10,000 messages are sent ahead in chunks, and a large body is copied in steps and its copy transferred. Other
+ * work runs between them. The batch is still one transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-queue.ts';
 import type { WriteCommand } from '../../operations/all.ts';
@@ -11,10 +11,10 @@ import type { StoredNewMessage } from '../../operations/messages/rows.ts';
 /** A few milliseconds of copying. */
 export const CHUNK_COST_MAX = BATCH_COST_MAX / 2;
 
-/** New memory for more takes milliseconds on a busy machine. */
+/** Bytes of a body that are copied in one step. On a busy machine, new memory for more takes milliseconds. */
 const STEP_BYTES = 1024 * 1024;
 
-/** Messages of the accept that will be at `index` in the batch that follows. */
+/** Messages of the `accept` command at `index` in the batch that is sent after the chunks. */
 export interface MessageChunk {
   kind: 'chunk';
   index: number;
@@ -28,10 +28,10 @@ export function withoutChunks(commands: readonly WriteCommand[]): readonly Write
   );
 }
 
-/** A turn of the event loop is due after each. Without a chunk, only a part of a body was copied. */
+/** The sender yields to the event loop after each step. A step without a chunk has only copied a part of a body. */
 export interface Step {
   chunk?: MessageChunk;
-  /** Copies that belong to the chunk alone. */
+  /** Buffers that only the chunk uses, so they can be transferred. */
   transferred?: ArrayBuffer[];
 }
 
@@ -78,7 +78,7 @@ export function joinChunks(batch: readonly WriteCommand[], chunks: readonly Mess
   for (const { index, messages } of chunks) {
     const command = batch[index];
     if (command?.method !== 'accept')
-      throw new Error(`a chunk of a batch is for its command ${index}, which takes none`);
+      throw new Error(`a chunk is for command ${index} of its batch, which accepts no messages`);
     for (const message of messages) command.args.messages.push(message);
   }
   return batch;

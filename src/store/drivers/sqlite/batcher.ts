@@ -1,8 +1,8 @@
 /**
  * Commits the batches of several threads together, so that they share an fsync.
  *
- * Batches that wait when a transaction ends fill the next one, in order of arrival. Each thread has one batch under way at a
- * time, so threads are served round-robin.
+ * The batches that are queued when a transaction ends fill the next one, in order of arrival. Each thread has at most one
+ * batch in progress, so threads are served round-robin.
  */
 
 import { Fifo } from '../../../engine/admission/fair-queue.ts';
@@ -14,17 +14,17 @@ import type { WriteCommand, Writes } from '../../operations/all.ts';
 import { joinChunks, type MessageChunk } from './batch-chunks.ts';
 import type { Reply } from './messages.ts';
 
-/** Remembered backlogs of a thread. A forgotten one is reported to the thread again, which costs little. */
+/** Maximum backlogs remembered per thread. A forgotten one is reported to the thread again, which costs little. */
 const BACKLOGS_KNOWN_MAX = 10_000;
 
-/** A thread, and the waiting work that it knows. */
+/** A thread that uses the database, and the waiting work that it already knows about. */
 export class Client {
   readonly reply: (message: Reply) => void;
   /** When this thread will next claim due work. It claims at once when it starts. */
   #claimsAtMs = -Infinity;
-  /** Endpoint backlogs that this thread knows to have messages, as far as they are remembered. */
+  /** Endpoint backlogs that this thread knows to have messages. It may be incomplete. */
   readonly #backlogs = new Set<BacklogKey>();
-  /** Pieces of its next batch. */
+  /** Chunks of its next batch. */
   #chunks: MessageChunk[] = [];
 
   constructor(reply: (message: Reply) => void) {
@@ -35,14 +35,14 @@ export class Client {
     this.#chunks.push(chunk);
   }
 
-  /** A batch with the chunks that came before it. */
+  /** Joins a batch with the chunks that were received before it. */
   whole(commands: readonly WriteCommand[]): readonly WriteCommand[] {
     const chunks = this.#chunks;
     this.#chunks = [];
     return joinChunks(commands, chunks);
   }
 
-  /** The result of a claim reports the waiting work, and replaces the earlier notices. */
+  /** The result of a claim reports the waiting work to the thread, and supersedes earlier notices. */
   noteClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
@@ -54,7 +54,7 @@ export class Client {
     }
   }
 
-  /** This thread knows these backlogs already. */
+  /** Remembers that this thread knows these backlogs. */
   noteKnown(waitingBacklogs: readonly BacklogKey[]): void {
     if (this.#backlogs.size >= BACKLOGS_KNOWN_MAX) this.#backlogs.clear();
     for (const backlog of waitingBacklogs) this.#backlogs.add(backlog);
@@ -86,8 +86,8 @@ export class Batcher {
   #running = false;
 
   /**
-   * `run` commits commands, and rejects when the database must not be used any more. `receiveAll` takes in what the threads have
-   * sent meanwhile, without waiting. `upkeep` of the database comes after the answers: only the next batch waits for it.
+   * `run` commits commands, and rejects when the database must not be used any more. `receiveAll` receives the requests that
+   * the threads have sent by now, without waiting. `upkeep` runs after the replies, so that only the next batch waits for it.
    */
   constructor(
     run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>,
@@ -107,7 +107,7 @@ export class Batcher {
     this.#clients.delete(client);
   }
 
-  /** Resolves when nothing waits any more; at once if another call runs the batch. Throws `StoreFatal`. */
+  /** Resolves when no batch waits any more; immediately if another call runs the batches. Throws `StoreFatal`. */
   async take(batch: Batch): Promise<void> {
     this.#waiting.push(
       batch,
@@ -128,7 +128,7 @@ export class Batcher {
     }
   }
 
-  /** Upkeep that fails may succeed the next time, as after a backup's lock is gone. Only a broken database is fatal. */
+  /** Failed upkeep may succeed the next time, for example after a backup has released its lock. Only `StoreFatal` is final. */
   #maintain(): void {
     try {
       this.#upkeep();
@@ -145,7 +145,7 @@ export class Batcher {
       client.noteClaims(commands, results);
       client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
     }
-    // A client that is alone in the transaction made all its changes, and knows its backlogs.
+    // A client that is alone in the transaction made all the changes, and knows their backlogs.
     const only = together.length === 1 ? together[0]?.client : undefined;
     only?.noteKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {

@@ -1,4 +1,4 @@
-/** The client of a database thread: its open requests, and the callers that wait for replies. */
+/** The client of a database thread: sends requests, limits concurrent reads, and resolves callers with the replies. */
 import { FairQueue } from '../../../engine/admission/fair-queue.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -10,15 +10,15 @@ import { stepsOf, withoutChunks } from './batch-chunks.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
 
 /**
- * Bounds the reads under way: one long read, or 16 short ones. Node hands over all replies that have arrived in one turn of the
- * event loop, and to decode a page of 1,000 rows and write the response takes ten milliseconds.
+ * Limits concurrent reads: one long read, or 16 short ones. Node delivers all received replies in one round of the event
+ * loop, and decoding a page of 1,000 rows and writing the response takes ten milliseconds.
  */
 const READ_COST_MAX = 16;
 
 interface Pending {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
-  /** 0: no read. */
+  /** 0: the request is not a read. */
   readCost: number;
 }
 
@@ -33,16 +33,16 @@ export class DatabaseClient<R extends OwnerRequest> {
   readonly #events: StoreEvents;
   readonly #pending = new Map<number, Pending>();
   readonly #whenAnswered: (() => void)[] = [];
-  /** Reads that are not sent yet, round-robin by project. */
+  /** Reads that wait to be sent, round-robin by project. */
   readonly #reads = new FairQueue<R>();
-  /** Of reads that were sent, until the turn of the event loop in which they are answered ends. */
+  /** Cost of the sent reads. It is released at the end of the event-loop round that delivers the reply. */
   #readCost = 0;
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
 
   /**
-   * `onFatal` is called once, when no more answers will come. `endOfTurn` resolves when this thread has read its pending input; by
+   * `onFatal` is called once, when no more replies follow. `endOfTurn` resolves when this thread has read its pending input; by
    * default, in the next microtask. `events` reports work that other threads have saved.
    */
   constructor(
@@ -57,7 +57,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#events = events;
   }
 
-  /** Resolves after the commit. Call it again only then: the chunks sent belong to the batch that follows them. */
+  /** Resolves after the commit. Call it again only then, because chunks belong to the next batch that is sent. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     for (const { chunk, transferred } of stepsOf(commands)) {
       if (chunk) this.#send(chunk as R, transferred);
@@ -70,13 +70,13 @@ export class DatabaseClient<R extends OwnerRequest> {
     return this.ask({ kind: 'read', method, args } as WithoutId<R>, isLongRead(method) ? READ_COST_MAX : 1);
   }
 
-  /** Rejects with `StoreUnavailable` when the thread has failed or the conversation is over. */
+  /** Rejects with `StoreUnavailable` when the thread has failed or this client is closed. */
   ask<Answer>(request: WithoutId<R>, readCost = 0): Promise<Answer> {
     if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
     return this.#ask(request, readCost);
   }
 
-  /** Sends a last request after the replies to all others; `undefined` when the conversation is over already. */
+  /** Sends a last request after the replies to all others. Undefined: this client is already closed or has failed. */
   askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
     if (this.#closing || this.#failure) return undefined;
     return this.close().then(() => this.#ask(request, 0));
@@ -105,7 +105,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     for (const request of next) this.#send(request);
   }
 
-  /** Refuses new requests; resolves when all earlier ones are answered. */
+  /** Refuses new requests; resolves when all earlier ones have a reply. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#pending.size === 0) return;
@@ -124,7 +124,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
-    else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
+    else pending?.reject(new Error(`the store refused a read: ${reply.reason}`));
     if (pending && pending.readCost > 0) void this.#endRead(pending.readCost);
     if (this.#pending.size === 0) this.#endClose();
   }
@@ -141,7 +141,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#sendReads();
   }
 
-  /** No more answers will come. After a close this is normal. */
+  /** No more replies follow. After a close this is normal. */
   fail(error: Error): void {
     if (this.#failure || (this.#closing && this.#pending.size === 0)) return;
     this.#failure = error;

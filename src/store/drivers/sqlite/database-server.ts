@@ -1,4 +1,4 @@
-/** Serves the requests of all threads that use a database, in the database's thread. */
+/** Serves the requests of all threads that use a database. Runs in the database thread. */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
@@ -10,12 +10,11 @@ import { Batcher, Client } from './batcher.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
 
-/** Serves all clients, one request at a time. */
 export class DatabaseServer {
   readonly #driver: SqliteDriver;
   readonly #batcher: Batcher;
   readonly #owner: { port: MessagePort; client: Client };
-  /** Clients in the other threads. */
+  /** The clients in the other threads. */
   readonly #clients = new Map<MessagePort, Client>();
 
   constructor(driver: SqliteDriver, owner: MessagePort, limits?: StoreLimits) {
@@ -29,7 +28,7 @@ export class DatabaseServer {
     );
   }
 
-  /** Starts to listen to the owner, and reports that it is ready. */
+  /** Starts to receive requests of the owner, and reports that the database is ready. */
   start(): void {
     const { port, client } = this.#owner;
     port.on('message', (request: OwnerRequest) => this.#receiveFromOwner(request));
@@ -64,7 +63,7 @@ export class DatabaseServer {
     this.#answer(client, request, () => this.#do(client, request));
   }
 
-  /** Takes in all waiting requests. Otherwise each would be received alone, after the transaction of the one before it. */
+  /** Receives all queued requests, so that they share the next transaction. The event loop would deliver them one by one. */
   #receiveAll(): void {
     for (const [port, client] of this.#clients) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {

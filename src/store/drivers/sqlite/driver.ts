@@ -1,4 +1,4 @@
-/** The interface to `node:sqlite`: one connection, statements that run synchronously, one piece of work at a time. */
+/** The SQLite driver over `node:sqlite`: one connection, synchronous statements, one transaction at a time. */
 import { statSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -17,11 +17,11 @@ import { toSqlite } from '../../sql/sqlite.ts';
 export interface SqliteDriverOptions {
   /** A file, or `:memory:`. */
   path: string;
-  /** A second connection that only reads. */
+  /** Opens the database read-only, as a second connection. */
   readOnly?: boolean;
-  /** How long to wait for another process's lock, such as a backup's. This process's connections never wait so. */
+  /** How long to wait for the lock of another process, such as a backup. Connections of this process never block each other. */
   busyTimeoutMs?: number;
-  /** What a database in memory holds from the start; of `SqliteDriver.image`. */
+  /** The initial contents of a database in memory, from `SqliteDriver.image`. */
   image?: Uint8Array;
 }
 
@@ -42,19 +42,19 @@ const DIALECT: SqlDialect = {
 const RESERVE = 'update numbers set next = next + ? where name = ? returning next, until';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** The most statements kept prepared. Their texts are fixed, except for combinations of filters. */
+/** Maximum prepared statements. Their texts are fixed, except for combinations of filters. */
 const STATEMENTS_MAX = 256;
-/** A checkpoint is due after this many bytes are written, by count of rows. */
+/** A checkpoint is due after this many estimated bytes of rows. */
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
-/** And after this much of the WAL is written, as far as it can be reckoned from the bytes of rows. */
+/** A checkpoint is also due after this many bytes of the WAL, as estimated from the bytes of rows. */
 const CHECKPOINT_WAL_BYTES = 24 * 1024 * 1024;
-/** With less written since the last checkpoint, the size of the WAL's file is not read. */
+/** With fewer bytes since the last checkpoint, the size of the WAL file is not read. */
 const STAT_BYTES_MIN = 1024 * 1024;
 /** A page in the WAL, with its header. */
 const FRAME_BYTES = 4096 + 24;
-/** Pages that a small transaction touches, as bytes of the WAL. */
+/** The pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
-/** A WAL that grew beyond this size, because of a long read or a burst, is cut to it when SQLite begins it anew. */
+/** A WAL that exceeds this size, because of a long read or a burst, is truncated to it when SQLite restarts the WAL. */
 const WAL_BYTES_KEPT = 32 * 1024 * 1024;
 /** Page caches in KiB. The operating system caches the file too, so larger caches gain little. */
 const WRITER_CACHE_KIB = 16 * 1024;
@@ -68,12 +68,12 @@ export class SqliteDriver implements Driver {
   readonly #statements = new Map<string, StatementSync>();
   readonly #queries: Queries;
   readonly #transaction: Transaction;
-  /** Settles when the work that was queued last has ended. */
+  /** Settles when the most recently queued work has ended. */
   #lastWork: Promise<unknown> = Promise.resolve();
   #bytesSinceCheckpoint = 0;
-  /** For each byte of rows, as the last checkpoint found it. */
+  /** WAL bytes per byte of rows, measured at the last checkpoint. */
   #walBytesPerByte = 1;
-  /** The WAL when a reader prevented the last checkpoint from completing: its frames, and the size of its file. */
+  /** If a reader kept the last checkpoint from completing: the frames and the file size of the WAL at that time. */
   #unfinishedCheckpoint = { frames: 0, bytes: 0 };
   #failure: StoreFatal | undefined;
 
@@ -117,7 +117,7 @@ export class SqliteDriver implements Driver {
     });
   }
 
-  /** The whole database, for another one in memory to begin with; undefined before Node 24.16, which cannot do it. */
+  /** Serializes the database, as the initial contents of one in memory. Undefined before Node 24.16, which lacks the method. */
   image(): Uint8Array | undefined {
     return 'serialize' in this.#db ? this.#db.serialize() : undefined;
   }
@@ -129,10 +129,11 @@ export class SqliteDriver implements Driver {
   }
 
   /**
-   * Copies what was committed into the database file when a checkpoint is due. Call it after callers got their answers.
+   * Runs a checkpoint when one is due, which copies committed pages into the database file. Call it after the callers of a
+   * batch have their results.
    *
-   * SQLite's own automatic checkpoints are off because they swallow errors: a failed fsync of the database file would
-   * go unnoticed and its pages would be lost with the WAL's next reset. Here it throws `StoreFatal`.
+   * SQLite's automatic checkpoints are off because they swallow errors: a failed fsync of the database file would go
+   * unnoticed, and its pages would be lost when the WAL is reset. Here it throws `StoreFatal`.
    */
   maintain(): void {
     if (!this.#isCheckpointDue || this.#path === ':memory:' || this.#failure) return;
@@ -149,8 +150,8 @@ export class SqliteDriver implements Driver {
   }
 
   /**
-   * Rows that lie far apart, as those of a large backlog, write a page each: the WAL grows by far more than their bytes. SQLite writes
-   * it again in its place, which is quicker than to cut it and let it grow.
+   * Each change of scattered rows, as in a large backlog, writes a whole page, so the WAL grows by far more than their bytes.
+   * SQLite reuses the file after a checkpoint, which is faster than truncating it and letting it grow again.
    */
   get #isCheckpointDue(): boolean {
     const bytes = this.#bytesSinceCheckpoint;
@@ -166,14 +167,14 @@ export class SqliteDriver implements Driver {
       `pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;
        pragma journal_size_limit = ${WAL_BYTES_KEPT}`,
     );
-    // Builds of SQLite differ in their defaults, and a pragma without effect reports no error. P1 depends on these two.
+    // Builds of SQLite have different defaults, and an ineffective pragma reports no error. P1 depends on these two.
     const expected: [string, SqlValue][] = [
       ['journal_mode', this.#path === ':memory:' ? 'memory' : 'wal'],
       ['synchronous', 2],
     ];
     for (const [name, value] of expected) {
       const actual = this.pragma(name);
-      if (actual !== value) throw new Error(`SQLite runs with ${name}=${actual}, but ${value} was asked for`);
+      if (actual !== value) throw new Error(`SQLite runs with ${name}=${actual} instead of ${value}`);
     }
   }
 
@@ -204,7 +205,7 @@ export class SqliteDriver implements Driver {
     }
   }
 
-  /** Some errors have ended the transaction already. */
+  /** Rolls back, unless the error has already ended the transaction. */
   #rollback(): void {
     if (!this.#db.isOpen || !this.#db.isTransaction) return;
     try {
@@ -253,7 +254,7 @@ export class SqliteDriver implements Driver {
     columns: readonly string[],
     rows: readonly (readonly SqlValue[])[],
   ): void {
-    // Numbered, since the key comes first in a row and last in the statement.
+    // Numbered parameters, since the key comes first in a row and last in the statement.
     const assignments = columns.map((column, index) => `${column} = ?${index + 2}`).join(', ');
     const statement = this.#statement(`update ${table} set ${assignments} where ${keyColumn} = ?1`);
     for (const row of rows) statement.run(...row);
@@ -303,10 +304,10 @@ const CORRUPT = 11;
 const FULL = 13;
 const CANNOT_OPEN = 14;
 const NOT_A_DATABASE = 26;
-/** Extended: SQLITE_IOERR_SHMSIZE. */
+/** The extended code SQLITE_IOERR_SHMSIZE. */
 const NO_ROOM_FOR_INDEX = 4874;
 
-/** Says what an error of the database means for the caller; leaves all others as they are. */
+/** Returns the store error for a database error. Returns other errors unchanged. */
 function classify(error: unknown): unknown {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
   // The index of the write-ahead log cannot grow. Nothing was written.

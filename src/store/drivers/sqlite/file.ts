@@ -6,12 +6,12 @@ import { makeFolder } from '../../../system/folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
 export interface LockedFile {
-  /** One name per file, so that different ways to write its path lead to one lock. */
+  /** The canonical path, so that different spellings of a path share one lock. */
   path: string;
   lock: FileLock;
 }
 
-/** Makes a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it. */
+/** Creates a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it locked. */
 export function lockDatabase(givenPath: string): LockedFile {
   const path = canonical(givenPath);
   createForOwner(`${path}.lock`);
@@ -19,9 +19,9 @@ export function lockDatabase(givenPath: string): LockedFile {
 }
 
 /**
- * Creates a file that only its owner can read: messages hold secrets, and SQLite would make a file that everybody can
- * read. Its write-ahead log gets the same mode. An existing file keeps the mode that its owner has chosen. It is not
- * even opened: closing it would drop a lock that this process may have on it.
+ * Creates a file that only its owner can read: messages contain secrets, and SQLite would create a file that everybody can
+ * read. The write-ahead log gets the same mode. An existing file keeps the mode that its owner has chosen. It is not opened:
+ * closing it would release a lock that this process may have on it.
  */
 export function createForOwner(path: string): void {
   try {
@@ -34,9 +34,9 @@ export function createForOwner(path: string): void {
 const WAL_INDEX_BYTES = 32 * 1024;
 
 /**
- * SQLite cannot open a database without its file `-shm`, which it removes when it closes the database. The file is made
- * again at once: otherwise a disk that is full by the next start would have no room for it. SQLite overwrites whatever is in it. The
- * caller has closed the database, and holds its lock.
+ * Recreates the file `-shm`, which SQLite removes when it closes a database, and needs to open it. Otherwise a disk that is
+ * full by the next start would have no space for it. SQLite overwrites its contents. The caller has closed the database, and
+ * has its lock.
  */
 export function reserveWalIndex(path: string): void {
   let handle: number | undefined;
@@ -44,18 +44,18 @@ export function reserveWalIndex(path: string): void {
     handle = openSync(`${path}-shm`, 'wx', 0o600);
     writeSync(handle, Buffer.alloc(WAL_INDEX_BYTES));
   } catch {
-    // Another process reads the database, such as a backup, and has made it; or there is no room for it now either.
+    // Another process that reads the database, such as a backup, has created it; or the disk is full now.
   } finally {
     if (handle !== undefined) closeSync(handle);
   }
 }
 
-/** Removes a database that nobody has open, with what SQLite keeps beside it. */
+/** Removes a database that no process has open, with its WAL, WAL index and journal. */
 export function removeDatabase(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(file, { force: true });
 }
 
-/** Gives a closed database, complete in one file, the name `path`. It is all there even after a power cut. */
+/** Renames a closed database, complete in one file, to `path`. It is complete there even after a power cut. */
 export function putInPlace(file: string, path: string): void {
   syncToDisk(file);
   renameSync(file, path);

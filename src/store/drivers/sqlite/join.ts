@@ -1,4 +1,4 @@
-/** The embedded store in a thread that has not opened it: over ports to the database's threads. */
+/** Joins the embedded store from a thread that has not opened it, over ports to the database threads. */
 
 import type { MessagePort } from 'node:worker_threads';
 import { GroupCommit } from '../../batches/group-commit.ts';
@@ -11,7 +11,7 @@ import { DatabaseClient } from './client.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
 
-/** Its `close` ends only this thread's use of the database. */
+/** The `close` of the returned store ends only this thread's use of the database. */
 export function joinSqliteStore(
   ports: DatabasePorts,
   { onFatal, batch = {} }: Omit<SqliteStoreOptions, 'path' | 'limits'>,

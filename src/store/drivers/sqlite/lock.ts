@@ -1,4 +1,4 @@
-/** The lock by which one process alone uses a database file. */
+/** The lock that lets only one process use a database file. */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -15,15 +15,15 @@ export interface FileLock {
 }
 
 /**
- * Holds an exclusive lock on `<path>.lock` for the life of the process. The operating system releases it however the
- * process ends, so no stale lock remains. `<path>.owner` only tells people which process holds it. Throws `StoreInUse`
- * when another process holds it.
+ * Takes an exclusive lock on `<path>.lock` for the life of the process. The operating system releases it however the process
+ * ends, so no stale lock remains. `<path>.owner` only tells people which process has the lock. Throws `StoreInUse` when
+ * another process has it.
  */
 export function lockFile(path: string): FileLock {
-  // Only SQLite may open the lock file: closing any other handle on it would drop the process's lock.
+  // Only SQLite may open the lock file: closing any other handle on it would release the process's lock.
   const lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
   try {
-    // The file stays empty. A journal of it would need space, which a full disk does not have.
+    // The file stays empty. A journal on disk would need space, which a full disk does not have.
     lock.exec('pragma journal_mode = memory; begin exclusive');
   } catch (error) {
     lock.close();
@@ -35,7 +35,7 @@ export function lockFile(path: string): FileLock {
     lock.close();
   };
   try {
-    // The file is complete before it gets its name: a process that is refused may read it at any moment.
+    // The file is complete before it gets its name, because a refused process may read it at any moment.
     writeFileSync(`${path}.owner.new`, `${process.pid}\n`, { mode: 0o600 });
     renameSync(`${path}.owner.new`, `${path}.owner`);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The messages between the server's threads and a database thread: one each way per batch or read. */
+/** The messages between the server's threads and a database thread: one request and one reply per batch or read. */
 import type { MessagePort } from 'node:worker_threads';
 import type { BacklogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { ClaimToken } from '../../../engine/model.ts';
@@ -7,17 +7,17 @@ import type { BatchOutcome } from '../../batches/batch.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { MessageChunk } from './batch-chunks.ts';
 
-/** The first message to a database thread, with which it starts. */
+/** The parameters with which a database thread starts. */
 export interface ThreadStart {
   path: string;
-  /** The writer migrates the database; a reader only ever sees it. */
+  /** The writer migrates the database; a reader opens it read-only. */
   role: 'writer' | 'reader';
   limits?: StoreLimits;
 }
 
 /** Requests of every thread that uses the database. */
 export type Request =
-  /** Not answered: it belongs to the next batch. */
+  /** Has no reply: it belongs to the next batch. */
   | MessageChunk
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
   | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] };
@@ -25,26 +25,26 @@ export type Request =
 /** Further requests of the thread that started the database thread. */
 export type OwnerRequest =
   | Request
-  /** Another thread uses the database too from now on, over `port`. Answered once the database thread listens there. */
+  /** Another thread also uses the database, over `port`. The reply comes once the database thread listens there. */
   | { id: number; kind: 'connect'; port: MessagePort }
   | { id: number; kind: 'close' };
 
 export type Reply =
-  /** The first reply: the database is open and has this program's schema. */
+  /** The first message: the database is open and has this program's schema. */
   | { kind: 'ready' }
-  /** The first reply instead: the database cannot be used. `name` is the error's own name. */
+  /** The first message if the database cannot be used. `name` is the name of the error. */
   | { kind: 'refused'; name: string; reason: string }
   | { kind: 'outcome'; id: number; outcome: BatchOutcome }
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
-  /** Sent without a request: other threads have saved work that this one does not know of, or have cancelled its claims. */
+  /** Sent without a request: other threads have saved work that this one does not know about, or have cancelled its claims. */
   | { kind: 'notice'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
-  /** Nothing more will be answered. */
+  /** The database failed: no more replies follow. */
   | { kind: 'fatal'; reason: string };
 
 export interface DatabasePorts {
   writer: MessagePort;
-  /** Absent for a database in memory, where the writer does everything. */
+  /** Absent for a database in memory, where the writer also reads lists. */
   lister?: MessagePort;
 }

@@ -1,4 +1,4 @@
-/** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
+/** Opens the embedded store: over threads for a server, in the caller's thread for commands, simulations and tests. */
 
 import { statSync } from 'node:fs';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -17,10 +17,10 @@ import type { DatabasePorts, ThreadStart } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
 
 export interface SqliteStoreOptions {
-  /** A file, whose folder is made when it is missing, or `:memory:`. */
+  /** A file, whose folder is created when it is missing, or `:memory:`. */
   path: string;
   /**
-   * Called once when the database cannot be trusted any more, as after a failed fsync. All commands are then refused
+   * Called once when the database cannot be trusted any more, as after a failed fsync. The store then refuses all commands
    * with `StoreUnavailable`. The process must end with a non-zero code, so that recovery reads what is on disk.
    */
   onFatal: (error: Error) => void;
@@ -30,7 +30,7 @@ export interface SqliteStoreOptions {
 }
 
 export interface StoreStats {
-  /** Transactions committed, commands in them, commands that wait for theirs. */
+  /** Committed transactions, the commands in them, and the commands that wait. */
   batches: number;
   commands: number;
   waiting: number;
@@ -41,16 +41,16 @@ export interface StoreStats {
 
 export type SqliteStore = Store & { stats(): StoreStats };
 
-/** A store over threads. They end with it; other threads of the process may use them until then. */
+/** A store over database threads, which end when it closes. Other threads of the process may use them until then. */
 export type SharedSqliteStore = SqliteStore & {
   /** Ports for `joinSqliteStore` in another thread; transfer them to it. */
   connect(): Promise<DatabasePorts>;
 };
 
 /**
- * A store whose database has threads of its own. One writes and reads single rows, and one reads lists, so that lists
- * never delay writes. Throws `StoreInUse` when another server has the file, and an error named `SchemaTooNew` when a
- * newer program has changed it.
+ * Opens a store over database threads. One writes and reads single rows, and one reads lists, so that lists never delay
+ * writes. Throws `StoreInUse` when another server has the file open, and an error named `SchemaTooNew` when a newer program
+ * has changed it.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
   if (options.path === ':memory:') return openThreads(options.path, undefined, options);
@@ -72,7 +72,7 @@ async function openThreads(
   const { endOfTurn } = batch;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
   const writer = await DatabaseThread.start({ path, role: 'writer', ...(limits && { limits }) }, fail, endOfTurn);
-  // A database in memory belongs to its connection, so there the writer does everything.
+  // A database in memory belongs to its connection, so the writer also reads its lists.
   const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail, endOfTurn);
   const events = new StoreEvents();
   const commits = new GroupCommit((commands) => writer.run(commands), events, onFatal, batch);
@@ -101,7 +101,7 @@ async function openThreads(
   return Object.assign(withStats(store, path), { connect });
 }
 
-/** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
+/** A thread that starts when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
 class LateThread {
   readonly #start: ThreadStart;
   readonly #onFatal: (error: Error) => void;
@@ -131,14 +131,14 @@ class LateThread {
   }
 
   async close(): Promise<void> {
-    const thread = await this.#started?.catch(() => undefined); // one that did not start has nothing to end
+    const thread = await this.#started?.catch(() => undefined); // a thread that failed to start needs no close
     await thread?.close();
   }
 }
 
 /**
- * The same store in the caller's thread, for simulations and tests. No lock prevents a second one on the same file; the
- * caller must.
+ * Opens a store in the caller's thread, for simulations and tests. It does not lock the file: the caller must not open the
+ * same file twice.
  */
 export async function openInlineSqliteStore({
   path,
@@ -156,8 +156,8 @@ export async function openInlineSqliteStore({
 }
 
 /**
- * A store in the caller's thread, with the lock on its file, for a command that does one thing and ends: to start threads would
- * take longer than that. Throws as `openSqliteStore` does.
+ * Opens a store in the caller's thread, with the lock on its file. For commands that do one thing and end: starting threads
+ * would take longer. Throws like `openSqliteStore`.
  */
 export async function openSqliteStoreHere(options: SqliteStoreOptions): Promise<SqliteStore> {
   if (options.path === ':memory:') return openInlineSqliteStore(options);
@@ -188,10 +188,10 @@ async function openMigrated(path: string): Promise<SqliteDriver> {
   return driver;
 }
 
-/** Of the first database in memory, once its schema was made. */
+/** A copy of the first database in memory, with its schema and without rows. */
 let emptyImage: Uint8Array | undefined;
 
-/** The tests of an app open one each: all but the first begin with its schema, which takes a tenth of the time. */
+/** Every database in memory but the first is a copy of it, which is ten times faster for test suites that open one per test. */
 async function openInMemory(): Promise<SqliteDriver> {
   if (emptyImage) return new SqliteDriver({ path: ':memory:', image: emptyImage });
   const driver = await openMigrated(':memory:');

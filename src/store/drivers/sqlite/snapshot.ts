@@ -1,11 +1,11 @@
-/** Copies a database that is in use into one consistent file, and checks database files. */
+/** Copies a database that is in use into one consistent file, and checks the integrity of database files. */
 import { DatabaseSync } from 'node:sqlite';
 import { createForOwner, removeDatabase } from './file.ts';
 
 /** Other processes lock the database only for moments. */
 const BUSY_TIMEOUT_MS = 10_000;
 
-/** What is wrong with a file that should be a sound database. */
+/** The integrity check of a database file failed. */
 class FileUnsound extends Error {
   constructor(path: string, findings: readonly string[]) {
     super(`${path} is damaged: ${findings.join('; ')}`);
@@ -28,7 +28,7 @@ export function writeSnapshot(from: string, to: string): void {
   }
 }
 
-/** Reads all of a database. Throws `FileUnsound` when its pages or indexes are damaged. */
+/** Checks all pages and indexes of a database. Throws `FileUnsound` when some are damaged. */
 export function checkSound(path: string): void {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
@@ -56,7 +56,7 @@ export function hasRows(path: string, others: readonly string[]): boolean {
   }
 }
 
-/** Brings a closed database and its write-ahead log into one file. Throws when another program has it open. */
+/** Merges a closed database and its write-ahead log into one file. Throws when another program has it open. */
 export function makeOneFile(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
@@ -71,7 +71,7 @@ export function makeOneFile(path: string): void {
 const CORRUPT = 11;
 const NOT_A_DATABASE = 26;
 
-/** Whether the error says that the file itself cannot be read as a database, by any program. */
+/** Whether the error reports that the file itself is damaged or not a database. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
   const code = error.errcode & 0xff;

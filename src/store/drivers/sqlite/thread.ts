@@ -1,4 +1,4 @@
-/** A database thread, seen from the thread that starts and ends it. */
+/** Starts, uses and ends a database thread. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
@@ -21,7 +21,7 @@ export class DatabaseThread {
     worker.on('exit', () => requests.fail(new StoreFatal('the database thread has ended')));
   }
 
-  /** Resolves when the database is open; rejects, with the reason the thread gave, when it cannot be used. */
+  /** Resolves when the database is open; rejects with the reason of the thread when it cannot be used. */
   static async start(
     start: ThreadStart,
     onFatal: (error: Error) => void,
@@ -51,7 +51,7 @@ export class DatabaseThread {
     return this.#requests.read(method, args);
   }
 
-  /** A port over which another thread can use the database too, once it was transferred there. */
+  /** Returns a port to transfer to another thread, which can then use the database too. */
   async connect(): Promise<MessagePort> {
     const { port1, port2 } = new MessageChannel();
     await this.#requests.ask<void>({ kind: 'connect', port: port1 });

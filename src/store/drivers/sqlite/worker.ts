@@ -1,4 +1,4 @@
-/** Entry of a database thread: an fsync, or a list over many rows, must not stop a server's event loop. */
+/** Entry point of a database thread, which keeps fsyncs and long lists off the event loop of the server. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { keepMemory } from '../../../system/memory.ts';
 import { migrate } from '../../migrations/index.ts';

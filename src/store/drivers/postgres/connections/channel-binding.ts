@@ -1,4 +1,4 @@
-/** Channel binding: the server proves that it knows the password on this connection. URLs of some providers demand it. */
+/** Channel binding: the server proves that it knows the password on this connection. URLs of some providers require it. */
 import pg from 'pg';
 
 const BINDINGS = ['disable', 'prefer', 'require'] as const;
@@ -6,10 +6,10 @@ type Binding = (typeof BINDINGS)[number];
 
 export const BINDING_PARAMETER = 'channel_binding';
 
-/** The log-in that includes the certificate of the connection (RFC 5929 4). */
+/** The SASL mechanism that includes the certificate of the connection (RFC 5929 4). */
 const BOUND = 'SCRAM-SHA-256-PLUS';
 
-/** `channel_binding` as in libpq, but unless it is given, none is tried: the client library cannot read every certificate. */
+/** `channel_binding` as in libpq, except for the default, `disable`: the client library cannot read every certificate. */
 export function bindingOf(parameters: URLSearchParams): Binding {
   const given = parameters.get(BINDING_PARAMETER) ?? 'disable';
   const binding = BINDINGS.find((each) => each === given);
@@ -17,7 +17,7 @@ export function bindingOf(parameters: URLSearchParams): Binding {
   throw new Error(`${BINDING_PARAMETER} must be one of ${BINDINGS.join(', ')}, not ${JSON.stringify(given)}`);
 }
 
-/** Sends no password to a server that offers another log-in, and takes no word of one that skips it. */
+/** A client that sends no password to a server without channel binding, and rejects a server that skips authentication. */
 export class BoundClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

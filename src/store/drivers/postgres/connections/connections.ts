@@ -1,4 +1,4 @@
-/** A store's use of its connections: bound and parsed values, and prepared statements. */
+/** Sends the statements of one store over the shared pool: translates them, prepares them, binds and parses values. */
 import type pg from 'pg';
 import { StoreUnavailable } from '../../../../engine/store-errors.ts';
 import type { SqlParam } from '../../../driver.ts';
@@ -9,19 +9,19 @@ import { ConnectionPool } from './pool.ts';
 import { streamOf } from './stream.ts';
 import { locationOf } from './url.ts';
 
-/** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
+/** Maximum prepared statements. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
-/** Such statements are sent once each. Some contain a name that is used on one day only. */
+/** DDL statements are not prepared: each is sent once, and some contain a name that is used on one day only. */
 const DEFINITION = /^\s*(create|alter|drop)\b/;
-/** The server ends statements this share of `timeoutMs` earlier than this program gives them up. */
+/** The server's statement timeout is this fraction of `timeoutMs` shorter than the timeout of this process. */
 const GRACE_SHARE = 0.1;
 
 type Parse = (text: string) => unknown;
 
 /**
- * Reads values as `SqlValue`s: whole numbers, texts, bytes. A truth value becomes 0 or 1, as in SQLite. Each transaction
- * pins the settings that change how the server writes these (session.ts). What is written otherwise all the same, as by a
- * server that does not know the setting, is refused: stored bytes are never guessed.
+ * Parses values to `SqlValue`s: whole numbers, texts, bytes. A boolean becomes 0 or 1, as in SQLite. Each transaction pins
+ * the settings that change how the server formats values (session.ts). A value in another format is refused, for example
+ * from a server that does not know the setting: stored bytes are never guessed.
  */
 const PARSERS = new Map<number, Parse>([
   [16, parseTruth], // bool
@@ -45,7 +45,7 @@ function parseTruth(text: string): 0 | 1 {
 }
 
 function parseBytes(text: string): Uint8Array {
-  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex'); // ends at the first that is no digit
+  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex'); // stops at the first invalid digit
   if (!text.startsWith('\\x') || text.length !== 2 + byteLength * 2) throw unreadable('bytes');
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
@@ -74,23 +74,23 @@ const types = {
     }),
 };
 
-/** A text of the store, translated for PostgreSQL. */
+/** A statement of the store in PostgreSQL's syntax. */
 interface Translated {
   text: string;
-  /** Absent: the server parses the text each time. */
+  /** The name of the prepared statement. Absent: the server parses the text each time. */
   name?: string;
 }
 
 export class Connections {
   readonly #pool: ConnectionPool;
   readonly #prepares: boolean;
-  /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
+  /** Prefix of the names of prepared statements: the same text refers to other tables in another schema. */
   readonly #prefix: string;
   #size: SizeSource;
   readonly #translated = new Map<string, Translated>();
   readonly #names: Map<string, string>;
 
-  /** `pool`: connections that other stores on the same server use as well. Default: its own. */
+  /** `pool`: a pool that other stores on the same server share. Default: a pool of its own. */
   constructor(context: PostgresContext, pool = new ConnectionPool(context)) {
     this.#prepares = context.prepares;
     this.#pool = pool.join(this);
@@ -113,17 +113,17 @@ export class Connections {
     return this.#prepares;
   }
 
-  /** A connection for one transaction; the caller gives it back. Rejects when no connection is free in time. */
+  /** Takes a connection for one transaction; the caller releases it. Rejects when no connection is free in time. */
   take(): Promise<pg.PoolClient> {
     return this.#pool.take(this);
   }
 
-  /** When the plans of a connection were made; undefined: it has none. Whoever makes them anew says so to all stores there. */
+  /** When each connection last discarded its plans. Shared, because a discard affects all stores of the pool. */
   get plannedAtMs(): WeakMap<pg.ClientBase, number> {
     return this.#pool.plannedAtMs;
   }
 
-  /** Sends a statement; those sent before it on the same connection are done first. */
+  /** Sends a statement. The server runs the statements of a connection in order. */
   async send<Row extends object>(
     client: pg.ClientBase,
     text: string,
@@ -133,7 +133,7 @@ export class Connections {
     return await client.query<Row>({ text: translated, values: params.map(toParameter), ...(name && { name }), types });
   }
 
-  /** Like `send`, for a text in PostgreSQL's own form, with parameters as the library takes them. */
+  /** Like `send`, for a text in PostgreSQL's syntax, with parameters in the format of the library. */
   async sendOwn<Row extends object>(
     client: pg.ClientBase,
     text: string,
@@ -144,24 +144,24 @@ export class Connections {
   }
 
   /**
-   * Statements sent from now on wait for `release`, and leave in one piece with the last one. Otherwise the library
-   * makes a system call for each statement, and the server wakes up for each.
+   * Buffers statements until `uncork`, which sends them in one write. Otherwise the library makes a system call for each
+   * statement, and the server wakes up for each.
    */
   cork(client: pg.ClientBase): void {
     streamOf(client).cork();
   }
 
-  /** Sends the statements that were held. */
+  /** Sends the buffered statements. */
   uncork(client: pg.ClientBase): void {
     streamOf(client).uncork();
   }
 
-  /** As `ConnectionPool.endOf`. */
+  /** See `ConnectionPool.errorOf`. */
   endOf(client: pg.ClientBase): Error | undefined {
     return this.#pool.endOf(client);
   }
 
-  /** The rows are on a node of Citus: from now on that is asked how large it is. */
+  /** The rows are on a node of Citus: from now on the size of the store is the size of that node. */
   noteRouted(): void {
     this.#size = 'ofNode';
   }

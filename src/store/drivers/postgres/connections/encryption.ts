@@ -1,4 +1,4 @@
-/** Encrypts a connection and chooses the trusted certificate by `sslmode` of the URL, as in libpq. */
+/** Chooses the encryption and the trusted certificates of a connection by `sslmode` of the URL, as in libpq. */
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../../engine/store-errors.ts';
@@ -7,21 +7,21 @@ const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-ful
 type Mode = (typeof MODES)[number];
 
 type ConnectionOptions = Exclude<pg.ClientConfig['ssl'], boolean | undefined>;
-/** As the client library takes it. False: not encrypted. */
+/** The option `ssl` of the client library. False: not encrypted. */
 type Ssl = false | ConnectionOptions;
 
-/** Parameters of a URL that this file reads. */
+/** The URL parameters that this file reads. */
 export const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 
-/** As in libpq: the authorities that are trusted without a file, here those of Node. */
+/** As in libpq: trusts the system's certificate authorities, here those of Node. */
 const SYSTEM = 'system';
 
-/** A server takes connections of one kind, or both: the one that worked last is tried first. */
+/** A server may accept encrypted connections, plain ones or both. The kind that worked last is tried first. */
 export class Encryption {
   readonly #attempts: readonly Ssl[];
   #at = 0;
 
-  /** Throws an error that names the parameter which cannot be followed. `isLocal`: a Unix socket, which is never encrypted. */
+  /** Throws an error that names the invalid parameter. `isLocal`: a Unix socket, which is never encrypted. */
   constructor(parameters: URLSearchParams, isLocal: boolean) {
     const rootcert = parameters.get('sslrootcert') ?? undefined;
     const unnamed = rootcert === SYSTEM ? 'verify-full' : 'prefer';
@@ -29,20 +29,20 @@ export class Encryption {
     this.#attempts = isLocal ? [false] : attemptsOf(mode, parameters, rootcert);
   }
 
-  /** Of the next connection. */
+  /** The option for the next connection. */
   get ssl(): Ssl {
     return this.#attempts[this.#at] ?? false;
   }
 
-  /** The next connection is of another kind if this one failed because of its kind. */
+  /** If a connection failed because of its kind, selects the other kind for the next one. */
   noteFailure(ssl: Ssl, error: unknown): void {
-    // Many connections may fail together.
+    // Many connections may fail at once: only the first failure changes the kind.
     if (isOfEncryption(error) && this.ssl === ssl) this.#at = (this.#at + 1) % this.#attempts.length;
   }
 
   /**
-   * Makes a connection of each kind until one is accepted. Throws `StoreUnavailable`, with the parameter that would help, where
-   * the certificate or the kind of connection is refused.
+   * Tries each kind of connection until one is accepted. If the certificate or the kind is refused, throws `StoreUnavailable`
+   * with the parameter that would help.
    */
   async connect<T>(connect: (ssl: Ssl) => Promise<T>): Promise<T> {
     let refused: unknown;
@@ -110,7 +110,7 @@ const UNTRUSTED = new Set([
 ]);
 const TLS_CODE = /^(ERR_TLS_|ERR_SSL_|EPROTO$|CERT_)/;
 
-/** Whether a connection of the other kind may be accepted. */
+/** Whether the kind of the connection was refused, so that the other kind may be accepted. */
 function isOfEncryption(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.code === '28000'; // pg_hba.conf has no line for this kind
   return isOfTls(error) || isUnsupported(error);
@@ -141,7 +141,7 @@ function remedyFor(error: unknown): string | undefined {
     return 'sslrootcert must name a file with the authority that signed its certificate; sslmode=require encrypts without verification';
   if (code === WRONG_NAME)
     return 'the host of the URL must be one that its certificate names; sslmode=verify-ca, with sslrootcert, verifies the authority alone';
-  if (/does not support SSL/.test(messageOf(error))) return 'it has no encryption; sslmode=disable does without';
+  if (/does not support SSL/.test(messageOf(error))) return 'it does not support encryption; sslmode=disable connects without';
   return isOfTls(error) ? 'the encryption could not be agreed on; sslcert and sslkey identify a client' : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Limits the connections that one store may have, where several stores share a server: half of those that the others do not
- * use. Otherwise a store whose statements all wait for a lock on its tables would take every connection and block the others.
+ * Limits the connections of each store where several stores share a server: a store may have half of those that the others do
+ * not use. Otherwise a store whose statements all wait for a lock would take every connection and block the other stores.
  */
 import type { Clock } from '../../../../engine/ports.ts';
 import type { ServerContext } from '../context.ts';
@@ -33,13 +33,13 @@ export class FairSemaphore {
     this.#users.add(user);
   }
 
-  /** Answers how many are left. */
+  /** Returns the number of remaining users. */
   leave(user: User): number {
     this.#users.delete(user);
     return this.#users.size;
   }
 
-  /** Resolves when the store may have one more, which counts from then on. Rejects when it may not in time. */
+  /** Resolves when the user has a permit. Rejects after the timeout. */
   async acquire(user: User): Promise<void> {
     if (this.#mayTake(user)) return this.#count(user, 1);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -56,7 +56,7 @@ export class FairSemaphore {
     await promise.finally(() => timer.cancel());
   }
 
-  /** For a user of its own. Throws `StoreUnavailable` when others take too long. */
+  /** Runs `work` with a permit, as a user of its own. Throws `StoreUnavailable` when no permit is free in time. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     const user = {};
     this.join(user);

@@ -1,4 +1,4 @@
-/** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
+/** The connection pool of one PostgreSQL database, which all stores of this worker in that database share. */
 import pg from 'pg';
 import type { Clock } from '../../../../engine/ports.ts';
 import type { PostgresContext, ServerContext } from '../context.ts';
@@ -17,11 +17,11 @@ export class ConnectionPool {
   readonly #encryption: Encryption;
   readonly #clock: Clock;
   readonly #open = new Set<pg.ClientBase>();
-  /** By whom. */
+  /** The store that has taken each connection. */
   readonly #taken = new Map<pg.ClientBase, object>();
   readonly #shares: FairSemaphore;
   readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
-  /** The error that broke a connection while no statement was under way. */
+  /** The error that broke a connection while no statement was running. */
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
   #isClosed = false;
 
@@ -39,10 +39,10 @@ export class ConnectionPool {
       idleTimeoutMillis: IDLE_MS,
       pipeline: true,
     });
-    // An idle connection broke: the pool makes another one. Without a listener, the error would end the process.
+    // An idle connection broke: the pool opens another one. Without a listener, the error would end the process.
     this.#pool.on('error', () => {});
-    // An error that breaks a connection in use reaches the caller that waits for an answer. The listener is added at
-    // the start: a server may report its end in the same packet that says it is ready.
+    // An error that breaks a connection in use rejects the running statement. The listener is added on `connect`, because a
+    // server may report that it shuts down in the same packet as that it is ready.
     this.#pool.on('connect', (client) => {
       client.on('error', (error) => this.#noteEnd(client, error));
       this.#open.add(client);
@@ -52,17 +52,17 @@ export class ConnectionPool {
       const user = this.#taken.get(client);
       this.#taken.delete(client);
       if (this.#isClosed) cutUnlessEnded(client, this.#clock);
-      // Once the pool has it back.
+      // After the pool has taken the connection back.
       if (user) queueMicrotask(() => this.#shares.release(user));
     });
   }
 
-  /** For a store that has joined, or one that is about to. The caller gives it back. Rejects when none is free in time. */
+  /** Takes a connection for `user`, who releases it. Rejects when none is free in time. */
   async take(user: object): Promise<pg.PoolClient> {
     await this.#shares.acquire(user);
     try {
       const client = await this.#encryption.connect((ssl) => {
-        this.#pool.options.ssl = ssl; // of connections that the pool makes from now on
+        this.#pool.options.ssl = ssl; // for connections that the pool opens from now on
         return this.#pool.connect();
       });
       this.#taken.set(client, user);
@@ -73,33 +73,30 @@ export class ConnectionPool {
     }
   }
 
-  /**
-   * The error that ended the connection. Undefined: it is still open as far as is known, or it broke under a statement,
-   * which got the error.
-   */
+  /** The error that broke the connection. Undefined: no error was seen, or it rejected a running statement. */
   endOf(client: pg.ClientBase): Error | undefined {
     return this.#ends.get(client);
   }
 
-  /** The names of prepared statements by their texts: a store that is opened again finds those of before it. */
+  /** The names of prepared statements by their texts. A store that is reopened finds the earlier ones. */
   namesIn(schema: string | undefined): Map<string, string> {
     const names = this.#namesBySchema.get(schema) ?? new Map<string, string>();
     this.#namesBySchema.set(schema, names);
     return names;
   }
 
-  /** Whether its last user has left it. */
+  /** Whether the last user has left. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** One more store uses it. */
+  /** `user` shares the pool from now on. */
   join(user: object): this {
     this.#shares.join(user);
     return this;
   }
 
-  /** A store uses it no more. The last one closes it. */
+  /** `user` does not use the pool any more. The last user closes it. */
   async leave(user: object): Promise<void> {
     if (this.#shares.leave(user) > 0) return;
     this.#isClosed = true;
@@ -107,7 +104,7 @@ export class ConnectionPool {
     await this.#pool.end();
   }
 
-  /** The first error is the reason; later ones are ignored. */
+  /** Keeps the first error, which is the cause of later ones. */
   #noteEnd(client: pg.ClientBase, error: Error): void {
     if (!this.#ends.has(client)) this.#ends.set(client, error);
   }

@@ -1,23 +1,23 @@
-/** The connections to each server, which the stores of one worker share. */
+/** The connection pool of each PostgreSQL server, which the stores of one worker share. */
 import type { ServerContext } from '../context.ts';
 import { Listening } from '../listening.ts';
 import { FairSemaphore } from './fair-semaphore.ts';
 import { ConnectionPool } from './pool.ts';
 import { locationOf } from './url.ts';
 
-/** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
+/** The URL on which to listen for notifications. It differs from the store's URL where that leads through a pooler. */
 export type ListenTarget = { url: string } | 'off';
 
-/** Empty: nowhere. */
+/** An empty `listenUrl` disables notifications. */
 export function listenTargetOf(listenUrl: string): ListenTarget {
   return listenUrl === '' ? 'off' : { url: listenUrl };
 }
 
-/** Stores of one server that are prepared at a time, each over a connection of its own, when a worker opens many. */
+/** Maximum stores of one server that a worker migrates and checks at a time, each over its own connection. */
 const PREPARED_AT_ONCE = 4;
 
 /**
- * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A session of PostgreSQL caches the
+ * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A PostgreSQL session caches the
  * tables of each schema that it has used, a third of a MiB per store. The limit confines these caches to this many sessions.
  */
 const POLLS_AT_ONCE = 2;
@@ -33,12 +33,12 @@ export class Servers {
   readonly #context: ServerContext;
   readonly #byUrl = new Map<string, Server>();
 
-  /** `context`: of each server. */
+  /** `context` applies to each server. */
   constructor(context: ServerContext) {
     this.#context = context;
   }
 
-  /** The connections to the database of a store, whatever its schema. */
+  /** The connections to the database of a store. All schemas of a database share them. */
   at(storeUrl: string, listenAt: ListenTarget = { url: storeUrl }): Server {
     const { url } = locationOf(storeUrl);
     const known = this.#byUrl.get(url);

@@ -1,42 +1,41 @@
 /**
- * Which settings does a transaction begin with, and which server executes it: the one that this program is connected to,
- * or the one that has the rows? With Citus these may be two, and a setting or a transaction id of one is unknown to the
- * other.
+ * Builds the statements that begin a transaction: they pin its settings, and name it on the server that executes it. With
+ * Citus, the rows may be on another server than the connected one, which does not share settings or transaction ids.
  *
- * Every setting is made for the transaction alone, by the statement that begins it. A pooler in transaction mode may run
- * each transaction in another session: it refuses or ignores start parameters, and a `set` would be lost, or leak to other
- * programs (docs/decisions/045-each-transaction-pins-its-settings.md).
+ * Every setting lasts for one transaction. A pooler in transaction mode may run each transaction in another session: it
+ * refuses or ignores start parameters, and a `set` would be lost, or leak to other programs
+ * (docs/decisions/045-each-transaction-pins-its-settings.md).
  */
 import type pg from 'pg';
 import type { Connections } from './connections.ts';
 
-/** How the server names a transaction that has begun. */
+/** Identifies a transaction, so that its outcome can be queried later. */
 export interface TransactionName {
   xid: string;
-  /** The start of the server that gave the id. */
+  /** The start time of the server that assigned the id. */
   server: string;
 }
 
 /** The statements of a session that differ between servers. */
 export interface Session {
-  /** Sent when a transaction begins; `$1` is the longest wait for a lock. The last one answers a `TransactionName`. */
+  /** Sent after `begin`; `$1` is the lock timeout in milliseconds. If `isNamed`, the last one returns a `TransactionName`. */
   begin: readonly string[];
   beginRead: readonly string[];
-  /** Queries the outcome of transaction `$1` of the server `$2`. */
+  /** Queries the outcome of transaction `$1` of server `$2`. */
   lookUp: string;
-  /** `now`: Unix time in milliseconds, at this moment. */
+  /** Returns `now`: the current Unix time in milliseconds. */
   clock: string;
-  /** Holds always; where it is part of an insert of many rows, that is done where the rows go. */
+  /** A condition that is always true. It makes Citus run a bulk insert on the node of the rows. */
   insertsIf?: string;
-  /** The rows are on a node of Citus. */
+  /** Whether the rows are on a node of Citus. */
   isRouted: boolean;
   /** Whether `begin` names the transaction. */
   isNamed: boolean;
 }
 
 /**
- * Each of the store's statements has an index made for it. It must use that index right after a burst too, when the
- * planner's statistics are outdated: they may call a table empty, and the planner would then read all of it.
+ * Each statement of the store has an index. It must use that index right after a burst too, when the planner's statistics are
+ * outdated: they may show a table as empty, and the planner would then scan all of it.
  */
 const PLANNER: Readonly<Record<string, string>> = {
   enable_seqscan: 'off',
@@ -49,13 +48,13 @@ const PLANNER: Readonly<Record<string, string>> = {
   jit: 'off',
 };
 
-/** P1: commits must be durable, so `off` becomes `on`. A setting stricter than `on` stays as it is. */
+/** P1: commits must be durable, so `off` becomes `on`. Other values are kept. */
 const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
 /**
- * Settings that change how a statement is understood, or how a value is written or read. A database, a role or a pooler may
- * have others as its defaults.
+ * Settings that change how the server parses a statement or formats a value. A database, a role or a pooler may have other
+ * defaults.
  */
 const PINNED: Readonly<Record<string, string>> = {
   client_encoding: 'UTF8',
@@ -66,29 +65,29 @@ const PINNED: Readonly<Record<string, string>> = {
   TimeZone: 'UTC',
   extra_float_digits: '1',
   quote_all_identifiers: 'off',
-  // P1: the server reports a commit that is on one disk only with a warning.
+  // P1: a warning reports a commit that is on the server's disk but not on a synchronous standby.
   client_min_messages: 'warning',
 };
 
 const LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
 
 /**
- * A row that each store has, and that never changes. Citus sends a statement that names its table to the node that has
- * it, and the functions in its list of columns are computed there.
+ * A row that each store has, and that never changes. Citus sends a statement that names its table to the node of the rows,
+ * and evaluates the functions in the select list there.
  */
 const AT_THE_ROWS = 'from migrations where number = 1';
 
-/** Identifies one start of a server. The statement that sets the time zone may read this before. */
+/** Identifies one start of a server. As a number: the statement that sets the time zone may evaluate this first. */
 const SERVER = 'extract(epoch from pg_postmaster_start_time())::text';
 
-/** The number that PostgreSQL has for this mode. */
+/** PostgreSQL's number of the lock mode `ShareLock`. */
 const SHARE_LOCK = 5;
 
 const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now';
 
 /**
- * What is known of the database that a URL leads to. `unborn`: on Citus, before the schema or the first migration. `gateId`: the number
- * that Citus has for the first of the store's tables.
+ * Where the rows of the store are. `uninitialized`: on Citus, before the schema or the first migration. `shardId`: Citus's id of
+ * the shard of the store's first table.
  */
 type RowLocation = ({ kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' }) & { schema: string };
 
@@ -100,12 +99,12 @@ interface FoundSchema {
 
 const DEFAULT_SCHEMA = 'public';
 
-/** What a new session would look tables up in: a pooler may hand over one in which another program has set its own. */
+/** Resets the search path: a pooler may hand over a session in which another program has set its own. */
 const DEFAULT_PATH = `set_config('search_path', reset_val, true) from pg_settings where name = 'search_path'`;
 
 /**
- * `$1` names the schema, or is empty: then it is the first one of the search path, unless only the default schema has a
- * store: a changed search path would otherwise hide it, and an empty one would be made elsewhere.
+ * Finds the schema of the store. `$1` names it, or is empty. Then it is the first schema of the search path, unless only the
+ * default schema has a store: a changed search path would otherwise hide it, and an empty store would be created elsewhere.
  */
 const FIND = `select case
     when $1 <> '' then $1
@@ -117,8 +116,8 @@ const FIND = `select case
   from (select nullif(current_schema()::text, 'pg_catalog') as first) at`;
 
 /**
- * `schema`: where the tables are; undefined: where the server looks for them. `mayIdleMs`: how long a transaction that writes may
- * receive nothing from this program.
+ * Queries the server, and returns the statements for its sessions. `schema`: where the tables are; undefined: found by the
+ * search path. `idleMaxMs`: the server ends a write transaction that receives no statement for this long.
  */
 export async function askSession(
   connections: Connections,
@@ -130,7 +129,7 @@ export async function askSession(
   const ask = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
     (await connections.sendOwn<Row>(client, text, values)).rows[0];
   const settings = setting({ ...PINNED, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' });
-  connections.cork(client); // defaults end a transaction that hears nothing after its begin
+  connections.cork(client); // the server's default timeouts could end the transaction before its settings arrive
   const answers = [
     client.query('begin isolation level read committed'),
     ...[settings, DEFAULT_PATH].map((text) => ask(`select ${text}`)),
@@ -138,7 +137,7 @@ export async function askSession(
   connections.uncork(client);
   await Promise.all(answers);
   const found = await ask<FoundSchema>(FIND, [schema ?? '']);
-  if (!found) throw new Error('the database did not answer which schema it has');
+  if (!found) throw new Error('the database did not return its schema');
   const place = await locateRows(found, ask);
   await client.query('commit');
   return sessionFor(place, found.hasTransactionTimeout === 1, statementTimeoutMs, mayIdleMs);
@@ -161,9 +160,9 @@ async function locateRows({ schema, citus }: FoundSchema, ask: Ask): Promise<Row
 }
 
 /**
- * While Citus moves the tables to another node, a lock of a row on the old one keeps nobody out on the new one. So a
- * transaction that writes takes what Citus itself takes before a write, from its beginning to its end: the mover waits for
- * it, and what begins later waits for the mover. The mover asks for the first table first, and has no other by then.
+ * While Citus moves the tables to another node, a row lock on the old node has no effect on the new one. So a write
+ * transaction takes the lock that Citus itself takes before a write, and keeps it until it ends: the move waits for it, and
+ * later transactions wait for the move. The move locks the first table first, before it has any other lock.
  */
 function gateAt(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
@@ -177,7 +176,7 @@ function sessionFor(
 ): Session {
   const pinned: Record<string, string> = {
     ...PINNED,
-    // The limits below end a transaction that hangs. This one would end a change of the schema too.
+    // The timeouts below end a transaction that hangs. This one would end a migration too.
     ...(hasTransactionTimeout && { transaction_timeout: '0' }),
     search_path: quoted(place.schema),
   };
@@ -217,7 +216,7 @@ function sessionFor(
   };
 }
 
-/** The last limit is for a program that is stopped or cut off while it receives an answer: no other limit ends that. */
+/** `tcp_user_timeout` covers a process that is stopped or cut off while it receives a result; the others do not. */
 function limits(statementTimeoutMs: number, idleMs: number): Record<string, string> {
   return {
     statement_timeout: String(statementTimeoutMs),
@@ -226,7 +225,7 @@ function limits(statementTimeoutMs: number, idleMs: number): Record<string, stri
   };
 }
 
-/** Citus chooses the encoding of its own connections, and names the schema in every statement that it sends. */
+/** Without two settings: Citus chooses the encoding of its own connections, and qualifies tables in the statements it sends. */
 function ofNode({ client_encoding, search_path, ...others }: Record<string, string>): Record<string, string> {
   return others;
 }
@@ -235,7 +234,7 @@ function quoted(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`;
 }
 
-/** Sets each until the end of the transaction. */
+/** Select-list expressions that set each value until the end of the transaction. */
 function setting(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([name, value]) => `set_config('${name}', '${value.replaceAll("'", "''")}', true)`)
@@ -243,8 +242,8 @@ function setting(values: Readonly<Record<string, string>>): string {
 }
 
 /**
- * No one reads the message that this emits. It makes this a transaction that writes, so its commit waits until
- * everything before it is as durable as commits must be, on synchronous standbys too.
+ * Nothing reads the emitted message. It makes this a write transaction, so its commit waits until all earlier commits are
+ * durable too, also on synchronous standbys.
  */
 function lookUpWith(settings: Readonly<Record<string, string>>): string {
   return `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,

@@ -1,16 +1,16 @@
-/** What is below a connection of the client library: the library declares the class of its connections, not that a client has one. */
+/** Accesses the socket of a client. The types of the client library do not declare it. */
 import type { Duplex } from 'node:stream';
 import type pg from 'pg';
 import type { Clock } from '../../../../engine/ports.ts';
 
-/** A working server closes a connection sooner after the client has announced its end. */
+/** A working server closes a connection sooner after the client has sent its termination message. */
 const FAREWELL_MS = 1_000;
 
 export function streamOf(client: pg.ClientBase): Duplex {
   return (client as pg.ClientBase & { readonly connection: { readonly stream: Duplex } }).connection.stream;
 }
 
-/** For a connection that is being ended: one to a server that hangs would stay, and keep its process. */
+/** Destroys the socket of a closing connection after a timeout: with a server that hangs, it would keep the process alive. */
 export function cutUnlessEnded(client: pg.ClientBase, clock: Clock): void {
   const stream = streamOf(client);
   const timer = clock.startTimer(FAREWELL_MS, () => stream.destroy(), 'outside');

@@ -1,9 +1,9 @@
-/** Parses the URL of a database. */
+/** Parses the URL of a database into its location and the options of the client library. */
 import type pg from 'pg';
 import { BINDING_PARAMETER, bindingOf } from './channel-binding.ts';
 import { Encryption, SSL_PARAMETERS } from './encryption.ts';
 
-/** Where a store is: a database, and perhaps a schema in it. */
+/** The location of a store: a database, and optionally a schema in it. */
 export interface DatabaseLocation {
   /** Without the schema. */
   url: string;
@@ -15,21 +15,21 @@ export interface DatabaseLocation {
 const OWN = ['schema', ...SSL_PARAMETERS, BINDING_PARAMETER];
 const KNOWN = [...OWN, 'application_name', 'host', 'options', 'password', 'port', 'user'];
 
-/** Names that need no quotes, with room for what the names of prepared statements add. */
+/** Identifiers that need no quotes, short enough to be part of the names of prepared statements. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 
-/** `?schema=` in the URL names the schema. Throws when that cannot be one, and for any parameter that has no effect. */
+/** `?schema=` in the URL names the schema. Throws for an invalid schema and for an unknown or repeated parameter. */
 export function locationOf(given: string): DatabaseLocation {
   const url = new URL(given);
   for (const name of new Set(url.searchParams.keys())) {
     if (!KNOWN.includes(name))
-      throw new Error(`the URL has a parameter that is not known, ${JSON.stringify(name)}${hintFor(name)}`);
+      throw new Error(`the URL has an unknown parameter ${JSON.stringify(name)}${hintFor(name)}`);
     if (url.searchParams.getAll(name).length > 1) throw new Error(`the URL has the parameter "${name}" more than once`);
   }
   const schema = url.searchParams.get('schema');
   if (schema === null) return { url: given };
   if (!SCHEMA.test(schema)) {
-    throw new Error(`schema ${JSON.stringify(schema)}: 1 to 40 small letters, digits and "_" can be one`);
+    throw new Error(`schema ${JSON.stringify(schema)} must be 1 to 40 lowercase letters, digits and "_"`);
   }
   url.searchParams.delete('schema');
   return { url: url.href, schema };
@@ -38,12 +38,12 @@ export function locationOf(given: string): DatabaseLocation {
 function hintFor(name: string): string {
   if (/schema|search_?path/i.test(name)) return ': "schema" names the schema of the tables';
   if (/^(ssl|tls)$/i.test(name)) return ': "sslmode" says how to encrypt';
-  return `: these are ${KNOWN.join(', ')}`;
+  return `; known are ${KNOWN.join(', ')}`;
 }
 
 /**
- * `config`: for the client library, without what `encryption` adds. Keep-alive notices a server that went away silently. Throws
- * as `placeOf` does, and for what the parameters of encryption cannot mean.
+ * `config`: the options of the client library, except `ssl`, which `encryption` adds. TCP keep-alive detects a server that
+ * vanished. Throws like `locationOf`, and for invalid parameters of encryption.
  */
 export function clientOptions(
   given: string,

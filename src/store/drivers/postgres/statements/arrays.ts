@@ -1,16 +1,16 @@
 /**
- * Encodes many rows as a few parameters of PostgreSQL: each column is one array in the wire's binary format. So no value is
- * escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
+ * Encodes many rows as a few parameters of PostgreSQL: each column is one array in the binary format. So no value is escaped
+ * or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
  */
 import type { SqlValue } from '../../../driver.ts';
 import { asBuffer, escapeText } from './values.ts';
 
-/** The types that columns of the store have. Smaller integers are sent as `int8` and fitted by the assignment. */
+/** The column types of the store. Smaller integers are sent as `int8` and cast by the assignment. */
 export type ColumnType = 'int8' | 'text' | 'bytea';
 
 const ELEMENT_OID: Record<ColumnType, number> = { int8: 20, text: 25, bytea: 17 };
 
-/** Dimensions, whether there are nulls, type of the elements, then length and lower bound of the only dimension. */
+/** Number of dimensions, null flag, element type, then length and lower bound of the only dimension. */
 const HEADER_BYTES = 20;
 const NULL_LENGTH = -1;
 const HIGH_UNIT = 2 ** 32;

@@ -1,17 +1,17 @@
 /**
- * Builds statements with a fixed text that insert or update any number of rows. Each is built once, because every batch
- * uses the same few tables and columns.
+ * Builds and caches statements with a fixed text that insert or update any number of rows. Every batch uses the same few
+ * tables and columns.
  */
 import type { Queries } from '../../../driver.ts';
 import type { ColumnType } from './arrays.ts';
 
-/** One statement for any number of rows, whose parameters are arrays of these types, one a column. */
+/** One statement for any number of rows. Its parameters are arrays of these types, one per column. */
 export interface BulkStatement {
   text: string;
   types: readonly ColumnType[];
 }
 
-/** Of one table, by its columns. */
+/** The types of one table's columns by name. */
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
 export class BulkStatements {
@@ -19,8 +19,8 @@ export class BulkStatements {
   readonly #typesByTable = new Map<string, ColumnTypes>();
 
   /**
-   * `queries` are those of the transaction that asks, which may have made the table itself. `condition` is one that always
-   * holds.
+   * `queries` must be those of the calling transaction, which may have created the table itself. `condition` must always be
+   * true (`Session.insertCondition`).
    */
   async insert(
     table: string,
@@ -74,8 +74,8 @@ function updateOf(table: string, all: readonly string[], types: readonly ColumnT
   const [keyColumn, ...columns] = all;
   const names = all.map((_, index) => `c${index}`).join(', ');
   const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-  // Each row is looked up by its key. With a plain `=` the planner may begin with the table, which it takes for an empty
-  // one, and compare each row of that with each one here.
+  // Looks each row up by its key. With a plain `=`, the planner may take the table for an empty one, start with it, and
+  // compare each of its rows with each given row.
   const text = `update ${table} set ${values} from unnest(${arraysOf(types)}) as v(${names})
       where ${table}.${keyColumn} = any(array[v.c0])`;
   return { text, types };
@@ -85,7 +85,7 @@ function arraysOf(types: readonly ColumnType[]): string {
   return types.map((type, index) => `$${index + 1}::${type}[]`).join(', ');
 }
 
-/** By the table: what is asked of a whole schema is looked for in all schemas, and there may be a thousand. */
+/** Reads one table only: a query for a whole schema would search all schemas, and there may be a thousand. */
 async function readTypes(table: string, queries: Queries): Promise<ColumnTypes> {
   const rows = await queries.query<{ name: string; type: string }>(
     `select attname as name, format_type(atttypid, null) as type from pg_attribute
@@ -108,6 +108,6 @@ function typeNamed(name: string): ColumnType | undefined {
 
 function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(column);
-  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
+  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store uses`);
   return type;
 }

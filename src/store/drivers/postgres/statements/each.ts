@@ -1,6 +1,6 @@
 /**
- * Runs one query for many sets of values as a single statement over arrays. One statement for each set would cost this
- * program and the server far more than the few rows it returns.
+ * Builds a statement that runs one query for many sets of values, passed as arrays. One statement per set would cost this
+ * process and the server far more than the few rows it returns.
  */
 import type { SqlValue } from '../../../driver.ts';
 import { toPostgres } from '../../../sql/postgres.ts';
@@ -8,8 +8,8 @@ import type { ColumnType } from './arrays.ts';
 import type { BulkStatement } from './bulk.ts';
 
 /**
- * The types follow from the values in `given`. Each row of the answer has `nth`, the number of its set of values, from 1. The
- * rows of a set keep the order that `text` asks for, and a limit in `text` holds for each set.
+ * `firstSet` determines the types. Each row of the result has `nth`, the number of its set of values, from 1. The rows of a
+ * set keep the order of `text`, and a limit in `text` applies to each set.
  */
 export function eachStatement(text: string, given: readonly SqlValue[]): BulkStatement {
   const types = given.map((value): ColumnType => (typeof value === 'number' ? 'int8' : 'text'));

@@ -1,10 +1,10 @@
 /**
- * Encodes values for PostgreSQL. Its text cannot contain the character NUL, which SQLite and JavaScript allow, so NUL is
- * written as two other characters.
+ * Encodes values as parameters for PostgreSQL. Its text cannot contain the character NUL, which SQLite and JavaScript allow,
+ * so NUL is written as two other characters.
  */
 import type { SqlParam, SqlValue } from '../../../driver.ts';
 
-/** A parameter as the client library sends it. An array becomes a literal, with the type that its place needs. */
+/** Encodes a parameter for the client library. An array becomes a literal; the server infers its type from the context. */
 export function toParameter(param: SqlParam): string | number | Buffer | null {
   if (Array.isArray(param)) return arrayLiteral(param);
   return toValue(param as SqlValue);
@@ -20,21 +20,21 @@ function arrayLiteral(values: readonly SqlValue[]): string {
   const elements = values.map((value) => {
     if (typeof value === 'number') return String(value);
     if (typeof value === 'string') return `"${escapeText(value).replaceAll(/["\\]/g, '\\$&')}"`;
-    throw new TypeError('a list holds numbers or texts');
+    throw new TypeError('a list contains only numbers or texts');
   });
   return `{${elements.join(',')}}`;
 }
 
-/** The same bytes, not a copy. */
+/** Shares the memory; copies nothing. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-// A private-use character that no one is expected to publish. Where it does occur, a letter after it marks it.
+// A private-use character that publishes hardly ever contain. Where a text contains it, the letter `e` is added after it.
 const ESCAPE = '\uF8FE';
 const NUL = '\0';
 
-/** Without NUL. Texts without NUL and without the escape character stay as they are; almost all do. */
+/** Replaces NUL. Almost all texts contain neither NUL nor the escape character, and are returned unchanged. */
 export function escapeText(text: string): string {
   if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
   return text.replaceAll(ESCAPE, `${ESCAPE}e`).replaceAll(NUL, `${ESCAPE}0`);
