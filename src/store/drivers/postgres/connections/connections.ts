@@ -41,7 +41,7 @@ const PARSERS = new Map<number, Parse>([
 function parseTruth(text: string): 0 | 1 {
   if (text === 't') return 1;
   if (text === 'f') return 0;
-  throw unreadable('a truth value');
+  throw unreadable('a boolean');
 }
 
 function parseBytes(text: string): Uint8Array {
