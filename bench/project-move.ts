@@ -3,7 +3,7 @@
 import { type MoveProgress, moveProject } from '../src/cells/move/move-project.ts';
 import { createStore } from '../src/store/create.ts';
 import { PostgresDriver } from '../src/store/drivers/postgres/driver.ts';
-import { LogDays } from '../src/store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../src/store/drivers/postgres/log-partitions.ts';
 import { migrate } from '../src/store/migrations/index.ts';
 import { systemClock } from '../src/system/system.ts';
 import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
@@ -41,11 +41,11 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
     for (const name of ['moved', 'other'])
       await store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: 0 });
     const nowMs = systemClock.wallMs();
-    await new LogDays(source).makeFor({ fromMs: nowMs - SPAN_MS, toMs: nowMs });
+    await new LogPartitions(source).createFor({ fromMs: nowMs - SPAN_MS, toMs: nowMs });
     options.onProgress?.('writing the history');
     for (const text of historyStatements(options, nowMs)) await onDatabase(from, (client) => client.query(text));
     await refreshStatistics(from);
-    const days = new LogDays(target);
+    const days = new LogPartitions(target);
     const startedMs = systemClock.elapsedMs;
     const at: Record<string, number> = {};
     const { pausedMs = 0, tables } = await moveProject({
@@ -59,7 +59,7 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
         target,
         clock: systemClock,
       },
-      prepareLogs: (logs) => days.makeFor(logs),
+      prepareLogs: (logs) => days.createFor(logs),
       onProgress: (progress: MoveProgress) => {
         if (!('step' in progress)) return;
         at[progress.step] = systemClock.elapsedMs - startedMs;

@@ -3,8 +3,8 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import type { Config } from '../config/table.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
-import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
-import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
+import { createForOwner, moveIntoPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
+import { checkIntegrity, mergeWal, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
 import { appliedMigrations, isStore, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { type Census, readCensus } from '../store/operations/reports/invariants.ts';
@@ -45,8 +45,8 @@ export async function backUp(config: Config, to: string, { onStep, onProgress }:
     onStep('count');
     const census = await look(part);
     onStep('check');
-    checkSound(part);
-    putInPlace(part, file);
+    checkIntegrity(part);
+    moveIntoPlace(part, file);
     return { file, bytes: statSync(file).size, census };
   } catch (error) {
     if (part !== undefined) removeDatabase(part);
@@ -93,7 +93,7 @@ async function copyInto(
     await target.close();
     await source.close();
   }
-  makeOneFile(part);
+  mergeWal(part);
 }
 
 /** Counts what is in a file. Throws when the file is no whole store of Waypost. */

@@ -4,7 +4,7 @@ import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Driver, Queries } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
-import { isExpiring } from '../store/drivers/postgres/log-days.ts';
+import { isExpiring } from '../store/drivers/postgres/log-partitions.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import {
   appliedMigrations,

@@ -18,7 +18,7 @@ import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/wa
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
-import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
+import { openLockedInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
 import { isStore } from '../store/migrations/index.ts';
 import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -112,7 +112,7 @@ async function openFile(
   { onFatal, create, isInline = false, waits = false, log, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
   if (!create && path !== ':memory:') checkThere(path);
-  const open = isInline ? openSqliteStoreHere : openSqliteStore;
+  const open = isInline ? openLockedInlineSqliteStore : openSqliteStore;
   for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
     try {
       return await open({ path, onFatal, limits, batch: { endOfTurn, watch } });

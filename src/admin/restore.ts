@@ -6,9 +6,9 @@ import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Queries } from '../store/driver.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
-import { lockDatabase, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
+import { lockDatabase, moveIntoPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
-import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
+import { checkIntegrity, hasRows, isDamage, mergeWal, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
 import { checkSchema } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { listProjects, signingKeys } from '../store/operations/accounts/projects.ts';
@@ -59,9 +59,9 @@ async function restoreFile(from: string, givenPath: string, overwrite: boolean):
       writeSnapshot(from, part);
       await look(part);
       await checkKnown(part);
-      checkSound(part);
+      checkIntegrity(part);
       retire(path);
-      putInPlace(part, path);
+      moveIntoPlace(part, path);
     } finally {
       removeDatabase(part);
     }
@@ -102,7 +102,7 @@ async function checkKnown(path: string): Promise<void> {
 function retire(path: string): void {
   if (!existsSync(path)) return removeDatabase(path);
   try {
-    makeOneFile(path);
+    mergeWal(path);
   } catch (error) {
     // The store may be damaged: that is often why it is restored.
     if (!isDamage(error)) throw error;

@@ -3,7 +3,7 @@ import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { countLiveWorkers } from '../store/drivers/postgres/in-use.ts';
-import { LogDays } from '../store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../store/drivers/postgres/log-partitions.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import { createForOwner, lockDatabase } from '../store/drivers/sqlite/file.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
@@ -95,8 +95,13 @@ async function openPostgres(url: string): Promise<StoreEnd> {
     await driver.close();
     throw error;
   }
-  const logDays = new LogDays(driver);
-  return { driver, afterPiece: () => {}, makeRoom: (logs) => logDays.makeFor(logs), close: () => driver.close() };
+  const logPartitions = new LogPartitions(driver);
+  return {
+    driver,
+    afterPiece: () => {},
+    makeRoom: (logs) => logPartitions.createFor(logs),
+    close: () => driver.close(),
+  };
 }
 
 /** Not yet connected. `timeoutMs`: of one statement. */

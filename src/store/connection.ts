@@ -29,7 +29,7 @@ export class StoreEvents {
 }
 
 /** The members of a store that are not operations. */
-export interface StoreUpkeep {
+export interface StoreBase {
   events: StoreEvents;
   /**
    * Declares that this store is one of several cells: from now on it refuses commands of projects that are not here with
@@ -41,7 +41,7 @@ export interface StoreUpkeep {
   close(): Promise<void>;
 }
 
-export interface Connection extends StoreUpkeep {
+export interface Connection extends StoreBase {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
   /** See `Batching.endOfTurn`. Absent: methods decode large results without pausing. */
@@ -54,6 +54,6 @@ export interface Connection extends StoreUpkeep {
 }
 
 /** `guardProjects` of a database that no other process uses. */
-export function guardNone(): never {
+export function refuseToGuard(): never {
   throw new Error('this store cannot be one of several cells');
 }

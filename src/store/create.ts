@@ -4,7 +4,7 @@ import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batches/batch.ts';
 import { type Batching, type Flush, GroupCommit } from './batches/group-commit.ts';
 import { type Connection, StoreEvents } from './connection.ts';
-import { storeOver } from './derive.ts';
+import { deriveStore } from './derive.ts';
 import type { Driver } from './driver.ts';
 import { runRead, traitsOf } from './operations/all.ts';
 import type { SqlStore } from './store.ts';
@@ -13,7 +13,7 @@ export interface CreateStoreOptions {
   /** Called once, when the database cannot be trusted any more. The store then refuses all commands. */
   onFatal?: (error: Error) => void;
   /** Notifies the other workers on the same database. Closed with the store. */
-  notices?: {
+  notifications?: {
     publishDue(dueAtMs: number): void;
     publishAccountsChange(): void;
     publishCancelled(claimTokens: readonly ClaimToken[]): void;
@@ -32,13 +32,13 @@ export interface CreateStoreOptions {
  * of its own, so with an in-process driver a simulated clock determines everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
-  const { events = new StoreEvents(), notices, onFatal = () => {} } = options;
+  const { events = new StoreEvents(), notifications, onFatal = () => {} } = options;
   const runner = new BatchRunner(driver, options.limits);
   const flush: Flush = async (commands, suspects) => {
     const outcome = await runner.run(commands, suspects);
-    if (commands.some((command) => traitsOf(command).changesAccounts)) notices?.publishAccountsChange();
-    if (outcome.othersDueAtMs !== null) notices?.publishDue(outcome.othersDueAtMs);
-    if (outcome.cancelledClaims.length > 0) notices?.publishCancelled(outcome.cancelledClaims);
+    if (commands.some((command) => traitsOf(command).changesAccounts)) notifications?.publishAccountsChange();
+    if (outcome.othersDueAtMs !== null) notifications?.publishDue(outcome.othersDueAtMs);
+    if (outcome.cancelledClaims.length > 0) notifications?.publishCancelled(outcome.cancelledClaims);
     try {
       driver.maintain?.();
     } catch (error) {
@@ -50,7 +50,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   // A claim takes many round trips. Where transactions run concurrently, claims get batches of their own.
   const claims = driver.dialect.manyWriters ? new GroupCommit(flush, events, onFatal, options.batch) : commits;
   const all = [...new Set([commits, claims])];
-  return storeOver({
+  return deriveStore({
     events,
     write: (method, args) => (method === 'claim' ? claims : commits).run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
@@ -59,7 +59,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     guardProjects: () => runner.guardProjects(),
     close: async () => {
       await Promise.all(all.map((each) => each.close()));
-      await notices?.close();
+      await notifications?.close();
       await driver.close();
     },
   });

@@ -7,8 +7,8 @@ import { readPage } from './operations/lists/read-page.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 import type { Operations, SqlStore } from './store.ts';
 
-export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
-  const nouns = Object.entries(OPERATIONS).map(([noun, files]) => [noun, derive(connection, files)]);
+export function deriveStore({ dropTables, ...connection }: Connection): SqlStore {
+  const nouns = Object.entries(OPERATIONS).map(([noun, files]) => [noun, deriveMethods(connection, files)]);
   const operations = Object.fromEntries(nouns) as Operations;
   const { retention } = operations;
   const { read, write, endOfTurn: _, ...upkeep } = connection;
@@ -42,7 +42,7 @@ type Method = (input: unknown) => Promise<unknown>;
 
 type Call = (name: string, args: unknown) => Promise<unknown>;
 
-function derive(connection: Connection, files: object): Record<string, Method> {
+function deriveMethods(connection: Connection, files: object): Record<string, Method> {
   const operations = Object.entries<unknown>({ ...files }).filter(isOperation);
   return Object.fromEntries(operations.map(([name, operation]) => [name, methodOf(connection, name, operation)]));
 }

@@ -66,14 +66,14 @@ export interface SqlDialect {
   /** Added to the definition of a table whose rows change all the time. */
   hot: string;
   /** Added to the definition of a table whose rows are written once, and later removed many at a time. */
-  passing: string;
+  appendOnly: string;
   /**
    * Partitions the logs by day, so that old entries are dropped together: the addition to the definitions of both tables, and
    * further statements. Null: the logs have no partitions, and rows are deleted.
    */
-  logDays: { partitioned: string; tables: readonly string[] } | null;
+  logPartitions: { partitioned: string; tables: readonly string[] } | null;
   /** The tables in which retention deletes row by row: all logs, or only the entries without a partition for their day. */
-  looseLogs: { logs: string; details: string };
+  unpartitionedLogs: { logs: string; details: string };
   /** A query that returns a row if the database has a table `migrations`, which makes it a store. */
   isStore: string;
   /** Locks the database against concurrent migrations by other processes; null where none are possible. */

@@ -7,7 +7,7 @@ import type { NumberSequence, Queries } from './driver.ts';
  * `until`, the end of this cell's range. Its parameters are the count and the name of the sequence. Throws
  * `StoreUnavailable` when the range is used up.
  */
-export async function takeNumbers(
+export async function reserveNumbers(
   queries: Queries,
   update: string,
   sequence: NumberSequence,

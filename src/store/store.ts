@@ -4,7 +4,7 @@
  * durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { Page } from '../engine/lists/page.ts';
-import type { StoreUpkeep } from './connection.ts';
+import type { StoreBase } from './connection.ts';
 import type { OPERATIONS, OperationsIn } from './operations/all.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 
@@ -23,10 +23,10 @@ type Derived<Files> = { -readonly [M in keyof OperationsIn<Files>]: Method<Opera
 
 export type Operations = { readonly [Noun in keyof typeof OPERATIONS]: Derived<(typeof OPERATIONS)[Noun]> };
 
-export interface Store extends Operations, Omit<StoreUpkeep, 'counts'> {
+export interface Store extends Operations, Omit<StoreBase, 'counts'> {
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
 }
 
 /** With the counts, which are only for the code that opened the store. */
-export type SqlStore = Store & StoreUpkeep;
+export type SqlStore = Store & StoreBase;

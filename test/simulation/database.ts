@@ -4,7 +4,7 @@ import type { StoreLimits } from '../../src/engine/stores.ts';
 import { BatchRunner } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import { StoreEvents } from '../../src/store/connection.ts';
-import { storeOver as storeOfConnection } from '../../src/store/derive.ts';
+import { deriveStore as storeOfConnection } from '../../src/store/derive.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';

@@ -12,7 +12,7 @@ const open: OpenStore = async () => {
   const driver = new SqliteDriver({ path: ':memory:' });
   await migrate(driver);
   return createStore(driver, {
-    notices: {
+    notifications: {
       publishDue: (dueAtMs) => told.push(dueAtMs),
       publishAccountsChange: () => {},
       publishCancelled: () => {},

@@ -5,7 +5,7 @@ import { afterEach, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
+import { classify, isReportedFailure } from '../../src/store/drivers/postgres/failures.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { listen, portOf } from '../support/listen.ts';
@@ -57,7 +57,7 @@ it('is unavailable when the server allows no transaction so long, or the pool ha
 
 it('takes no code of the operating system for an answer of the server', () => {
   const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
-  expect(isAnswer(broken)).toBe(false);
+  expect(isReportedFailure(broken)).toBe(false);
   expect(classify(broken)).toBeInstanceOf(StoreUnavailable);
 });
 

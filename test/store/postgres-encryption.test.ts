@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { locationOf } from '../../src/store/drivers/postgres/connections/url.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { Listening } from '../../src/store/drivers/postgres/listening.ts';
+import { ListenConnection } from '../../src/store/drivers/postgres/listen-connection.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { RUN_AS } from '../support/postgres/binaries.ts';
 import { type Cluster, makeFolder, startCluster } from '../support/postgres/cluster.ts';
@@ -129,7 +129,9 @@ describe('the certificate of the server', () => {
   });
 
   it('is not sought from a server that has none, which is named as the reason', async () => {
-    await expect(isEncrypted(urlOf('none', { sslmode: 'require' }))).rejects.toThrow('sslmode=disable connects without');
+    await expect(isEncrypted(urlOf('none', { sslmode: 'require' }))).rejects.toThrow(
+      'sslmode=disable connects without',
+    );
   });
 });
 
@@ -161,9 +163,11 @@ describe('channel_binding=require', () => {
 
 it('a listener connects to a server of either kind', async () => {
   for (const database of ['encrypted', 'plain', 'none']) {
-    const listening = new Listening({ url: urlOf(database, {}), timeoutMs: 10_000, clock: systemClock });
-    await new Promise<void>((resolve) => listening.add('waypost_due', { onNotification: () => {}, onGap: resolve }));
-    await listening.remove('waypost_due');
+    const listenConnection = new ListenConnection({ url: urlOf(database, {}), timeoutMs: 10_000, clock: systemClock });
+    await new Promise<void>((resolve) =>
+      listenConnection.add('waypost_due', { onNotification: () => {}, onGap: resolve }),
+    );
+    await listenConnection.remove('waypost_due');
   }
 });
 

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { isExpiring, LogDays } from '../../src/store/drivers/postgres/log-days.ts';
+import { isExpiring, LogPartitions } from '../../src/store/drivers/postgres/log-partitions.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -59,7 +59,7 @@ export function partitionsOn(version: PostgresVersion): void {
     }
 
     /** The steps of another worker, one at a time. */
-    function openDays(): LogDays {
+    function openDays(): LogPartitions {
       const driver = new PostgresDriver({
         url,
         connectionsMax: 2,
@@ -68,7 +68,7 @@ export function partitionsOn(version: PostgresVersion): void {
         clock: systemClock,
       });
       drivers.push(driver);
-      return new LogDays(driver);
+      return new LogPartitions(driver);
     }
 
     async function valuesOf(text: string): Promise<unknown[]> {

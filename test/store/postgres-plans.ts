@@ -8,7 +8,7 @@ import { COUNTED_OF_ALL_MAX } from '../../src/engine/lists/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../../src/store/drivers/postgres/log-partitions.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { systemClock } from '../../src/system/system.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
@@ -54,7 +54,7 @@ export function plansOn(version: PostgresVersion): void {
       const options = { url, connectionsMax: CONNECTIONS, timeoutMs: 30_000, prepares: true, clock: systemClock };
       const migrating = new PostgresDriver(options);
       await migrate(migrating);
-      await new LogDays(migrating).makeAhead(T0);
+      await new LogPartitions(migrating).createAhead(T0);
       await migrating.close();
       driver = new PostgresDriver(options);
       await keepStatisticsStale();

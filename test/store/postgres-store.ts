@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../../src/store/drivers/postgres/log-partitions.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
@@ -46,7 +46,7 @@ export function openShared(makeUrl: () => Promise<string>): OpenStore {
       prepares: true,
       clock: systemClock,
     });
-    await new LogDays(driver).makeFor({ fromMs: T0, toMs: T0 + 3 * DAY });
+    await new LogPartitions(driver).createFor({ fromMs: T0, toMs: T0 + 3 * DAY });
   };
   return async (limits) => {
     url ??= makeUrl();

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome } from '../../src/store/batches/batch.ts';
-import { Batcher, Client } from '../../src/store/drivers/sqlite/batcher.ts';
+import { Batcher, ThreadClient } from '../../src/store/drivers/sqlite/batcher.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
@@ -145,10 +145,10 @@ describe('the batcher of a database thread', () => {
     Array.from({ length: count }, () => ({ method: 'reserveNumbers', args: { count: 1 } }));
 
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
-  function callerNamed(name: string, looksAtMs: number | null = null): Client {
-    const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
+  function callerNamed(name: string, looksAtMs: number | null = null): ThreadClient {
+    const client = new ThreadClient((reply: Reply) => replies.push(`${name} ${described(reply)}`));
     const answer = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
-    client.noteClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'answer', answer }]);
+    client.recordClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'answer', answer }]);
     batcher.join(client);
     return client;
   }
@@ -163,8 +163,8 @@ describe('the batcher of a database thread', () => {
 
   it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
-    arriving.push(() => void batcher.take({ client: b, id: 7, commands: small(1) }));
-    await batcher.take({ client: a, id: 5, commands: small(2) });
+    arriving.push(() => void batcher.submit({ client: b, id: 7, commands: small(1) }));
+    await batcher.submit({ client: a, id: 5, commands: small(2) });
     expect(runs).toEqual([3]);
     expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
   });
@@ -172,25 +172,25 @@ describe('the batcher of a database thread', () => {
   it('ends a transaction with the batch that fills it, in order of arrival', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => {
-      void batcher.take({ client: b, id: 1, commands: small(50) });
-      void batcher.take({ client: b, id: 2, commands: small(1) });
+      void batcher.submit({ client: b, id: 1, commands: small(50) });
+      void batcher.submit({ client: b, id: 2, commands: small(1) });
     });
-    await batcher.take({ client: a, id: 1, commands: small(150) });
+    await batcher.submit({ client: a, id: 1, commands: small(150) });
     expect(runs).toEqual([200, 1]);
   });
 
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };
-    arriving.push(() => void batcher.take({ client: b, id: 1, commands: small(1) }));
-    await batcher.take({ client: a, id: 1, commands: small(1) });
+    arriving.push(() => void batcher.submit({ client: b, id: 1, commands: small(1) }));
+    await batcher.submit({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
   });
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
     left = { ...left, dueAtMs: 30, othersDueAtMs: 20, waitingBacklogs: ['1 https://x.example'] };
-    await batcher.take({ client: a, id: 1, commands: small(1) });
+    await batcher.submit({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
@@ -199,12 +199,12 @@ describe('the batcher of a database thread', () => {
     const line = '1 https://x.example';
     const tellAgain = async () => {
       left = { ...left, waitingBacklogs: [line] };
-      await batcher.take({ client: a, id: 1, commands: small(1) });
+      await batcher.submit({ client: a, id: 1, commands: small(1) });
       return replies.splice(0).filter((reply) => reply.startsWith('b'));
     };
-    b.noteKnown([line]);
+    b.recordKnown([line]);
     expect(await tellAgain()).toEqual([]);
-    for (let nth = 0; nth < 10_000; nth += 1) b.noteKnown([`1 https://${nth}.example`]);
+    for (let nth = 0; nth < 10_000; nth += 1) b.recordKnown([`1 https://${nth}.example`]);
     expect(await tellAgain()).toEqual(['b left ,1 https://x.example']);
     expect(await tellAgain()).toEqual([]);
   });
@@ -220,8 +220,8 @@ describe('the batcher of a database thread', () => {
       },
     );
     const a = callerNamed('a');
-    const first = shaken.take({ client: a, id: 1, commands: small(1) });
-    void shaken.take({ client: a, id: 2, commands: small(1) });
+    const first = shaken.submit({ client: a, id: 1, commands: small(1) });
+    void shaken.submit({ client: a, id: 2, commands: small(1) });
     await first;
     expect([upkeeps, replies]).toEqual([2, ['a 1:  due null', 'a 2:  due null']]);
   });

@@ -63,7 +63,7 @@ it('sends the next read after one that failed', async () => {
 
 it('ends the conversation after the replies to all reads, also to those that were not sent yet', async () => {
   for (let nth = 0; nth < 3; nth += 1) void list(1);
-  void client.askLast({ kind: 'close' });
+  void client.requestLast({ kind: 'close' });
   for (const id of [1, 2, 3]) {
     expect(sent.map(({ kind }) => kind)).not.toContain('close');
     client.receive({ kind: 'answer', id, answer: [] });

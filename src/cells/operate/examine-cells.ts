@@ -11,7 +11,7 @@ import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
-import { isExpiring } from '../../store/drivers/postgres/log-days.ts';
+import { isExpiring } from '../../store/drivers/postgres/log-partitions.ts';
 import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { Finding } from '../../store/operations/reports/invariants.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';

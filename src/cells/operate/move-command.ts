@@ -4,7 +4,7 @@ import { untilAllKnow } from '../../admin/socket/everywhere.ts';
 import type { Config } from '../../config/table.ts';
 import type { CellId, ProjectId } from '../../engine/model.ts';
 import { randomBase58 } from '../../protocol/ids.ts';
-import { LogDays } from '../../store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../../store/drivers/postgres/log-partitions.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { systemClock } from '../../system/system.ts';
@@ -110,7 +110,7 @@ async function withBoth<T>(
   const cells = await directory.store.cells.listCells();
   const source = openCellDriver(directory, cells, fromCell);
   const target = openCellDriver(directory, cells, toCell);
-  const days = new LogDays(target);
+  const days = new LogPartitions(target);
   const { moves } = directory.store;
   let lease: MoveLease | undefined;
   try {
@@ -118,7 +118,7 @@ async function withBoth<T>(
     return await work({
       ...{ projectId, fromCell, toCell, mover, directory: moves, clock: systemClock },
       ...{ source: lease.guard(source), target: lease.guard(target) },
-      prepareLogs: (logs) => days.makeFor(logs),
+      prepareLogs: (logs) => days.createFor(logs),
     });
   } catch (error) {
     if (error instanceof MoveRefused) throw new CannotStart(error.message, { cause: error });

@@ -31,7 +31,7 @@ import {
 } from '../operations/locking/placement.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
 
-const ALONE: BatchLocks = { locked: ALL_PROJECTS, blocked: new Map() };
+const NO_LOCKS: BatchLocks = { locked: ALL_PROJECTS, blocked: new Map() };
 
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
@@ -136,7 +136,7 @@ export class BatchRunner {
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
-      if (error instanceof SomeAreOutdated) return this.#runCurrent(error.version, commands, policy);
+      if (error instanceof AccountsOutdated) return this.#runWithoutOutdated(error.version, commands, policy);
       if (error instanceof ProjectsNotHere) {
         const refused = error.refused as ReadonlyMap<WriteCommand, WriteResult>;
         return this.#runWithout(refused, commands, { ...policy, avoid: new Set([...avoid, ...error.projects]) });
@@ -144,8 +144,8 @@ export class BatchRunner {
       // The database does not report which lock was not free, so the next try takes each lock only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
         return this.#run(commands, { ...policy, suspects: SUSPECT_ALL });
-      const mayBeOfOne = error instanceof StatementRefused && commands.length > 1;
-      if (error instanceof StoreUnavailable && !mayBeOfOne) {
+      const mayConcernOneCommand = error instanceof StatementRefused && commands.length > 1;
+      if (error instanceof StoreUnavailable && !mayConcernOneCommand) {
         const result = unavailableFor(error);
         return nothingDone(commands.map(() => result));
       }
@@ -165,7 +165,7 @@ export class BatchRunner {
     policy: BatchPolicy,
   ): Promise<WriteResult[]> {
     const { tx } = parts;
-    const { looseLogs } = this.#driver.dialect;
+    const { unpartitionedLogs } = this.#driver.dialect;
     const newest = newestAccounts(tx, commands);
     const { suspects, avoid, checksPlacementFirst } = policy;
     const placements = this.#isGuarded
@@ -178,12 +178,12 @@ export class BatchRunner {
       limits: this.#limits,
       logs: this.#logs,
       locked,
-      looseLogs,
+      unpartitionedLogs,
       placement: placements ?? ALL_HERE,
     };
     const results = await runExcept(blocked, commands, (free) => runAll(context, free));
     await placements?.check();
-    if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
+    if ((await newest) > oldestAccounts(commands)) throw new AccountsOutdated(await newest);
     return results;
   }
 
@@ -194,7 +194,7 @@ export class BatchRunner {
     placements: PlacementCheck | undefined,
   ): Promise<BatchLocks> {
     const { manyWriters } = this.#driver.dialect;
-    if (!manyWriters && placements === undefined) return ALONE;
+    if (!manyWriters && placements === undefined) return NO_LOCKS;
     const found = await lockFor(tx, commands, this.#limits, suspects, placements);
     if (manyWriters || placements === undefined) return found;
     const moving = await placements.moving();
@@ -202,7 +202,7 @@ export class BatchRunner {
   }
 
   /** Runs the batch without the commands whose callers were admitted by outdated accounts. */
-  #runCurrent(version: number, commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
+  #runWithoutOutdated(version: number, commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const outdated = new Map<WriteCommand, WriteResult>();
     for (const command of commands) {
       if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
@@ -256,21 +256,21 @@ export class BatchRunner {
 
   /** Runs each command in its own transaction, so that only the faulty one fails. */
   async #runEach(commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
-    const whole = nothingDone([]);
+    const total = nothingDone([]);
     for (const command of commands) {
-      const part = await this.#run([command], policy);
-      whole.results.push(...part.results);
-      whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
-      whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
-      whole.waitingBacklogs.push(...part.waitingBacklogs);
-      whole.cancelledClaims.push(...part.cancelledClaims);
+      const outcome = await this.#run([command], policy);
+      total.results.push(...outcome.results);
+      total.dueAtMs = earlier(total.dueAtMs, outcome.dueAtMs);
+      total.othersDueAtMs = earlier(total.othersDueAtMs, outcome.othersDueAtMs);
+      total.waitingBacklogs.push(...outcome.waitingBacklogs);
+      total.cancelledClaims.push(...outcome.cancelledClaims);
     }
-    return whole;
+    return total;
   }
 }
 
 /** The accounts changed to `version` after some callers were admitted. The batch is retried without their commands. */
-class SomeAreOutdated extends Error {
+class AccountsOutdated extends Error {
   readonly version: number;
 
   constructor(version: number) {

@@ -40,14 +40,14 @@ export class BlockedCommands<T> {
 
   /** Adds a command that was blocked by `projectId`. A command of several projects may be blocked by each in turn. */
   add(entry: T, projectId: ProjectId): void {
-    this.#noteScoutBlocked(entry, projectId);
+    this.#recordScoutBlocked(entry, projectId);
     const project = this.#projects.get(projectId);
     if (project) project.waiting.push(entry);
     else this.#projects.set(projectId, { waiting: [entry], scout: undefined, scoutsBlocked: 0 });
   }
 
   /** Reports that `entry` was not blocked. If it was a scout, removes its project and returns the commands that waited for it. */
-  noteUnblocked(entry: T): T[] {
+  recordUnblocked(entry: T): T[] {
     const [projectId, project] = this.#projectOfScout(entry) ?? [];
     if (projectId === undefined || project === undefined) return [];
     this.#projects.delete(projectId);
@@ -55,21 +55,21 @@ export class BlockedCommands<T> {
   }
 
   /** Returns the scouts to send now, and the commands that have waited too long. */
-  takeScouts(): { scouts: T[]; givenUp: T[] } {
+  takeScouts(): { scouts: T[]; expired: T[] } {
     const scouts: T[] = [];
-    const givenUp: T[] = [];
+    const expired: T[] = [];
     for (const [projectId, project] of this.#projects) {
       if (project.scout !== undefined) continue; // its scout is in a batch
       if (project.scoutsBlocked >= this.#scoutsMax) {
         this.#projects.delete(projectId);
-        givenUp.push(...project.waiting);
+        expired.push(...project.waiting);
       } else {
         project.scout = project.waiting.shift();
         if (project.scout === undefined) this.#projects.delete(projectId);
         else scouts.push(project.scout);
       }
     }
-    return { scouts, givenUp };
+    return { scouts, expired };
   }
 
   /** Removes and returns all waiting commands. Scouts are in a batch, and get their results there. */
@@ -80,7 +80,7 @@ export class BlockedCommands<T> {
   }
 
   /** If `entry` was a scout: counts it if its own project still blocks it, and resets the count if another project does. */
-  #noteScoutBlocked(entry: T, projectId: ProjectId): void {
+  #recordScoutBlocked(entry: T, projectId: ProjectId): void {
     const [scoutedId, project] = this.#projectOfScout(entry) ?? [];
     if (!project) return;
     project.scout = undefined;

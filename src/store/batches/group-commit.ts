@@ -24,7 +24,7 @@ import { BatchQueue } from './batch-queue.ts';
 import { BlockedCommands } from './blocked-commands.ts';
 
 /** Maximum callers of a large batch that continue in one round of the event loop, except those with new messages. */
-const CALLERS_TOGETHER_MAX = 16;
+const CALLERS_PER_ROUND_MAX = 16;
 
 /** How commands become batches. */
 export interface Batching {
@@ -86,8 +86,8 @@ export class GroupCommit {
   #isAwaitingLate = false;
   #isScouting = false;
   /** Number of callers that still wait for a result. */
-  #unanswered = 0;
-  #whenAnswered: (() => void) | undefined;
+  #unsettled = 0;
+  #whenSettled: (() => void) | undefined;
   /** The reason for refusing new commands. Undefined: they are accepted. */
   #refusal: 'the store is closing' | 'the store has failed' | undefined;
 
@@ -112,7 +112,7 @@ export class GroupCommit {
    */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
-    this.#unanswered += 1;
+    this.#unsettled += 1;
     return new Promise((resolve, reject) => {
       this.#enqueue([{ command: { method, args } as WriteCommand, resolve, reject }]);
     });
@@ -121,9 +121,9 @@ export class GroupCommit {
   /** Refuses new commands. Resolves when all earlier ones have their results. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
-    if (this.#unanswered === 0) return;
+    if (this.#unsettled === 0) return;
     await new Promise<void>((resolve) => {
-      this.#whenAnswered = resolve;
+      this.#whenSettled = resolve;
     });
   }
 
@@ -185,7 +185,7 @@ export class GroupCommit {
       this.#counts.batches += 1;
       this.#counts.commands += batch.length;
       this.#events.report(outcome);
-      void this.#answerAll(batch, outcome.results);
+      void this.#settleAll(batch, outcome.results);
       if (this.#batching.elapsedMs() - sinceMs > HUNG_MS) this.#refuseWaiting(outcome.results);
     } catch (error) {
       const cause = error instanceof Error ? error : new Error(String(error));
@@ -198,45 +198,45 @@ export class GroupCommit {
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
-    for (const pending of this.#queue.takeAll()) this.#answer(pending, { ...first, isCommitUnknown: false });
+    for (const pending of this.#queue.takeAll()) this.#settle(pending, { ...first, isCommitUnknown: false });
   }
 
   /**
    * Callers of a small batch continue at once. In a large batch only those with new messages do; the others continue a few per
    * round of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
    */
-  async #answerAll(batch: readonly PendingCommand[], results: readonly WriteResult[]): Promise<void> {
+  async #settleAll(batch: readonly PendingCommand[], results: readonly WriteResult[]): Promise<void> {
     const later: [PendingCommand, WriteResult][] = [];
     for (const [index, pending] of batch.entries()) {
       const result = results[index];
       const mayWait = result?.kind === 'answer' && classOf(pending.command) !== 'accept';
-      if (mayWait && batch.length > CALLERS_TOGETHER_MAX) later.push([pending, result]);
-      else this.#answer(pending, result);
+      if (mayWait && batch.length > CALLERS_PER_ROUND_MAX) later.push([pending, result]);
+      else this.#settle(pending, result);
     }
     for (const [index, [pending, result]] of later.entries()) {
-      if (index % CALLERS_TOGETHER_MAX === 0) await this.#batching.endOfTurn();
-      this.#answer(pending, result);
+      if (index % CALLERS_PER_ROUND_MAX === 0) await this.#batching.endOfTurn();
+      this.#settle(pending, result);
     }
   }
 
   /** Resolves the caller, or keeps a blocked command. If a scout was not blocked, requeues the other commands of its project. */
-  #answer(pending: PendingCommand, result: WriteResult | undefined): void {
+  #settle(pending: PendingCommand, result: WriteResult | undefined): void {
     if (result?.kind === 'blocked') {
       this.#blocked.add(pending, result.projectId);
       if (!this.#isScouting) void this.#sendScouts();
       return;
     }
-    this.#enqueue(this.#blocked.noteUnblocked(pending));
+    this.#enqueue(this.#blocked.recordUnblocked(pending));
     settleCaller(pending, result);
-    this.#noteAnswered(1);
+    this.#countSettled(1);
   }
 
   async #sendScouts(): Promise<void> {
     this.#isScouting = true;
     do {
       await this.#batching.blocked.pause();
-      const { scouts, givenUp } = this.#blocked.takeScouts();
-      this.#refuse(givenUp, 'another worker has the project locked');
+      const { scouts, expired } = this.#blocked.takeScouts();
+      this.#refuse(expired, 'another worker has the project locked');
       this.#enqueue(scouts);
     } while (this.#blocked.length > 0);
     this.#isScouting = false;
@@ -244,12 +244,12 @@ export class GroupCommit {
 
   #refuse(entries: readonly PendingCommand[], reason: string, cause?: Error): void {
     for (const { reject } of entries) reject(new StoreUnavailable(reason, { cause }));
-    this.#noteAnswered(entries.length);
+    this.#countSettled(entries.length);
   }
 
-  #noteAnswered(count: number): void {
-    this.#unanswered -= count;
-    if (this.#unanswered === 0) this.#whenAnswered?.();
+  #countSettled(count: number): void {
+    this.#unsettled -= count;
+    if (this.#unsettled === 0) this.#whenSettled?.();
   }
 }
 

@@ -48,7 +48,7 @@ const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
  * The fast path of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once and `logs` three
  * times. It touches only the partial indexes of claimed messages, which are as small as the number of messages in flight.
  */
-const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriters }: SqlDialect): string[] => [
+const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWriters }: SqlDialect): string[] => [
   // Sequences. `until`: the end of the range of numbers of this cell; null: it is the only cell.
   // `server`: the server that gave out the last numbers. Its successor after a failover may not know all of them.
   `create table numbers (
@@ -126,7 +126,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   labels text,
   settings text not null,
   body ${bytes}
-)${passing}`,
+)${appendOnly}`,
 
   `create table dead (
   project_id ${bigint} not null,
@@ -138,7 +138,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   response_header text,
   response_body ${bytes},
   primary key (project_id, failed_at_ms, key)
-)${passing}`,
+)${appendOnly}`,
   'create index dead_key on dead (key)',
   'create index dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null',
 
@@ -148,7 +148,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriter
   message_id text not null,
   expires_at_ms ${bigint} not null,
   primary key (project_id, hash)
-)${clustered}${passing}`,
+)${clustered}${appendOnly}`,
   'create index deduplications_expiry on deduplications (expires_at_ms)',
 ];
 
@@ -189,7 +189,7 @@ const lanes = ({ bigint, smallint, clustered, hot }: SqlDialect): string[] => [
   'create index flow_keys_used on flow_keys (used_at_ms)',
 ];
 
-const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): string[] => [
+const logs = ({ bigint, smallint, bytes, clustered, logPartitions }: SqlDialect): string[] => [
   // `seq` is unique over all logs. `message_key` of an event of a run itself is its first message.
   // `response_status` of a delivered message; the status of an error is in `log_details`.
   `create table logs (
@@ -201,7 +201,7 @@ const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): stri
   run_key ${bigint},
   response_status ${smallint},
   primary key (project_id, at_ms, seq)
-)${clustered}${logDays?.partitioned ?? ''}`,
+)${clustered}${logPartitions?.partitioned ?? ''}`,
   // Only for events with more than a state. `at_ms` repeats the time of the log entry, so that both tables can be partitioned
   // by day.
   `create table log_details (
@@ -212,9 +212,9 @@ const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): stri
   response_status ${bigint},
   response_header text,
   response_body ${bytes},
-  primary key (${logDays ? 'seq, at_ms' : 'seq'})
-)${logDays?.partitioned ?? ''}`,
-  ...(logDays?.tables ?? []),
+  primary key (${logPartitions ? 'seq, at_ms' : 'seq'})
+)${logPartitions?.partitioned ?? ''}`,
+  ...(logPartitions?.tables ?? []),
   'create index logs_message on logs (message_key)',
   'create index logs_run on logs (run_key, at_ms, seq) where run_key is not null',
 ];
@@ -275,7 +275,7 @@ const schedules = ({ bigint, smallint, bytes, hot }: SqlDialect): string[] => [
 ];
 
 /** Journal entries are stored in `contents`, like messages; `journal` only lists them in order. */
-const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect): string[] => [
+const runs = ({ bigint, smallint, bytes, clustered, hot, appendOnly }: SqlDialect): string[] => [
   // The key of a run is the key of its first message. Its content has the URL, labels and flow-control key by which runs are
   // filtered.
   `create table runs (
@@ -309,7 +309,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   key ${bigint} primary key,
   project_id ${bigint} not null,
   cancel_at_ms ${bigint} not null
-)${passing}`,
+)${appendOnly}`,
 
   `create table journal (
   run_key ${bigint} not null,
@@ -319,7 +319,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   entry_key text not null,
   at_ms ${bigint} not null,
   primary key (run_key, position)
-)${clustered}${passing}`,
+)${clustered}${appendOnly}`,
   'create unique index journal_entry_key on journal (run_key, entry_key)',
   'create index journal_key on journal (key)',
 
@@ -329,7 +329,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   key ${bigint} not null,
   parent_key ${bigint} not null,
   primary key (run_key, key)
-)${clustered}${passing}`,
+)${clustered}${appendOnly}`,
 
   // The key is the key of the wait's record.
   `create table waiters (
@@ -338,7 +338,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   run_key ${bigint} not null,
   event_id text not null,
   deadline_ms ${bigint} not null
-)${passing}`,
+)${appendOnly}`,
   'create index waiters_event on waiters (project_id, event_id, key)',
   'create index waiters_run on waiters (run_key, event_id, key)',
   'create index waiters_deadline on waiters (deadline_ms, key)',
@@ -349,7 +349,7 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   run_key ${bigint} not null,
   event_id text not null,
   body ${bytes}
-)${passing}`,
+)${appendOnly}`,
   'create index pending_events_run on pending_events (run_key, event_id, key)',
 ];
 

@@ -85,7 +85,7 @@ export async function migrate(
 ): Promise<void> {
   const { migrationLock } = driver.dialect;
   const readMissing = async (queries: Queries) =>
-    missing(await appliedMigrations(queries, migrations), migrations, forMove);
+    missingMigrations(await appliedMigrations(queries, migrations), migrations, forMove);
   // Most starting programs find no missing migration, and need not wait for the lock, which another one may have for long.
   const isCurrent = await driver.read(
     async (queries) => (await isStore(driver, queries)) && (await readMissing(queries)).length === 0,
@@ -108,7 +108,7 @@ export async function migrate(
 }
 
 /** Throws `SchemaTooNew` or `MoveUnfinished`. */
-function missing(
+function missingMigrations(
   applied: readonly AppliedMigration[],
   migrations: readonly Migration[],
   forMove: boolean,

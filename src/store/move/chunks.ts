@@ -32,14 +32,14 @@ export async function readChunk(
 ): Promise<Chunk | undefined> {
   const found =
     table.large.length === 0
-      ? await readUpTo(queries, table, after, limits.rowsMax)
-      : await readWeighed(queries, table, after, limits);
+      ? await readByCount(queries, table, after, limits.rowsMax)
+      : await readBySize(queries, table, after, limits);
   const last = found.at(-1);
   if (last === undefined) return undefined;
   return { rows: found.map((row) => valuesOf(row, table.columns)), lastKey: valuesOf(last, table.key) };
 }
 
-function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined, rowsMax: number): Promise<Row[]> {
+function readByCount(queries: Queries, table: MovedTable, after: RowKey | undefined, rowsMax: number): Promise<Row[]> {
   const { name, columns, key } = table;
   return queries.query<Row>(
     `select ${columns.join(', ')} from ${name}${afterKey(table, after)} order by ${key.join(', ')} limit ?`,
@@ -48,7 +48,7 @@ function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined
 }
 
 /** Reads the sizes first. Otherwise a thousand bodies of 10 MiB would be in memory before their total is known. */
-async function readWeighed(
+async function readBySize(
   queries: Queries,
   table: MovedTable,
   after: RowKey | undefined,

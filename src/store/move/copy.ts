@@ -9,10 +9,10 @@ import {
   checkVersion,
   fingerprintOf,
   finishMove,
-  forgetTables,
   MoveRefused,
-  noteProgress,
   progressOf,
+  resetTables,
+  saveProgress,
   startMove,
 } from './progress.ts';
 import { RowSum } from './row-sum.ts';
@@ -86,7 +86,7 @@ async function copyTable(
     const chunk = await source.read((queries) => readChunk(queries, table, from, limits));
     await target.transaction(async (tx) => {
       if (chunk) await tx.insertMany(table.name, table.columns, chunk.rows);
-      await noteProgress(tx, table, chunk?.lastKey);
+      await saveProgress(tx, table, chunk?.lastKey);
     });
     afterChunk?.();
     if (chunk === undefined) return;
@@ -106,8 +106,10 @@ async function compareAll(source: Source, target: Driver, limits?: ChunkLimits):
     copied.push({ table: table.name, rows: found.rows, checksum: found.checksum });
   }
   if (different.length === 0) return copied;
-  await forgetTables(target, different);
-  throw new MoveRefused(`not copied correctly: ${different.join(', ')}; run the command again to copy these tables again`);
+  await resetTables(target, different);
+  throw new MoveRefused(
+    `not copied correctly: ${different.join(', ')}; run the command again to copy these tables again`,
+  );
 }
 
 /** The number and the checksum of a table's rows, read in chunks. */

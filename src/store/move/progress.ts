@@ -94,14 +94,14 @@ export async function progressOf(target: Driver, { name }: MovedTable): Promise<
 }
 
 /** Without `lastKey`: the table is copied completely. */
-export async function noteProgress(tx: Transaction, { name }: MovedTable, lastKey: RowKey | undefined): Promise<void> {
+export async function saveProgress(tx: Transaction, { name }: MovedTable, lastKey: RowKey | undefined): Promise<void> {
   const position = lastKey === undefined ? COMPLETE : JSON.stringify(lastKey);
   await tx.run('delete from moves where name = ?', [name]);
   await tx.insertMany('moves', ['name', 'position'], [[name, position]]);
 }
 
 /** Empties `tables` of the target, so that the next try copies them again. */
-export function forgetTables(target: Driver, tables: readonly string[]): Promise<void> {
+export function resetTables(target: Driver, tables: readonly string[]): Promise<void> {
   return target.transaction(async (tx) => {
     for (const name of tables) {
       await tx.run(`delete from ${name}`);

@@ -92,10 +92,10 @@ export const MOVED_TABLES: readonly MovedTable[] = [
 ];
 
 /** Tables that are not copied: the schema version, equal on both sides, and the workers of each database. */
-export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
+export const UNCOPIED_TABLES: readonly string[] = ['migrations', 'workers'];
 
 /** Columns that are not copied, because only PostgreSQL has them: the server that last updated the row. */
-export const KEPT_COLUMNS: Readonly<Record<string, string>> = { numbers: 'server' };
+export const UNCOPIED_COLUMNS: Readonly<Record<string, string>> = { numbers: 'server' };
 
 function table(name: string, key: string, others: string, large = ''): MovedTable {
   const keyColumns = words(key);

@@ -128,11 +128,11 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
 
 /** Drops log entries that are not dropped by whole days: all entries, if logs are kept for less than a day. */
 async function dropLogs(
-  { tx, looseLogs }: WriteContext,
+  { tx, unpartitionedLogs }: WriteContext,
   { logsBeforeMs: beforeMs, nowMs, leadMs = 0 }: DropExpiredArgs,
   rowsMax: number,
 ): Promise<number> {
-  const { logs, details } = nowMs - leadMs - beforeMs < DAY_MS ? ALL_LOGS : looseLogs;
+  const { logs, details } = nowMs - leadMs - beforeMs < DAY_MS ? ALL_LOGS : unpartitionedLogs;
   let dropped = 0;
   for await (const projectId of projectsIn(tx, logs)) {
     const rows = await tx.query<{ at_ms: number; seq: number; message_key: number }>(

@@ -16,21 +16,21 @@
 const LOOKUP = /\b(?:(left )?lookup (\w+) (\w+) on|(exists) lookup|in list) \(/;
 
 /** Requires that an alias names one table in the whole `text`, and that its columns are written `alias.column`. */
-export function spellLookups(text: string, part: string = text): string {
-  const found = LOOKUP.exec(part);
-  if (!found) return part;
-  const [mark, left, table, alias = '', exists] = found;
-  const start = found.index + mark.length;
-  const end = closingOf(part, start);
-  const inner = spellLookups(text, part.slice(start, end));
-  let spelled = `= any(array(${inner}))`;
-  if (exists !== undefined) spelled = `exists (${inner} offset 0)`;
+export function translateLookups(text: string, fragment: string = text): string {
+  const match = LOOKUP.exec(fragment);
+  if (!match) return fragment;
+  const [keyword, left, table, alias = '', exists] = match;
+  const start = match.index + keyword.length;
+  const end = closingParenthesis(fragment, start);
+  const inner = translateLookups(text, fragment.slice(start, end));
+  let translated = `= any(array(${inner}))`;
+  if (exists !== undefined) translated = `exists (${inner} offset 0)`;
   if (table !== undefined) {
     const columns = columnsOf(alias, text).join(', ');
     const row = `lateral (select ${columns} from ${table} ${alias} where ${inner} offset 0) ${alias}`;
-    spelled = left === undefined ? `cross join ${row}` : `left join ${row} on true`;
+    translated = left === undefined ? `cross join ${row}` : `left join ${row} on true`;
   }
-  return part.slice(0, found.index) + spelled + spellLookups(text, part.slice(end + 1));
+  return fragment.slice(0, match.index) + translated + translateLookups(text, fragment.slice(end + 1));
 }
 
 /** The columns that `text` uses. Others are left out, because a statement that locks rows may keep whole rows in memory. */
@@ -40,7 +40,7 @@ function columnsOf(alias: string, text: string): string[] {
 }
 
 /** The position of the parenthesis that closes the one before `start`. */
-function closingOf(text: string, start: number): number {
+function closingParenthesis(text: string, start: number): number {
   let depth = 1;
   for (let at = start; at < text.length; at++) {
     if (text[at] === '(') depth += 1;

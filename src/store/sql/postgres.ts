@@ -2,9 +2,9 @@
  * Translates a statement from the store's SQL dialect (docs/sql.md) to PostgreSQL: `?` becomes `$1` and so on, lists become
  * arrays, and look-ups become subqueries that the planner cannot reorder (lookups.ts).
  */
-import { spellLookups } from './lookups.ts';
+import { translateLookups } from './lookups.ts';
 
-const DEFINITION = /^\s*(create table|alter table)\b/;
+const DDL = /^\s*(create table|alter table)\b/;
 
 /**
  * Queries for the size of a store. A store with a schema of its own may share the database with others. On Citus only the node
@@ -26,10 +26,10 @@ export type SizeSource = keyof typeof SIZE;
 /** In table definitions, text columns get byte order. */
 export function toPostgres(text: string, size: SizeSource = 'ofDatabase'): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
-  if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
+  if (DDL.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
   const withSize = text.replace('from database_size', `from ${SIZE[size]}`);
-  return spellLookups(withSize).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
+  return translateLookups(withSize).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
     count += 1;
     if (mark === '?') return `$${count}`;
     if (list !== undefined) return `unnest($${count}::bigint[]) ${list}(value)`;

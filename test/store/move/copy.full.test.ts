@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Driver, SqlValue, Transaction } from '../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';
-import { LogDays } from '../../../src/store/drivers/postgres/log-days.ts';
+import { LogPartitions } from '../../../src/store/drivers/postgres/log-partitions.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
@@ -193,7 +193,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
 
 it('puts logs that are copied to PostgreSQL into the tables of their days', async () => {
   const target = await (KINDS['PostgreSQL'] as () => Promise<Driver>)();
-  await copyStore(await filled(5), target, { prepareLogs: (logs) => new LogDays(target).makeFor(logs) });
+  await copyStore(await filled(5), target, { prepareLogs: (logs) => new LogPartitions(target).createFor(logs) });
   const tables = await target.read((queries) =>
     queries.query<{ name: string }>('select distinct cast(cast(tableoid as regclass) as text) as name from logs'),
   );

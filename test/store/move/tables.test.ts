@@ -4,7 +4,7 @@ import type { Driver } from '../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../src/store/migrations/index.ts';
-import { KEPT_COLUMNS, KEPT_TABLES, MOVED_TABLES } from '../../../src/store/move/tables.ts';
+import { MOVED_TABLES, UNCOPIED_COLUMNS, UNCOPIED_TABLES } from '../../../src/store/move/tables.ts';
 import { systemClock } from '../../../src/system/system.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
 import { columnsOf } from './filled.ts';
@@ -23,11 +23,11 @@ it.each(Object.entries(KINDS))('a move has every table and column of %s', async 
   const found = await tablesOf(driver, kind);
   await driver.close();
   const moved = Object.fromEntries(MOVED_TABLES.map(({ name, columns }) => [name, columns.toSorted()]));
-  for (const name of KEPT_TABLES) {
+  for (const name of UNCOPIED_TABLES) {
     expect(found).toHaveProperty(name);
     delete found[name];
   }
-  const kept = kind === 'PostgreSQL' ? Object.entries(KEPT_COLUMNS) : [];
+  const kept = kind === 'PostgreSQL' ? Object.entries(UNCOPIED_COLUMNS) : [];
   for (const [name, column] of kept) {
     expect(found[name]).toContain(column);
     found[name] = found[name]?.filter((each) => each !== column) ?? [];

@@ -13,14 +13,14 @@ import {
   type Transaction,
   type TransactionOptions,
 } from '../../driver.ts';
-import { lastOf, withOthers } from './answers.ts';
 import { Connections } from './connections/connections.ts';
 import type { ConnectionPool } from './connections/pool.ts';
-import { askSession, type Session, type TransactionName } from './connections/session.ts';
+import { detectSession, type Session, type TransactionName } from './connections/session.ts';
 import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
-import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
-import { HOT, LOG_DAYS, PASSING } from './layout.ts';
+import { classify, isConflict, isIdleTimeout, isReportedFailure } from './failures.ts';
+import { APPEND_ONLY, HOT, LOG_PARTITIONS } from './layout.ts';
+import { awaitBoth, awaitLast } from './results.ts';
 import { BulkStatements } from './statements/bulk.ts';
 import { PostgresTransaction } from './transaction.ts';
 
@@ -29,7 +29,7 @@ interface StartedTransaction {
   /** Undefined: its outcome cannot be queried later. */
   name: TransactionName | undefined;
   /** On the clock of `elapsedMs`: the callers must have a result by then. */
-  untilMs: number;
+  deadlineMs: number;
 }
 
 const DIALECT: SqlDialect = {
@@ -39,9 +39,9 @@ const DIALECT: SqlDialect = {
   bytes: 'bytea',
   clustered: '',
   hot: HOT,
-  passing: PASSING,
-  logDays: LOG_DAYS,
-  looseLogs: { logs: 'logs_default', details: 'log_details_default' },
+  appendOnly: APPEND_ONLY,
+  logPartitions: LOG_PARTITIONS,
+  unpartitionedLogs: { logs: 'logs_default', details: 'log_details_default' },
   // In the schema where the table would be created. The search path of a transaction has one schema (session.ts).
   isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
@@ -52,7 +52,7 @@ const TRIES_MAX = 8;
 /** Pause between two queries for the outcome of a commit. */
 const STATUS_RETRY_MS = 50;
 /** Timeout of the last query for an outcome, after the deadline of the transaction. A working server is faster. */
-const LAST_STATUS_MS = 1_000;
+const LAST_STATUS_TIMEOUT_MS = 1_000;
 
 /** Names the isolation level, since the default of the database may differ. */
 const BEGIN = 'begin isolation level read committed';
@@ -65,7 +65,7 @@ const SUCCESS = '00000';
  * A prepared statement caches its plan. A plan made while a table was empty may be bad after a burst has filled it. So
  * each connection discards its plans at this interval, which costs it a few milliseconds.
  */
-const PLANS_KEPT_MS = 30_000;
+const PLAN_LIFETIME_MS = 30_000;
 
 export class PostgresDriver implements Driver {
   readonly dialect = DIALECT;
@@ -73,7 +73,7 @@ export class PostgresDriver implements Driver {
   readonly #clock: Clock;
   readonly #nowMs: (() => number) | undefined;
   /** The server ends a write transaction that receives no statement for this long. */
-  readonly #mayIdleMs: number;
+  readonly #idleMaxMs: number;
   readonly #schema: string | undefined;
   /** Detected on the first connection, and again while the database has no schema yet. */
   #session: Session | undefined;
@@ -85,7 +85,7 @@ export class PostgresDriver implements Driver {
     this.#nowMs = context.nowMs;
     this.#connections = new Connections(context, pool);
     const { statementTimeoutMs } = this.#connections;
-    this.#mayIdleMs = Math.min(context.idleMs ?? statementTimeoutMs, statementTimeoutMs);
+    this.#idleMaxMs = Math.min(context.idleMs ?? statementTimeoutMs, statementTimeoutMs);
     this.#schema = locationOf(context.url).schema;
   }
 
@@ -109,17 +109,17 @@ export class PostgresDriver implements Driver {
     const { client, session } = await this.#take();
     try {
       this.#connections.cork(client);
-      const started = lastOf(
+      const started = awaitLast(
         this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead),
       );
-      const answer = work({ query: (text, params) => this.#query(client, text, params) });
+      const working = work({ query: (text, params) => this.#query(client, text, params) });
       this.#connections.uncork(client);
-      const result = await withOthers(started, answer);
+      const result = await awaitBoth(started, working);
       await client.query('commit');
       client.release();
       return result;
     } catch (error) {
-      await this.#abandon(client, error);
+      await this.#releaseAfterFailure(client, error);
       throw classify(error);
     }
   }
@@ -138,7 +138,7 @@ export class PostgresDriver implements Driver {
   async execute(text: string, values: readonly string[]): Promise<void> {
     const { client } = await this.#take();
     try {
-      await this.#connections.sendOwn(client, text, values);
+      await this.#connections.sendNative(client, text, values);
       client.release();
     } catch (error) {
       client.release(true);
@@ -153,17 +153,17 @@ export class PostgresDriver implements Driver {
   async #take(): Promise<{ client: PoolClient; session: Session }> {
     try {
       const client = await this.#connections.take();
-      this.#forgetOldPlans(client);
-      return { client, session: this.#session ?? (await this.#ask(client)) };
+      this.#discardOldPlans(client);
+      return { client, session: this.#session ?? (await this.#detectSession(client)) };
     } catch (error) {
       throw classify(error);
     }
   }
 
-  async #ask(client: PoolClient): Promise<Session> {
+  async #detectSession(client: PoolClient): Promise<Session> {
     try {
-      const session = await askSession(this.#connections, client, this.#mayIdleMs, this.#schema);
-      if (session.isRouted) this.#connections.noteRouted();
+      const session = await detectSession(this.#connections, client, this.#idleMaxMs, this.#schema);
+      if (session.isRouted) this.#connections.setRouted();
       if (session.isNamed) this.#session = session;
       return session;
     } catch (error) {
@@ -180,22 +180,22 @@ export class PostgresDriver implements Driver {
     values: readonly string[] = [],
   ): Promise<pg.QueryResult<TransactionName>>[] {
     const started = client.query<TransactionName>(begin);
-    return [started, ...texts.map((text) => this.#connections.sendOwn<TransactionName>(client, text, values))];
+    return [started, ...texts.map((text) => this.#connections.sendNative<TransactionName>(client, text, values))];
   }
 
-  #forgetOldPlans(client: PoolClient): void {
+  #discardOldPlans(client: PoolClient): void {
     if (!this.#connections.prepares) return; // there are no cached plans
     const nowMs = this.#clock.nowMs();
     const { plannedAtMs: times } = this.#connections;
     const plannedAtMs = times.get(client);
-    if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
+    if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLAN_LIFETIME_MS) return;
     times.set(client, nowMs);
     // Nothing awaits this. If it fails, the statements after it fail too.
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>, { lockWaitMs = 0 }: TransactionOptions): Promise<T> {
-    const untilMs = this.#clock.elapsedMs + this.#connections.timeoutMs;
+    const deadlineMs = this.#clock.elapsedMs + this.#connections.timeoutMs;
     const { client, session } = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
@@ -207,20 +207,20 @@ export class PostgresDriver implements Driver {
     try {
       tx.cork();
       const values = [String(lockWaitMs)];
-      const starting = tx.noteBegin(this.#sendAll(client, BEGIN, session.begin, values));
-      result = await withOthers(
+      const starting = tx.trackBegin(this.#sendAll(client, BEGIN, session.begin, values));
+      result = await awaitBoth(
         starting,
-        work(tx).finally(() => tx.hasBegun || tx.flush()), // once the begin is confirmed, writes are sent with the commit
+        work(tx).finally(() => tx.hasStarted || tx.flush()), // once the begin is confirmed, writes are sent with the commit
       );
       started = await starting;
     } catch (error) {
       tx.flush();
       await tx.settled();
-      const failure = this.#idleEndOf(client) ?? tx.failure ?? error;
-      await this.#abandon(client, failure);
+      const failure = this.#idleTimeoutOf(client) ?? tx.failure ?? error;
+      await this.#releaseAfterFailure(client, failure);
       throw failure;
     }
-    await this.#commit(client, tx, { session, name: session.isNamed ? started.rows[0] : undefined, untilMs });
+    await this.#commit(client, tx, { session, name: session.isNamed ? started.rows[0] : undefined, deadlineMs });
     return result;
   }
 
@@ -228,37 +228,38 @@ export class PostgresDriver implements Driver {
   async #commit(client: PoolClient, tx: PostgresTransaction, started: StartedTransaction): Promise<void> {
     const { isRouted } = started.session;
     tx.cork();
-    if (isRouted) tx.note(this.#connections.sendOwn(client, SHOW_NODE_WARNINGS, []));
-    const committed = commitOn(client);
+    if (isRouted) tx.track(this.#connections.sendNative(client, SHOW_NODE_WARNINGS, []));
+    const committing = commitOn(client);
     tx.flush();
-    let answer: CommitAnswer;
+    let response: CommitResult;
     try {
-      [, answer] = await Promise.all([tx.settled(), committed]);
+      [, response] = await Promise.all([tx.settled(), committing]);
     } catch (error) {
-      const idleEnd = this.#idleEndOf(client);
+      const idleTimeout = this.#idleTimeoutOf(client);
       client.release(true);
-      if (idleEnd !== undefined) throw idleEnd;
+      if (idleTimeout !== undefined) throw idleTimeout;
       // Citus may fail after the node that has the rows has committed.
-      if (isAnswer(error) && !isRouted) throw error;
-      return this.#lookUp(started, error);
+      if (isReportedFailure(error) && !isRouted) throw error;
+      return this.#resolveOutcome(started, error);
     }
-    client.release(isServersFault(tx.failure));
+    client.release(isServerFailure(tx.failure));
     if (tx.failure !== undefined) throw tx.failure;
     // The server responds with ROLLBACK to the commit of a transaction in which a statement failed.
-    if (answer.tag !== 'COMMIT') throw new StoreUnavailable(`the database responded to a commit with ${answer.tag}`);
-    if (answer.warning !== undefined) return this.#lookUp(started, answer.warning);
+    if (response.tag !== 'COMMIT')
+      throw new StoreUnavailable(`the database responded to a commit with ${response.tag}`);
+    if (response.warning !== undefined) return this.#resolveOutcome(started, response.warning);
   }
 
   /** The error with which the server ended an idle transaction. A commit that was sent after it had no effect. */
-  #idleEndOf(client: PoolClient): Error | undefined {
-    const end = this.#connections.endOf(client);
-    return isIdleEnd(end) ? end : undefined;
+  #idleTimeoutOf(client: PoolClient): Error | undefined {
+    const error = this.#connections.errorOf(client);
+    return isIdleTimeout(error) ? error : undefined;
   }
 
   /** The response to a commit was lost or is in doubt: queries the server for the outcome until the deadline. */
-  async #lookUp({ session, name, untilMs }: StartedTransaction, reason: unknown): Promise<void> {
+  async #resolveOutcome({ session, name, deadlineMs }: StartedTransaction, reason: unknown): Promise<void> {
     do {
-      const limitMs = Math.max(LAST_STATUS_MS, untilMs - this.#clock.elapsedMs);
+      const limitMs = Math.max(LAST_STATUS_TIMEOUT_MS, deadlineMs - this.#clock.elapsedMs);
       const status = name && (await withTimeLimit(this.#clock, limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
       if (status === 'aborted') {
@@ -267,7 +268,7 @@ export class PostgresDriver implements Driver {
       }
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(STATUS_RETRY_MS, resolve, 'outside'));
-    } while (this.#clock.elapsedMs < untilMs);
+    } while (this.#clock.elapsedMs < deadlineMs);
     throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
@@ -275,14 +276,14 @@ export class PostgresDriver implements Driver {
    * `committed` only once the commit is durable. Undefined: in progress or unknown. `forgotten`: the server was restarted or
    * replaced, and does not know the transaction.
    */
-  async #statusOf({ lookUp, isRouted }: Session, { xid, server }: TransactionName): Promise<string | undefined> {
+  async #statusOf({ statusQuery, isRouted }: Session, { xid, server }: TransactionName): Promise<string | undefined> {
     try {
       const client = await this.#connections.take();
       try {
         const [, { rows }, , { tag, warning }] = await Promise.all([
           client.query(BEGIN),
-          this.#connections.sendOwn<{ same: number; status: string | null }>(client, lookUp, [xid, server]),
-          isRouted ? this.#connections.sendOwn(client, SHOW_NODE_WARNINGS, []) : undefined,
+          this.#connections.sendNative<{ same: number; status: string | null }>(client, statusQuery, [xid, server]),
+          isRouted ? this.#connections.sendNative(client, SHOW_NODE_WARNINGS, []) : undefined,
           commitOn(client),
         ]);
         client.release();
@@ -298,8 +299,8 @@ export class PostgresDriver implements Driver {
   }
 
   /** Releases a connection after a failure. It returns to the pool if a rollback succeeds, and is closed otherwise. */
-  async #abandon(client: PoolClient, error: unknown): Promise<void> {
-    if (isServersFault(error)) {
+  async #releaseAfterFailure(client: PoolClient, error: unknown): Promise<void> {
+    if (isServerFailure(error)) {
       client.release(true);
       return;
     }
@@ -320,29 +321,29 @@ export class PostgresDriver implements Driver {
  * Whether the server failed, rather than the statement. Its connections are then closed: it may be shutting down or have
  * become a standby, and a new connection may reach the new primary.
  */
-function isServersFault(error: unknown): boolean {
-  const meaning = classify(error);
-  return !isConflict(error) && meaning instanceof StoreUnavailable && !(meaning instanceof LockNotFree);
+function isServerFailure(error: unknown): boolean {
+  const classified = classify(error);
+  return !isConflict(error) && classified instanceof StoreUnavailable && !(classified instanceof LockNotFree);
 }
 
-interface CommitAnswer {
+interface CommitResult {
   /** The command tag of the server's response: `COMMIT` or `ROLLBACK`. */
   tag: string;
   /** Present if the commit is only on the server's disk: an operator cancelled its wait for a synchronous standby. */
   warning: Error | undefined;
 }
 
-async function commitOn(client: PoolClient): Promise<CommitAnswer> {
+async function commitOn(client: PoolClient): Promise<CommitResult> {
   let warning: Error | undefined;
   // The code tells a warning from an informational message. The severity is localized, so it cannot.
-  const note = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
+  const onNotice = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
     if (code !== SUCCESS) warning = new Error(message);
   };
-  client.on('notice', note);
+  client.on('notice', onNotice);
   try {
     const { command } = await client.query('commit');
     return { tag: command, warning };
   } finally {
-    client.off('notice', note);
+    client.off('notice', onNotice);
   }
 }

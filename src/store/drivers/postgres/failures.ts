@@ -5,13 +5,13 @@ import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
 
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
 /** idle_in_transaction_session_timeout: the server has closed the connection. */
-const IDLE = '25P03';
+const IDLE_TIMEOUT = '25P03';
 // Serialization failure, deadlock, unique violation (another transaction inserted the row after this one looked for it),
 // idle transaction.
-const RETRIED = new Set(['40001', '40P01', '23505', IDLE]);
-const FULL = '53100';
+const CONFLICTS = new Set(['40001', '40P01', '23505', IDLE_TIMEOUT]);
+const DISK_FULL = '53100';
 /** A lock was not free in time. */
-const LOCKED = '55P03';
+const LOCK_NOT_AVAILABLE = '55P03';
 /**
  * Defects of this program, which a correct program never causes. All other codes count as failures of the database, which
  * may be damaged, locked, moved or configured in ways that no list covers.
@@ -36,7 +36,7 @@ const DEFECTS = new Set([
   '42P18',
 ]);
 /** In a class of defects, but caused by the encoding of the database. */
-const OF_ENCODING = '22P05';
+const ENCODING_MISMATCH = '22P05';
 
 /** Explanations for the operator, in the log and at `/readyz`. Other errors show only their code. */
 const MEANINGS = new Map([
@@ -54,7 +54,7 @@ const MEANINGS = new Map([
   ['XX002', 'an index is corrupted'],
 ]);
 /** Classes of errors that would fail every command, so commands are not retried one by one. */
-const NOT_OF_ONE_COMMAND = new Set([
+const OUTAGE_CLASSES = new Set([
   '08', // connection
   '25', // the state of the transaction
   '28', // the login
@@ -69,7 +69,7 @@ const NOT_OF_ONE_COMMAND = new Set([
 ]);
 
 // A pooler switched connections: a prepared statement is missing on this one, or exists already.
-const MIXED_UP = new Set(['26000', '42P05']);
+const PREPARED_STATEMENT_CONFLICTS = new Set(['26000', '42P05']);
 
 /** The SQLSTATE of `error`; undefined when the error did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
@@ -80,7 +80,7 @@ function sqlStateOf(error: unknown): string | undefined {
 /** Whether the transaction was rolled back because of a conflict with another one. A retry may succeed. */
 export function isConflict(error: unknown): boolean {
   const state = sqlStateOf(error);
-  return state !== undefined && RETRIED.has(state);
+  return state !== undefined && CONFLICTS.has(state);
 }
 
 /** Whether the error only reports that an earlier statement of the transaction failed. */
@@ -89,12 +89,12 @@ export function isConsequence(error: unknown): boolean {
 }
 
 /** Whether the server closed the connection because this process sent no statement within a transaction. */
-export function isIdleEnd(error: unknown): boolean {
-  return sqlStateOf(error) === IDLE;
+export function isIdleTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === IDLE_TIMEOUT;
 }
 
 /** Whether the server has reported that the statement failed. Otherwise a commit may have succeeded. */
-export function isAnswer(error: unknown): boolean {
+export function isReportedFailure(error: unknown): boolean {
   const state = sqlStateOf(error);
   // A server that shuts down reports class 57, but the commit may already be on disk.
   return state !== undefined && !state.startsWith('57') && !state.startsWith('08');
@@ -107,31 +107,31 @@ export function classify(error: unknown): unknown {
   const options = { cause: error, detail: detailOf(error) };
   if (state === undefined) {
     // Errors of the client library itself concern the connection; the others are defects of this program.
-    return isOfConnection(error) ? new StoreUnavailable('the database cannot be reached', options) : error;
+    return isConnectionError(error) ? new StoreUnavailable('the database cannot be reached', options) : error;
   }
   if (isDefect(state)) return error;
-  if (state === LOCKED) return new LockNotFree('another worker has it locked', options);
-  if (state === FULL) return new StoreFull('the disk of the database is full', options);
-  if (MIXED_UP.has(state)) {
+  if (state === LOCK_NOT_AVAILABLE) return new LockNotFree('another worker has it locked', options);
+  if (state === DISK_FULL) return new StoreFull('the disk of the database is full', options);
+  if (PREPARED_STATEMENT_CONFLICTS.has(state)) {
     const reason = 'a pooler mixes up prepared statements: set WAYPOST_DATABASE_PREPARE=false to disable them';
     return new StoreUnavailable(reason, options);
   }
   const meaning = MEANINGS.get(state);
   const reason = `the database is not available (${meaning === undefined ? '' : `${meaning}, `}SQLSTATE ${state})`;
-  return NOT_OF_ONE_COMMAND.has(classOf(state))
+  return OUTAGE_CLASSES.has(classOf(state))
     ? new StoreUnavailable(reason, options)
     : new StatementRefused(reason, options);
 }
 
 function isDefect(state: string): boolean {
-  return DEFECTS.has(state) || (DEFECT_CLASSES.has(classOf(state)) && state !== OF_ENCODING);
+  return DEFECTS.has(state) || (DEFECT_CLASSES.has(classOf(state)) && state !== ENCODING_MISMATCH);
 }
 
 function classOf(state: string): string {
   return state.slice(0, 2);
 }
 
-function isOfConnection(error: unknown): boolean {
+function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) return false;
   if ('code' in error && typeof error.code === 'string') return true; // ECONNREFUSED, ETIMEDOUT, ...

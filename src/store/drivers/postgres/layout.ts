@@ -22,7 +22,7 @@ export const HOT = withSettings({
  * rows. Vacuum must free that space before the next round, in the table of the bodies (TOAST) too. Vacuums after inserts
  * alone run no more often than by default: they serve index-only scans, which this store does not use.
  */
-export const PASSING = withSettings({
+export const APPEND_ONLY = withSettings({
   autovacuum_vacuum_scale_factor: 0.03,
   autovacuum_vacuum_threshold: 1_000,
   'toast.autovacuum_vacuum_scale_factor': 0.03,
@@ -33,11 +33,11 @@ export const PASSING = withSettings({
  * go to the default partition. `log_expiry` has one row. The worker that has locked this row maintains the partitions. Its
  * columns are the position of the last entry that was read of the day that is being dropped.
  */
-export const LOG_DAYS = {
+export const LOG_PARTITIONS = {
   partitioned: ' partition by range (at_ms)',
   tables: [
-    `create table logs_default partition of logs default${PASSING}`,
-    `create table log_details_default partition of log_details default${PASSING}`,
+    `create table logs_default partition of logs default${APPEND_ONLY}`,
+    `create table log_details_default partition of log_details default${APPEND_ONLY}`,
     `create table log_expiry (
   id smallint primary key,
   project_id bigint not null,

@@ -20,7 +20,7 @@ const SKIPPED_MIN = 1_000_000_000;
  */
 const SKIPPED = `cast(${SKIPPED_MIN} + floor(random() * ${SKIPPED_MIN}) as bigint)`;
 
-/** The `update` of `takeNumbers`. */
+/** The `update` of `reserveNumbers`. */
 export const RESERVE = `update numbers set
   server = ${SERVER},
   next = next + cast(? as bigint) + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${SKIPPED} end

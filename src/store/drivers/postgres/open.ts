@@ -14,8 +14,8 @@ import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 import { PostgresDriver } from './driver.ts';
 import { classify } from './failures.ts';
-import { LogDays } from './log-days.ts';
-import { Notices } from './notices.ts';
+import { LogPartitions } from './log-partitions.ts';
+import { Notifications } from './notifications.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -64,7 +64,7 @@ const SCOUT_PAUSE_MS = 10;
 const SCOUT_ROUND_MS = 20;
 
 /** Migrating a large table may take long. */
-const MIGRATION_LIMIT_MS = 30 * 60_000;
+const MIGRATION_TIMEOUT_MS = 30 * 60_000;
 /** Limits how long a worker that hangs between two statements of a migration keeps others from starting. */
 const MIGRATION_IDLE_MS = 2_000;
 /** The encodings that store every character. */
@@ -89,25 +89,32 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-async function openOn({ pool, listening, preparing }: Server, options: PostgresStoreOptions): Promise<Store> {
+async function openOn({ pool, listenConnection, preparing }: Server, options: PostgresStoreOptions): Promise<Store> {
   const { url, clock, onFatal, limits, batch, sender, nowMs, mustExist = false, onNotDurable = () => {} } = options;
   const { connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
-  await checkAnswers(pool);
-  const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, idleMs: MIGRATION_IDLE_MS, prepares, clock };
-  await preparing.run(() => prepareDatabase(patient, { mustExist, onNotDurable }));
+  await checkReachable(pool);
+  const migrationContext = {
+    url,
+    connectionsMax: 2,
+    timeoutMs: MIGRATION_TIMEOUT_MS,
+    idleMs: MIGRATION_IDLE_MS,
+    prepares,
+    clock,
+  };
+  await preparing.run(() => prepareDatabase(migrationContext, { mustExist, onNotDurable }));
   const context = { url, connectionsMax, timeoutMs, prepares, clock, idleMs: IDLE_MS, ...(nowMs && { nowMs }) };
   const driver = new PostgresDriver(context, pool);
   const pauseOf = (ms: number) => () => new Promise<void>((resolve) => clock.startTimer(ms, resolve, 'outside'));
-  const logDays = new LogDays(driver);
-  await makeDays(driver, logDays);
+  const logPartitions = new LogPartitions(driver);
+  await createPartitions(driver, logPartitions);
   const lateMs = driver.isRouted ? LATE_ON_CITUS_MS : LATE_MS;
   const events = new StoreEvents();
-  const notices = new Notices(driver, { url, clock, sender }, events, listening);
+  const notifications = new Notifications(driver, { url, clock, sender }, events, listenConnection);
   return createStore(driver, {
     onFatal,
     events,
-    notices,
-    dropTables: (bounds) => logDays.drop(bounds),
+    notifications,
+    dropTables: (bounds) => logPartitions.drop(bounds),
     ...(limits && { limits }),
     batch: {
       late: { ms: lateMs, pause: pauseOf(lateMs + 1) },
@@ -119,7 +126,7 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
 }
 
 /** Throws `StoreUnavailable` when the server hangs. The migration after this check has a much longer timeout. */
-async function checkAnswers(pool: ConnectionPool): Promise<void> {
+async function checkReachable(pool: ConnectionPool): Promise<void> {
   try {
     const client = await pool.take(pool);
     try {
@@ -135,9 +142,9 @@ async function checkAnswers(pool: ConnectionPool): Promise<void> {
 }
 
 /** Creates partitions for the first log entries. If something prevents that, such as a dump, the worker still starts. */
-async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void> {
+async function createPartitions(driver: PostgresDriver, logPartitions: LogPartitions): Promise<void> {
   try {
-    await logDays.makeAhead(await driver.transaction((tx) => tx.nowMs()));
+    await logPartitions.createAhead(await driver.transaction((tx) => tx.nowMs()));
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
   }
@@ -162,7 +169,7 @@ async function prepareDatabase(
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
       throw new StoreUnavailable('the database has no store in the schema that is searched for its tables');
     }
-    await makeSchema(driver, locationOf(context.url).schema);
+    await createSchema(driver, locationOf(context.url).schema);
     await migrate(driver);
     // From the server that has the rows: with Citus it may be another one.
     const [rows] = await driver.read((queries) =>
@@ -181,7 +188,7 @@ async function prepareDatabase(
 }
 
 /** Creates the schema only if it is missing, because the user may have the right to use it and not to create it. */
-async function makeSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
+async function createSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
   if (schema === undefined) return;
   const found = await driver.read((queries) => queries.query('select 1 from pg_namespace where nspname = ?', [schema]));
   if (found.length === 0) await driver.transaction((tx) => tx.run(`create schema if not exists "${schema}"`));

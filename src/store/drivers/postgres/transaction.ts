@@ -5,17 +5,17 @@
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { NumberSequence, Queries, SqlParam, SqlValue, Transaction } from '../../driver.ts';
-import { takeNumbers } from '../../numbers.ts';
-import { lastOf } from './answers.ts';
+import { reserveNumbers } from '../../numbers.ts';
 import type { Connections } from './connections/connections.ts';
 import type { Session, TransactionName } from './connections/session.ts';
 import { isConsequence } from './failures.ts';
 import { CHOOSE_SKIPPED, RESERVE, RESERVE_AT } from './numbers.ts';
+import { awaitLast } from './results.ts';
 import { columnArray } from './statements/arrays.ts';
 import type { BulkStatement, BulkStatements } from './statements/bulk.ts';
 import { eachStatement } from './statements/each.ts';
 
-interface TransactionParts {
+interface TransactionContext {
   session: Session;
   bulk: BulkStatements;
   nowMs: (() => number) | undefined;
@@ -26,16 +26,16 @@ export class PostgresTransaction implements Transaction {
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
   readonly #session: Session;
-  #begun: Promise<pg.QueryResult<TransactionName>> | undefined;
+  #beginResult: Promise<pg.QueryResult<TransactionName>> | undefined;
   readonly nowMs: Transaction['nowMs'];
-  readonly #sent: Promise<unknown>[] = [];
+  readonly #tracked: Promise<unknown>[] = [];
   #isCorked = false;
   /** Whether the server has confirmed `begin`. */
-  hasBegun = false;
+  hasStarted = false;
   /** The error of the first tracked statement that failed. */
   failure: unknown;
 
-  constructor(client: PoolClient, connections: Connections, driver: TransactionParts) {
+  constructor(client: PoolClient, connections: Connections, driver: TransactionContext) {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
@@ -45,7 +45,7 @@ export class PostgresTransaction implements Transaction {
 
   /** Resolves when all sent statements have a result. */
   async settled(): Promise<void> {
-    await Promise.all(this.#sent);
+    await Promise.all(this.#tracked);
   }
 
   /** From now on, buffers statements until the next one whose result is awaited. */
@@ -62,62 +62,61 @@ export class PostgresTransaction implements Transaction {
   }
 
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
-    return this.#answered(async () => {
-      const answer = this.#connections.send<Row>(this.#client, text, params);
-      return (await answer).rows;
+    return this.#awaitResult(async () => {
+      return (await this.#connections.send<Row>(this.#client, text, params)).rows;
     });
   }
 
-  async queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]> {
-    const [first] = given;
+  async queryEach<Row extends object>(text: string, sets: readonly (readonly SqlValue[])[]): Promise<Row[][]> {
+    const [first] = sets;
     if (first === undefined) return [];
     const statement = eachStatement(text, first);
-    return this.#answered(async () => {
-      const answer = this.#connections.sendOwn<Row & { nth: number }>(
+    return this.#awaitResult(async () => {
+      const sending = this.#connections.sendNative<Row & { nth: number }>(
         this.#client,
         statement.text,
-        arraysOf(statement, given),
+        arraysOf(statement, sets),
       );
-      const rows: Row[][] = given.map(() => []);
-      for (const row of (await answer).rows) rows[row.nth - 1]?.push(row);
+      const rows: Row[][] = sets.map(() => []);
+      for (const row of (await sending).rows) rows[row.nth - 1]?.push(row);
       return rows;
     });
   }
 
   reserve(sequence: NumberSequence, count: number): Promise<number> {
-    if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
+    if (!this.#session.isRouted) return reserveNumbers(this, RESERVE, sequence, count);
     // Citus allows no volatile function in an update, so the server and the number to skip are read first.
-    const given: Queries = {
+    const routed: Queries = {
       query: async (text, params = []) => {
         const [chosen] = await this.query<{ skipped: number }>(CHOOSE_SKIPPED);
         return this.query(text, [await this.#server(), chosen?.skipped ?? null, ...params]);
       },
     };
-    return takeNumbers(given, RESERVE_AT, sequence, count);
+    return reserveNumbers(routed, RESERVE_AT, sequence, count);
   }
 
   /** Identifies the server that has the rows, by its start time. */
   async #server(): Promise<string> {
     this.flush();
-    const [name] = (await this.#begun)?.rows ?? [];
+    const [name] = (await this.#beginResult)?.rows ?? [];
     if (!name) throw new Error('the transaction has no name');
     return name.server;
   }
 
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
     this.cork();
-    this.note(this.#connections.send(this.#client, text, params));
+    this.track(this.#connections.send(this.#client, text, params));
   }
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
-    return this.#answered(async () => {
-      const answer = this.#connections.send(this.#client, text, params);
-      return (await answer).rowCount ?? 0;
+    return this.#awaitResult(async () => {
+      return (await this.#connections.send(this.#client, text, params)).rowCount ?? 0;
     });
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
-    if (rows.length > 0) this.#sendRows(await this.#bulk.insert(table, columns, this, this.#session.insertsIf), rows);
+    if (rows.length > 0)
+      this.#sendRows(await this.#bulk.insert(table, columns, this, this.#session.insertCondition), rows);
   }
 
   async updateMany(
@@ -131,24 +130,24 @@ export class PostgresTransaction implements Transaction {
 
   #sendRows(statement: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     this.cork();
-    this.note(this.#connections.sendOwn(this.#client, statement.text, arraysOf(statement, rows)));
+    this.track(this.#connections.sendNative(this.#client, statement.text, arraysOf(statement, rows)));
   }
 
-  noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
-    for (const answer of answers) this.note(answer);
-    this.#begun = lastOf(answers).then((answer) => {
-      this.hasBegun = true;
-      return answer;
+  trackBegin(results: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
+    for (const result of results) this.track(result);
+    this.#beginResult = awaitLast(results).then((result) => {
+      this.hasStarted = true;
+      return result;
     });
-    return this.#begun;
+    return this.#beginResult;
   }
 
   /** Tracks the result of a statement that is not awaited, or not before later statements are sent. */
-  note(answer: Promise<unknown>): void {
-    const sent = answer.catch((error: unknown) => {
+  track(result: Promise<unknown>): void {
+    const settled = result.catch((error: unknown) => {
       this.failure ??= error;
     });
-    this.#sent.push(sent);
+    this.#tracked.push(settled);
   }
 
   /** The current time, not the start time of the transaction. */
@@ -162,7 +161,7 @@ export class PostgresTransaction implements Transaction {
    * Sends the statement of `work` together with all others of the same microtask round in one write: a system call costs as
    * much as most statements. Throws the first failure: later results only report that the transaction is aborted.
    */
-  async #answered<T>(work: () => Promise<T>): Promise<T> {
+  async #awaitResult<T>(work: () => Promise<T>): Promise<T> {
     this.cork();
     queueMicrotask(() => this.flush());
     try {

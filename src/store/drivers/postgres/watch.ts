@@ -8,7 +8,7 @@ import { listenTargetOf, type Servers } from './connections/servers.ts';
 import { locationOf } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 import { PostgresDriver } from './driver.ts';
-import { channelOf } from './notices.ts';
+import { channelOf } from './notifications.ts';
 
 export interface CellWatch {
   /** Throws `StoreUnavailable`, or the error of the database where there is no store. */
@@ -25,22 +25,22 @@ export interface CellWatch {
 
 /** An empty `listenUrl` disables notifications. */
 export function watchPostgresStore(context: PostgresContext, servers: Servers, listenUrl: string): CellWatch {
-  const { pool, listening, polling: looking } = servers.at(context.url, listenTargetOf(listenUrl));
+  const { pool, listenConnection, polling } = servers.at(context.url, listenTargetOf(listenUrl));
   const driver = new PostgresDriver(context, pool);
   const channel = channelOf(locationOf(context.url).schema);
   let isListening = false;
   return {
-    poll: () => looking.run(() => driver.readNow(pollCell)),
+    poll: () => polling.run(() => driver.readNow(pollCell)),
     readTotals: () =>
-      looking.run(() =>
+      polling.run(() =>
         driver.readNow(async (queries, nowMs) => decodeTotals(await readTotals(queries, { nowMs }), { nowMs })),
       ),
     listen(listener) {
       isListening = true;
-      listening?.add(channel, { onNotification: listener, onGap: listener });
+      listenConnection?.add(channel, { onNotification: listener, onGap: listener });
     },
     async close() {
-      if (isListening) await listening?.remove(channel);
+      if (isListening) await listenConnection?.remove(channel);
       await driver.close();
     },
   };

@@ -24,42 +24,42 @@ export interface MessageChunk {
 /** The batch without the messages that are sent ahead in chunks. Small batches have no chunks. */
 export function withoutChunks(commands: readonly WriteCommand[]): readonly WriteCommand[] {
   return commands.map((command) =>
-    isHeavy(command) ? { ...command, args: { ...command.args, messages: [] } } : command,
+    needsChunks(command) ? { ...command, args: { ...command.args, messages: [] } } : command,
   );
 }
 
 /** The sender yields to the event loop after each step. A step without a chunk has only copied a part of a body. */
-export interface Step {
+export interface SendStep {
   chunk?: MessageChunk;
   /** Buffers that only the chunk uses, so they can be transferred. */
   transferred?: ArrayBuffer[];
 }
 
-export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
+export function* stepsOf(commands: readonly WriteCommand[]): Generator<SendStep> {
   for (const [index, command] of commands.entries()) {
-    if (!isHeavy(command)) continue;
+    if (!needsChunks(command)) continue;
     let messages: StoredNewMessage[] = [];
     let cost = 0;
     for (const message of command.args.messages) {
-      const more = costOfMessages([message]);
-      if (messages.length > 0 && cost + more > CHUNK_COST_MAX) {
+      const messageCost = costOfMessages([message]);
+      if (messages.length > 0 && cost + messageCost > CHUNK_COST_MAX) {
         yield { chunk: { kind: 'chunk', index, messages } };
         messages = [];
         cost = 0;
       }
       const body = message.content.at(-1);
-      if (more > CHUNK_COST_MAX && body instanceof Uint8Array) {
-        yield* stepsOfOne(index, message, body);
+      if (messageCost > CHUNK_COST_MAX && body instanceof Uint8Array) {
+        yield* stepsOfLargeMessage(index, message, body);
         continue;
       }
       messages.push(message);
-      cost += more;
+      cost += messageCost;
     }
     if (messages.length > 0) yield { chunk: { kind: 'chunk', index, messages } };
   }
 }
 
-function* stepsOfOne(index: number, message: StoredNewMessage, body: Uint8Array): Generator<Step> {
+function* stepsOfLargeMessage(index: number, message: StoredNewMessage, body: Uint8Array): Generator<SendStep> {
   const copy = new Uint8Array(body.byteLength);
   for (let at = 0; at < body.byteLength; at += STEP_BYTES) {
     copy.set(body.subarray(at, at + STEP_BYTES), at);
@@ -69,7 +69,7 @@ function* stepsOfOne(index: number, message: StoredNewMessage, body: Uint8Array)
   yield { chunk: { kind: 'chunk', index, messages: [{ ...message, content }] }, transferred: [copy.buffer] };
 }
 
-function isHeavy(command: WriteCommand): command is Extract<WriteCommand, { method: 'accept' }> {
+function needsChunks(command: WriteCommand): command is Extract<WriteCommand, { method: 'accept' }> {
   return command.method === 'accept' && costOf(command) > CHUNK_COST_MAX;
 }
 

@@ -18,7 +18,7 @@ import type { Reply } from './messages.ts';
 const BACKLOGS_KNOWN_MAX = 10_000;
 
 /** A thread that uses the database, and the waiting work that it already knows about. */
-export class Client {
+export class ThreadClient {
   readonly reply: (message: Reply) => void;
   /** When this thread will next claim due work. It claims at once when it starts. */
   #claimsAtMs = -Infinity;
@@ -36,26 +36,26 @@ export class Client {
   }
 
   /** Joins a batch with the chunks that were received before it. */
-  whole(commands: readonly WriteCommand[]): readonly WriteCommand[] {
+  withChunks(commands: readonly WriteCommand[]): readonly WriteCommand[] {
     const chunks = this.#chunks;
     this.#chunks = [];
     return joinChunks(commands, chunks);
   }
 
   /** The result of a claim reports the waiting work to the thread, and supersedes earlier notices. */
-  noteClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
+  recordClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
       if (method !== 'claim' || result?.kind !== 'answer') continue;
       const { nextDueAtMs, waitingBacklogs, emptied } = result.answer as Writes['claim']['answer'];
       this.#claimsAtMs = nextDueAtMs ?? Infinity;
       for (const backlog of emptied) this.#backlogs.delete(backlog);
-      this.noteKnown(waitingBacklogs);
+      this.recordKnown(waitingBacklogs);
     }
   }
 
   /** Remembers that this thread knows these backlogs. */
-  noteKnown(waitingBacklogs: readonly BacklogKey[]): void {
+  recordKnown(waitingBacklogs: readonly BacklogKey[]): void {
     if (this.#backlogs.size >= BACKLOGS_KNOWN_MAX) this.#backlogs.clear();
     for (const backlog of waitingBacklogs) this.#backlogs.add(backlog);
   }
@@ -66,13 +66,13 @@ export class Client {
     const unknown = waitingBacklogs.filter((backlog) => !this.#backlogs.has(backlog));
     if (!isSooner && unknown.length === 0 && cancelledClaims.length === 0) return;
     if (isSooner) this.#claimsAtMs = dueAtMs;
-    this.noteKnown(unknown);
+    this.recordKnown(unknown);
     this.reply({ kind: 'notice', dueAtMs: isSooner ? dueAtMs : null, waitingBacklogs: unknown, cancelledClaims });
   }
 }
 
-interface Batch {
-  client: Client;
+interface QueuedBatch {
+  client: ThreadClient;
   id: number;
   commands: readonly WriteCommand[];
 }
@@ -81,8 +81,8 @@ export class Batcher {
   readonly #run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
   readonly #receiveAll: () => void;
   readonly #upkeep: () => void;
-  readonly #clients = new Set<Client>();
-  readonly #waiting = new Fifo<Batch>();
+  readonly #clients = new Set<ThreadClient>();
+  readonly #queue = new Fifo<QueuedBatch>();
   #running = false;
 
   /**
@@ -99,28 +99,28 @@ export class Batcher {
     this.#upkeep = upkeep;
   }
 
-  join(client: Client): void {
+  join(client: ThreadClient): void {
     this.#clients.add(client);
   }
 
-  leave(client: Client): void {
+  leave(client: ThreadClient): void {
     this.#clients.delete(client);
   }
 
   /** Resolves when no batch waits any more; immediately if another call runs the batches. Throws `StoreFatal`. */
-  async take(batch: Batch): Promise<void> {
-    this.#waiting.push(
+  async submit(batch: QueuedBatch): Promise<void> {
+    this.#queue.push(
       batch,
       batch.commands.reduce((sum, command) => sum + costOf(command), 0),
     );
     if (this.#running) return;
     this.#running = true;
     try {
-      while (this.#waiting.length > 0) {
+      while (this.#queue.length > 0) {
         this.#receiveAll();
-        const together: Batch[] = [];
-        this.#waiting.takeInto(together, BATCH_COST_MAX);
-        this.#answer(together, await this.#run(together.flatMap(({ commands }) => commands)));
+        const batches: QueuedBatch[] = [];
+        this.#queue.takeInto(batches, BATCH_COST_MAX);
+        this.#replyAll(batches, await this.#run(batches.flatMap(({ commands }) => commands)));
         this.#maintain();
       }
     } finally {
@@ -137,19 +137,19 @@ export class Batcher {
     }
   }
 
-  #answer(together: readonly Batch[], outcome: BatchOutcome): void {
+  #replyAll(batches: readonly QueuedBatch[], outcome: BatchOutcome): void {
     let from = 0;
-    for (const { client, id, commands } of together) {
+    for (const { client, id, commands } of batches) {
       const results = outcome.results.slice(from, from + commands.length);
       from += commands.length;
-      client.noteClaims(commands, results);
+      client.recordClaims(commands, results);
       client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
     }
     // A client that is alone in the transaction made all the changes, and knows their backlogs.
-    const only = together.length === 1 ? together[0]?.client : undefined;
-    only?.noteKnown(outcome.waitingBacklogs);
+    const soleClient = batches.length === 1 ? batches[0]?.client : undefined;
+    soleClient?.recordKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {
-      if (client !== only) client.notify(outcome);
+      if (client !== soleClient) client.notify(outcome);
     }
   }
 }

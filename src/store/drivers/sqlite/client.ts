@@ -15,7 +15,7 @@ import type { OwnerRequest, Reply } from './messages.ts';
  */
 const READ_COST_MAX = 16;
 
-interface Pending {
+interface PendingRequest {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
   /** 0: the request is not a read. */
@@ -31,8 +31,8 @@ export class DatabaseClient<R extends OwnerRequest> {
   readonly #onFatal: (error: Error) => void;
   readonly #endOfTurn: () => Promise<void>;
   readonly #events: StoreEvents;
-  readonly #pending = new Map<number, Pending>();
-  readonly #whenAnswered: (() => void)[] = [];
+  readonly #pending = new Map<number, PendingRequest>();
+  readonly #closeWaiters: (() => void)[] = [];
   /** Reads that wait to be sent, round-robin by project. */
   readonly #reads = new FairQueue<R>();
   /** Cost of the sent reads. It is released at the end of the event-loop round that delivers the reply. */
@@ -63,26 +63,26 @@ export class DatabaseClient<R extends OwnerRequest> {
       if (chunk) this.#send(chunk as R, transferred);
       await this.#endOfTurn();
     }
-    return this.ask({ kind: 'batch', commands: withoutChunks(commands) } as WithoutId<R>);
+    return this.request({ kind: 'batch', commands: withoutChunks(commands) } as WithoutId<R>);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
-    return this.ask({ kind: 'read', method, args } as WithoutId<R>, isLongRead(method) ? READ_COST_MAX : 1);
+    return this.request({ kind: 'read', method, args } as WithoutId<R>, isLongRead(method) ? READ_COST_MAX : 1);
   }
 
   /** Rejects with `StoreUnavailable` when the thread has failed or this client is closed. */
-  ask<Answer>(request: WithoutId<R>, readCost = 0): Promise<Answer> {
+  request<Answer>(request: WithoutId<R>, readCost = 0): Promise<Answer> {
     if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
-    return this.#ask(request, readCost);
+    return this.#request(request, readCost);
   }
 
   /** Sends a last request after the replies to all others. Undefined: this client is already closed or has failed. */
-  askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
+  requestLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
     if (this.#closing || this.#failure) return undefined;
-    return this.close().then(() => this.#ask(request, 0));
+    return this.close().then(() => this.#request(request, 0));
   }
 
-  #ask<Answer>(request: WithoutId<R>, readCost: number): Promise<Answer> {
+  #request<Answer>(request: WithoutId<R>, readCost: number): Promise<Answer> {
     if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
     this.#lastId += 1;
     const id = this.#lastId;
@@ -110,7 +110,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#closing = true;
     if (this.#pending.size === 0) return;
     await new Promise<void>((resolve) => {
-      this.#whenAnswered.push(resolve);
+      this.#closeWaiters.push(resolve);
     });
   }
 
@@ -125,8 +125,8 @@ export class DatabaseClient<R extends OwnerRequest> {
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused a read: ${reply.reason}`));
-    if (pending && pending.readCost > 0) void this.#endRead(pending.readCost);
-    if (this.#pending.size === 0) this.#endClose();
+    if (pending && pending.readCost > 0) void this.#releaseRead(pending.readCost);
+    if (this.#pending.size === 0) this.#resolveClose();
   }
 
   #report({ dueAtMs, waitingBacklogs, cancelledClaims }: Extract<Reply, { kind: 'notice' }>): void {
@@ -135,7 +135,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     if (cancelledClaims.length > 0) this.#events.onCancelled(cancelledClaims);
   }
 
-  async #endRead(readCost: number): Promise<void> {
+  async #releaseRead(readCost: number): Promise<void> {
     await this.#endOfTurn();
     this.#readCost -= readCost;
     this.#sendReads();
@@ -147,11 +147,11 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#failure = error;
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
-    this.#endClose();
+    this.#resolveClose();
     this.#onFatal(error);
   }
 
-  #endClose(): void {
-    for (const resolve of this.#whenAnswered.splice(0)) resolve();
+  #resolveClose(): void {
+    for (const resolve of this.#closeWaiters.splice(0)) resolve();
   }
 }

@@ -6,16 +6,16 @@ import { BatchRunner } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import { runRead } from '../../operations/all.ts';
 import type { MessageChunk } from './batch-chunks.ts';
-import { Batcher, Client } from './batcher.ts';
+import { Batcher, ThreadClient } from './batcher.ts';
 import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
 
 export class DatabaseServer {
   readonly #driver: SqliteDriver;
   readonly #batcher: Batcher;
-  readonly #owner: { port: MessagePort; client: Client };
+  readonly #owner: { port: MessagePort; client: ThreadClient };
   /** The clients in the other threads. */
-  readonly #clients = new Map<MessagePort, Client>();
+  readonly #clients = new Map<MessagePort, ThreadClient>();
 
   constructor(driver: SqliteDriver, owner: MessagePort, limits?: StoreLimits) {
     this.#driver = driver;
@@ -38,10 +38,10 @@ export class DatabaseServer {
   #receiveFromOwner(request: OwnerRequest): void {
     const { client } = this.#owner;
     if (request.kind === 'chunk') return client.addChunk(request);
-    this.#answer(client, request, async () => {
+    this.#serve(client, request, async () => {
       if (request.kind === 'connect') this.#connect(request.port);
       else if (request.kind === 'close') await this.#driver.close();
-      else return this.#do(client, request);
+      else return this.#run(client, request);
       client.reply({ kind: 'done', id: request.id });
       if (request.kind === 'close') this.#closePorts();
     });
@@ -58,9 +58,9 @@ export class DatabaseServer {
     });
   }
 
-  #receive(client: Client, request: Request): void {
+  #receive(client: ThreadClient, request: Request): void {
     if (request.kind === 'chunk') return client.addChunk(request);
-    this.#answer(client, request, () => this.#do(client, request));
+    this.#serve(client, request, () => this.#run(client, request));
   }
 
   /** Receives all queued requests, so that they share the next transaction. The event loop would deliver them one by one. */
@@ -72,16 +72,16 @@ export class DatabaseServer {
     }
   }
 
-  async #do(client: Client, request: Exclude<Request, MessageChunk>): Promise<void> {
+  async #run(client: ThreadClient, request: Exclude<Request, MessageChunk>): Promise<void> {
     if (request.kind === 'batch') {
-      await this.#batcher.take({ client, id: request.id, commands: client.whole(request.commands) });
+      await this.#batcher.submit({ client, id: request.id, commands: client.withChunks(request.commands) });
       return;
     }
     const answer = await runRead(this.#driver, request.method, request.args);
     client.reply({ kind: 'answer', id: request.id, answer });
   }
 
-  #answer(client: Client, { id }: Exclude<OwnerRequest, MessageChunk>, work: () => Promise<void>): void {
+  #serve(client: ThreadClient, { id }: Exclude<OwnerRequest, MessageChunk>, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       if (error instanceof StoreFatal) {
         const clients = [this.#owner.client, ...this.#clients.values()];
@@ -99,6 +99,6 @@ export class DatabaseServer {
   }
 }
 
-function clientAt(port: MessagePort): Client {
-  return new Client((message) => port.postMessage(message));
+function clientAt(port: MessagePort): ThreadClient {
+  return new ThreadClient((message) => port.postMessage(message));
 }

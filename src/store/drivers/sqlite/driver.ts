@@ -11,7 +11,7 @@ import {
   StoreFatal,
   type Transaction,
 } from '../../driver.ts';
-import { takeNumbers } from '../../numbers.ts';
+import { reserveNumbers } from '../../numbers.ts';
 import { toSqlite } from '../../sql/sqlite.ts';
 
 export interface SqliteDriverOptions {
@@ -32,9 +32,9 @@ const DIALECT: SqlDialect = {
   bytes: 'blob',
   clustered: ' without rowid',
   hot: '',
-  passing: '',
-  logDays: null,
-  looseLogs: { logs: 'logs', details: 'log_details' },
+  appendOnly: '',
+  logPartitions: null,
+  unpartitionedLogs: { logs: 'logs', details: 'log_details' },
   isStore: "select 1 as found from sqlite_schema where name = 'migrations'",
   migrationLock: null,
 };
@@ -88,12 +88,12 @@ export class SqliteDriver implements Driver {
     } catch (error) {
       throw classify(error);
     }
-    this.#queries = { query: (text, params) => this.#all(text, params) };
+    this.#queries = { query: (text, params) => this.#query(text, params) };
     this.#transaction = {
       query: this.#queries.query,
-      queryEach: (text, given) => Promise.all(given.map((params) => this.#all(text, params))) as Promise<never>,
+      queryEach: (text, sets) => Promise.all(sets.map((params) => this.#query(text, params))) as Promise<never>,
       nowMs: async () => this.#nowMs(),
-      reserve: (sequence, count) => takeNumbers(this.#queries, RESERVE, sequence, count),
+      reserve: (sequence, count) => reserveNumbers(this.#queries, RESERVE, sequence, count),
       send: async (text, params = []) => void this.#run(text, params),
       run: async (text, params = []) => this.#run(text, params),
       insertMany: async (table, columns, rows) => this.#insertMany(table, columns, rows),
@@ -102,11 +102,11 @@ export class SqliteDriver implements Driver {
   }
 
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return this.#runExclusively(() => this.#within('begin immediate', () => work(this.#transaction)));
+    return this.#runExclusively(() => this.#inTransaction('begin immediate', () => work(this.#transaction)));
   }
 
   read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
-    return this.#runExclusively(() => this.#within('begin', () => work(this.#queries)));
+    return this.#runExclusively(() => this.#inTransaction('begin', () => work(this.#queries)));
   }
 
   /** Waits for work in progress. */
@@ -145,7 +145,7 @@ export class SqliteDriver implements Driver {
       this.#unfinishedCheckpoint =
         log === checkpointed ? { frames: 0, bytes: 0 } : { frames: log, bytes: walBytes(this.#path) };
     } catch (error) {
-      throw this.#noted(classify(error));
+      throw this.#recordFailure(classify(error));
     }
   }
 
@@ -179,10 +179,10 @@ export class SqliteDriver implements Driver {
   }
 
   async #runExclusively<T>(work: () => Promise<T>): Promise<T> {
-    const before = this.#lastWork;
+    const previousWork = this.#lastWork;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#lastWork = promise;
-    await before;
+    await previousWork;
     try {
       return await work();
     } finally {
@@ -190,7 +190,7 @@ export class SqliteDriver implements Driver {
     }
   }
 
-  async #within<T>(begin: string, work: () => Promise<T>): Promise<T> {
+  async #inTransaction<T>(begin: string, work: () => Promise<T>): Promise<T> {
     if (this.#failure) throw this.#failure;
     try {
       this.#statement(begin).run();
@@ -201,7 +201,7 @@ export class SqliteDriver implements Driver {
     } catch (error) {
       const classified = classify(error);
       this.#rollback();
-      throw this.#noted(classified);
+      throw this.#recordFailure(classified);
     }
   }
 
@@ -215,7 +215,7 @@ export class SqliteDriver implements Driver {
     }
   }
 
-  #noted(error: unknown): unknown {
+  #recordFailure(error: unknown): unknown {
     if (error instanceof StoreFatal) this.#failure ??= error;
     return this.#failure ?? error;
   }
@@ -225,23 +225,23 @@ export class SqliteDriver implements Driver {
     return (row as { now_ms: number }).now_ms;
   }
 
-  #all<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
+  #query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
     try {
-      return Promise.resolve(this.#statement(text).all(...params.map(bound)) as Row[]);
+      return Promise.resolve(this.#statement(text).all(...params.map(toBound)) as Row[]);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
   #run(text: string, params: readonly SqlParam[]): number {
-    const { changes } = this.#statement(text).run(...params.map(bound));
+    const { changes } = this.#statement(text).run(...params.map(toBound));
     this.#bytesSinceCheckpoint += Number(changes) * 64;
     return Number(changes);
   }
 
   #insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): void {
-    const marks = columns.map(() => '?').join(', ');
-    const statement = this.#statement(`insert into ${table} (${columns.join(', ')}) values (${marks})`);
+    const placeholders = columns.map(() => '?').join(', ');
+    const statement = this.#statement(`insert into ${table} (${columns.join(', ')}) values (${placeholders})`);
     for (const row of rows) {
       statement.run(...row);
       this.#bytesSinceCheckpoint += bytesOf(row);
@@ -262,8 +262,8 @@ export class SqliteDriver implements Driver {
   }
 
   #statement(text: string): StatementSync {
-    const known = this.#statements.get(text);
-    if (known) return known;
+    const cached = this.#statements.get(text);
+    if (cached) return cached;
     const statement = this.#db.prepare(toSqlite(text));
     const oldest = this.#statements.keys().next();
     if (this.#statements.size >= STATEMENTS_MAX && !oldest.done) this.#statements.delete(oldest.value);
@@ -281,7 +281,7 @@ export function walBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-function bound(param: SqlParam): SqlValue {
+function toBound(param: SqlParam): SqlValue {
   return Array.isArray(param) ? JSON.stringify(param) : (param as SqlValue);
 }
 
@@ -305,13 +305,13 @@ const FULL = 13;
 const CANNOT_OPEN = 14;
 const NOT_A_DATABASE = 26;
 /** The extended code SQLITE_IOERR_SHMSIZE. */
-const NO_ROOM_FOR_INDEX = 4874;
+const WAL_INDEX_FULL = 4874;
 
 /** Returns the store error for a database error. Returns other errors unchanged. */
 function classify(error: unknown): unknown {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
   // The index of the write-ahead log cannot grow. Nothing was written.
-  if (error.errcode === NO_ROOM_FOR_INDEX) return new StoreFull('the disk is full', { cause: error });
+  if (error.errcode === WAL_INDEX_FULL) return new StoreFull('the disk is full', { cause: error });
   switch (error.errcode & 0xff) {
     case FULL:
       return new StoreFull('the disk is full', { cause: error });

@@ -12,8 +12,8 @@ export interface LockedFile {
 }
 
 /** Creates a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it locked. */
-export function lockDatabase(givenPath: string): LockedFile {
-  const path = canonical(givenPath);
+export function lockDatabase(databasePath: string): LockedFile {
+  const path = canonicalPath(databasePath);
   createForOwner(`${path}.lock`);
   return { path, lock: lockFile(path) };
 }
@@ -56,13 +56,13 @@ export function removeDatabase(path: string): void {
 }
 
 /** Renames a closed database, complete in one file, to `path`. It is complete there even after a power cut. */
-export function putInPlace(file: string, path: string): void {
+export function moveIntoPlace(file: string, path: string): void {
   syncToDisk(file);
   renameSync(file, path);
   syncToDisk(dirname(path));
 }
 
-function canonical(path: string): string {
+function canonicalPath(path: string): string {
   const folder = dirname(path);
   makeFolder(folder);
   return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : join(realpathSync(folder), basename(path));

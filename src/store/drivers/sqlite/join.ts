@@ -2,8 +2,8 @@
 
 import type { MessagePort } from 'node:worker_threads';
 import { GroupCommit } from '../../batches/group-commit.ts';
-import { guardNone, StoreEvents } from '../../connection.ts';
-import { storeOver } from '../../derive.ts';
+import { refuseToGuard, StoreEvents } from '../../connection.ts';
+import { deriveStore } from '../../derive.ts';
 import { StoreFatal } from '../../driver.ts';
 import { isLongRead } from '../../operations/all.ts';
 import type { Store } from '../../store.ts';
@@ -32,9 +32,9 @@ export function joinSqliteStore(
   const writer = clientAt(ports.writer);
   const lister = ports.lister ? clientAt(ports.lister) : writer;
   const commits = new GroupCommit((commands) => writer.run(commands), events, onFatal, batch);
-  return storeOver({
+  return deriveStore({
     events,
-    guardProjects: guardNone,
+    guardProjects: refuseToGuard,
     write: (method, args) => commits.run(method, args),
     ...(endOfTurn && { endOfTurn }),
     read: (method, args) => (isLongRead(method) ? lister : writer).read(method, args),

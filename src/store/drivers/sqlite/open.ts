@@ -4,9 +4,9 @@ import { statSync } from 'node:fs';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import { type Batching, GroupCommit } from '../../batches/group-commit.ts';
-import { guardNone, StoreEvents } from '../../connection.ts';
+import { refuseToGuard, StoreEvents } from '../../connection.ts';
 import { createStore } from '../../create.ts';
-import { storeOver } from '../../derive.ts';
+import { deriveStore } from '../../derive.ts';
 import { migrate } from '../../migrations/index.ts';
 import { isLongRead } from '../../operations/all.ts';
 import type { SqlStore, Store } from '../../store.ts';
@@ -73,12 +73,12 @@ async function openThreads(
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
   const writer = await DatabaseThread.start({ path, role: 'writer', ...(limits && { limits }) }, fail, endOfTurn);
   // A database in memory belongs to its connection, so the writer also reads its lists.
-  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail, endOfTurn);
+  const lister = path === ':memory:' ? undefined : new LazyThread({ path, role: 'reader' }, fail, endOfTurn);
   const events = new StoreEvents();
   const commits = new GroupCommit((commands) => writer.run(commands), events, onFatal, batch);
-  const store = storeOver({
+  const store = deriveStore({
     events,
-    guardProjects: guardNone,
+    guardProjects: refuseToGuard,
     write: (method, args) => commits.run(method, args),
     ...(endOfTurn && { endOfTurn }),
     read: async (method, args) => {
@@ -102,7 +102,7 @@ async function openThreads(
 }
 
 /** A thread that starts when it is first needed: many servers never list anything, and a thread costs 15 MiB. */
-class LateThread {
+class LazyThread {
   readonly #start: ThreadStart;
   readonly #onFatal: (error: Error) => void;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
@@ -159,7 +159,7 @@ export async function openInlineSqliteStore({
  * Opens a store in the caller's thread, with the lock on its file. For commands that do one thing and end: starting threads
  * would take longer. Throws like `openSqliteStore`.
  */
-export async function openSqliteStoreHere(options: SqliteStoreOptions): Promise<SqliteStore> {
+export async function openLockedInlineSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   if (options.path === ':memory:') return openInlineSqliteStore(options);
   const { path, lock } = lockDatabase(options.path);
   try {

@@ -6,10 +6,10 @@ import { createForOwner, removeDatabase } from './file.ts';
 const BUSY_TIMEOUT_MS = 10_000;
 
 /** The integrity check of a database file failed. */
-class FileUnsound extends Error {
+class DatabaseDamaged extends Error {
   constructor(path: string, findings: readonly string[]) {
     super(`${path} is damaged: ${findings.join('; ')}`);
-    this.name = 'FileUnsound';
+    this.name = 'DatabaseDamaged';
   }
 }
 
@@ -28,15 +28,15 @@ export function writeSnapshot(from: string, to: string): void {
   }
 }
 
-/** Checks all pages and indexes of a database. Throws `FileUnsound` when some are damaged. */
-export function checkSound(path: string): void {
+/** Checks all pages and indexes of a database. Throws `DatabaseDamaged` when some are damaged. */
+export function checkIntegrity(path: string): void {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     const findings = database
       .prepare('pragma integrity_check(5)')
       .all()
       .map((row) => String(row['integrity_check']));
-    if (findings.length !== 1 || findings[0] !== 'ok') throw new FileUnsound(path, findings);
+    if (findings.length !== 1 || findings[0] !== 'ok') throw new DatabaseDamaged(path, findings);
   } finally {
     database.close();
   }
@@ -57,7 +57,7 @@ export function hasRows(path: string, others: readonly string[]): boolean {
 }
 
 /** Merges a closed database and its write-ahead log into one file. Throws when another program has it open. */
-export function makeOneFile(path: string): void {
+export function mergeWal(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     const row = database.prepare('pragma journal_mode = delete').get();

@@ -8,14 +8,14 @@ import type { OwnerRequest, Reply, ThreadStart } from './messages.ts';
 
 export class DatabaseThread {
   readonly #worker: Worker;
-  readonly #requests: DatabaseClient<OwnerRequest>;
+  readonly #client: DatabaseClient<OwnerRequest>;
 
   private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
     this.#worker = worker;
     const send = (request: OwnerRequest, transferred: readonly ArrayBuffer[] = []): void =>
       worker.postMessage(request, request.kind === 'connect' ? [request.port] : transferred);
     const requests = new DatabaseClient<OwnerRequest>(send, onFatal, endOfTurn);
-    this.#requests = requests;
+    this.#client = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));
     worker.on('error', (error) => requests.fail(error as Error));
     worker.on('exit', () => requests.fail(new StoreFatal('the database thread has ended')));
@@ -44,23 +44,23 @@ export class DatabaseThread {
   }
 
   run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    return this.#requests.run(commands);
+    return this.#client.run(commands);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
-    return this.#requests.read(method, args);
+    return this.#client.read(method, args);
   }
 
   /** Returns a port to transfer to another thread, which can then use the database too. */
   async connect(): Promise<MessagePort> {
     const { port1, port2 } = new MessageChannel();
-    await this.#requests.ask<void>({ kind: 'connect', port: port1 });
+    await this.#client.request<void>({ kind: 'connect', port: port1 });
     return port2;
   }
 
   /** Ends the thread once its earlier requests are done. */
   async close(): Promise<void> {
-    const closed = this.#requests.askLast<void>({ kind: 'close' });
+    const closed = this.#client.requestLast<void>({ kind: 'close' });
     if (!closed) return;
     await closed;
     await this.#worker.terminate();

@@ -129,7 +129,7 @@ export interface WriteContext {
   due: DueTimes;
   /** The projects whose lanes and runs the transaction may touch. */
   locked: LockedProjects;
-  looseLogs: SqlDialect['looseLogs'];
+  unpartitionedLogs: SqlDialect['unpartitionedLogs'];
   /** Requires that the projects of chosen rows stay in this cell, and names those to skip because they are moving. */
   placement: PlacementCheck;
 }

@@ -12,9 +12,9 @@ import { locationOf } from './url.ts';
 /** Maximum prepared statements. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
 /** DDL statements are not prepared: each is sent once, and some contain a name that is used on one day only. */
-const DEFINITION = /^\s*(create|alter|drop)\b/;
+const DDL = /^\s*(create|alter|drop)\b/;
 /** The server's statement timeout is this fraction of `timeoutMs` shorter than the timeout of this process. */
-const GRACE_SHARE = 0.1;
+const GRACE_FRACTION = 0.1;
 
 type Parse = (text: string) => unknown;
 
@@ -24,7 +24,7 @@ type Parse = (text: string) => unknown;
  * from a server that does not know the setting: stored bytes are never guessed.
  */
 const PARSERS = new Map<number, Parse>([
-  [16, parseTruth], // bool
+  [16, parseBoolean], // bool
   [17, parseBytes], // bytea
   [20, parseWhole], // int8
   [21, parseWhole], // int2
@@ -38,7 +38,7 @@ const PARSERS = new Map<number, Parse>([
   [3220, (text) => text], // pg_lsn
 ]);
 
-function parseTruth(text: string): 0 | 1 {
+function parseBoolean(text: string): 0 | 1 {
   if (text === 't') return 1;
   if (text === 'f') return 0;
   throw unreadable('a boolean');
@@ -75,7 +75,7 @@ const types = {
 };
 
 /** A statement of the store in PostgreSQL's syntax. */
-interface Translated {
+interface TranslatedStatement {
   text: string;
   /** The name of the prepared statement. Absent: the server parses the text each time. */
   name?: string;
@@ -87,7 +87,7 @@ export class Connections {
   /** Prefix of the names of prepared statements: the same text refers to other tables in another schema. */
   readonly #prefix: string;
   #size: SizeSource;
-  readonly #translated = new Map<string, Translated>();
+  readonly #translated = new Map<string, TranslatedStatement>();
   readonly #names: Map<string, string>;
 
   /** `pool`: a pool that other stores on the same server share. Default: a pool of its own. */
@@ -95,7 +95,7 @@ export class Connections {
     this.#prepares = context.prepares;
     this.#pool = pool.join(this);
     const { schema } = locationOf(context.url);
-    this.#names = this.#pool.namesIn(schema);
+    this.#names = this.#pool.statementNames(schema);
     this.#size = schema === undefined ? 'ofDatabase' : 'ofSchema';
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
   }
@@ -106,7 +106,7 @@ export class Connections {
 
   /** The time after which the server ends a statement. */
   get statementTimeoutMs(): number {
-    return Math.round(this.timeoutMs * (1 - GRACE_SHARE));
+    return Math.round(this.timeoutMs * (1 - GRACE_FRACTION));
   }
 
   get prepares(): boolean {
@@ -134,7 +134,7 @@ export class Connections {
   }
 
   /** Like `send`, for a text in PostgreSQL's syntax, with parameters in the format of the library. */
-  async sendOwn<Row extends object>(
+  async sendNative<Row extends object>(
     client: pg.ClientBase,
     text: string,
     values: readonly (string | number | Buffer | null)[],
@@ -157,12 +157,12 @@ export class Connections {
   }
 
   /** See `ConnectionPool.errorOf`. */
-  endOf(client: pg.ClientBase): Error | undefined {
-    return this.#pool.endOf(client);
+  errorOf(client: pg.ClientBase): Error | undefined {
+    return this.#pool.errorOf(client);
   }
 
   /** The rows are on a node of Citus: from now on the size of the store is the size of that node. */
-  noteRouted(): void {
+  setRouted(): void {
     this.#size = 'ofNode';
   }
 
@@ -170,20 +170,20 @@ export class Connections {
     return this.#pool.leave(this);
   }
 
-  #translate(text: string): Translated {
-    const known = this.#translated.get(text);
-    if (known) return known;
-    const translated: Translated = { text: toPostgres(text, this.#size) };
+  #translate(text: string): TranslatedStatement {
+    const cached = this.#translated.get(text);
+    if (cached) return cached;
+    const translated: TranslatedStatement = { text: toPostgres(text, this.#size) };
     const name = this.#nameOf(text);
     if (name !== undefined) translated.name = name;
-    if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);
+    if (this.#translated.size < PREPARED_MAX && !DDL.test(text)) this.#translated.set(text, translated);
     return translated;
   }
 
   #nameOf(text: string): string | undefined {
-    if (!this.#prepares || DEFINITION.test(text)) return undefined;
-    const known = this.#names.get(text);
-    if (known !== undefined || this.#names.size >= PREPARED_MAX) return known;
+    if (!this.#prepares || DDL.test(text)) return undefined;
+    const cached = this.#names.get(text);
+    if (cached !== undefined || this.#names.size >= PREPARED_MAX) return cached;
     const name = `${this.#prefix}_${this.#names.size}`;
     this.#names.set(text, name);
     return name;

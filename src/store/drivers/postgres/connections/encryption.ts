@@ -18,26 +18,26 @@ const SYSTEM = 'system';
 
 /** A server may accept encrypted connections, plain ones or both. The kind that worked last is tried first. */
 export class Encryption {
-  readonly #attempts: readonly Ssl[];
-  #at = 0;
+  readonly #kinds: readonly Ssl[];
+  #current = 0;
 
   /** Throws an error that names the invalid parameter. `isLocal`: a Unix socket, which is never encrypted. */
   constructor(parameters: URLSearchParams, isLocal: boolean) {
     const rootcert = parameters.get('sslrootcert') ?? undefined;
-    const unnamed = rootcert === SYSTEM ? 'verify-full' : 'prefer';
-    const mode = modeNamed(parameters.get('sslmode') ?? unnamed);
-    this.#attempts = isLocal ? [false] : attemptsOf(mode, parameters, rootcert);
+    const defaultMode = rootcert === SYSTEM ? 'verify-full' : 'prefer';
+    const mode = modeNamed(parameters.get('sslmode') ?? defaultMode);
+    this.#kinds = isLocal ? [false] : kindsOf(mode, parameters, rootcert);
   }
 
   /** The option for the next connection. */
   get ssl(): Ssl {
-    return this.#attempts[this.#at] ?? false;
+    return this.#kinds[this.#current] ?? false;
   }
 
   /** If a connection failed because of its kind, selects the other kind for the next one. */
-  noteFailure(ssl: Ssl, error: unknown): void {
+  recordFailure(ssl: Ssl, error: unknown): void {
     // Many connections may fail at once: only the first failure changes the kind.
-    if (isOfEncryption(error) && this.ssl === ssl) this.#at = (this.#at + 1) % this.#attempts.length;
+    if (isKindRefused(error) && this.ssl === ssl) this.#current = (this.#current + 1) % this.#kinds.length;
   }
 
   /**
@@ -46,27 +46,27 @@ export class Encryption {
    */
   async connect<T>(connect: (ssl: Ssl) => Promise<T>): Promise<T> {
     let refused: unknown;
-    for (let triesLeft = this.#attempts.length - 1; ; triesLeft -= 1) {
+    for (let triesLeft = this.#kinds.length - 1; ; triesLeft -= 1) {
       const { ssl } = this;
       try {
         return await connect(ssl);
       } catch (error) {
-        this.noteFailure(ssl, error);
-        if (isOfTls(error)) refused ??= error;
-        if (triesLeft === 0 || !isOfEncryption(error)) throw withRemedy(refused ?? error);
+        this.recordFailure(ssl, error);
+        if (isTlsError(error)) refused ??= error;
+        if (triesLeft === 0 || !isKindRefused(error)) throw withRemedy(refused ?? error);
       }
     }
   }
 }
 
-function modeNamed(given: string): Mode {
-  const mode = MODES.find((each) => each === given);
+function modeNamed(name: string): Mode {
+  const mode = MODES.find((each) => each === name);
   if (mode !== undefined) return mode;
-  const remedy = given === 'no-verify' ? ': "require" encrypts without verification' : '';
-  throw new Error(`sslmode must be one of ${MODES.join(', ')}, not ${JSON.stringify(given)}${remedy}`);
+  const remedy = name === 'no-verify' ? ': "require" encrypts without verification' : '';
+  throw new Error(`sslmode must be one of ${MODES.join(', ')}, not ${JSON.stringify(name)}${remedy}`);
 }
 
-function attemptsOf(mode: Mode, parameters: URLSearchParams, rootcert: string | undefined): readonly Ssl[] {
+function kindsOf(mode: Mode, parameters: URLSearchParams, rootcert: string | undefined): readonly Ssl[] {
   if (mode === 'disable') return [false];
   const ssl = sslOf(mode, parameters, rootcert);
   if (mode === 'allow') return [false, ssl];
@@ -111,12 +111,12 @@ const UNTRUSTED = new Set([
 const TLS_CODE = /^(ERR_TLS_|ERR_SSL_|EPROTO$|CERT_)/;
 
 /** Whether the kind of the connection was refused, so that the other kind may be accepted. */
-function isOfEncryption(error: unknown): boolean {
+function isKindRefused(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.code === '28000'; // pg_hba.conf has no line for this kind
-  return isOfTls(error) || isUnsupported(error);
+  return isTlsError(error) || isUnsupported(error);
 }
 
-function isOfTls(error: unknown): boolean {
+function isTlsError(error: unknown): boolean {
   const code = codeOf(error);
   return UNTRUSTED.has(code) || TLS_CODE.test(code);
 }
@@ -141,8 +141,9 @@ function remedyFor(error: unknown): string | undefined {
     return 'sslrootcert must name a file with the authority that signed its certificate; sslmode=require encrypts without verification';
   if (code === WRONG_NAME)
     return 'the host of the URL must be one that its certificate names; sslmode=verify-ca, with sslrootcert, verifies the authority alone';
-  if (/does not support SSL/.test(messageOf(error))) return 'it does not support encryption; sslmode=disable connects without';
-  return isOfTls(error) ? 'the encryption could not be agreed on; sslcert and sslkey identify a client' : undefined;
+  if (/does not support SSL/.test(messageOf(error)))
+    return 'it does not support encryption; sslmode=disable connects without';
+  return isTlsError(error) ? 'the encryption could not be agreed on; sslcert and sslkey identify a client' : undefined;
 }
 
 function codeOf(error: unknown): string {

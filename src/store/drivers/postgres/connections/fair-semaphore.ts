@@ -19,9 +19,9 @@ export class FairSemaphore {
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   readonly #users = new Set<User>();
-  readonly #heldBy = new Map<User, number>();
-  #held = 0;
-  #waiting: Waiter[] = [];
+  readonly #acquiredBy = new Map<User, number>();
+  #acquired = 0;
+  #waiters: Waiter[] = [];
 
   constructor({ connectionsMax, timeoutMs, clock }: ServerContext) {
     this.#connectionsMax = connectionsMax;
@@ -41,14 +41,14 @@ export class FairSemaphore {
 
   /** Resolves when the user has a permit. Rejects after the timeout. */
   async acquire(user: User): Promise<void> {
-    if (this.#mayTake(user)) return this.#count(user, 1);
+    if (this.#mayAcquire(user)) return this.#count(user, 1);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = { user, resolve };
-    this.#waiting.push(waiting);
+    const waiter = { user, resolve };
+    this.#waiters.push(waiter);
     const timer = this.#clock.startTimer(
       this.#timeoutMs,
       () => {
-        this.#waiting = this.#waiting.filter((each) => each !== waiting);
+        this.#waiters = this.#waiters.filter((each) => each !== waiter);
         reject(new Error('timeout exceeded when trying to connect'));
       },
       'outside',
@@ -72,25 +72,25 @@ export class FairSemaphore {
 
   release(user: User): void {
     this.#count(user, -1);
-    for (const waiting of [...this.#waiting]) {
-      if (!this.#mayTake(waiting.user)) continue;
-      this.#waiting = this.#waiting.filter((each) => each !== waiting);
-      this.#count(waiting.user, 1);
-      waiting.resolve();
+    for (const waiter of [...this.#waiters]) {
+      if (!this.#mayAcquire(waiter.user)) continue;
+      this.#waiters = this.#waiters.filter((each) => each !== waiter);
+      this.#count(waiter.user, 1);
+      waiter.resolve();
     }
   }
 
-  #mayTake(user: User): boolean {
+  #mayAcquire(user: User): boolean {
     if (this.#users.size < 2) return true;
-    const held = this.#heldBy.get(user) ?? 0;
-    const left = this.#connectionsMax - (this.#held - held);
-    return held < Math.ceil(left / 2);
+    const acquired = this.#acquiredBy.get(user) ?? 0;
+    const available = this.#connectionsMax - (this.#acquired - acquired);
+    return acquired < Math.ceil(available / 2);
   }
 
   #count(user: User, change: 1 | -1): void {
-    this.#held += change;
-    const held = (this.#heldBy.get(user) ?? 0) + change;
-    if (held === 0) this.#heldBy.delete(user);
-    else this.#heldBy.set(user, held);
+    this.#acquired += change;
+    const acquired = (this.#acquiredBy.get(user) ?? 0) + change;
+    if (acquired === 0) this.#acquiredBy.delete(user);
+    else this.#acquiredBy.set(user, acquired);
   }
 }

@@ -5,7 +5,7 @@ import type { PostgresContext, ServerContext } from '../context.ts';
 import { BoundClient } from './channel-binding.ts';
 import type { Encryption } from './encryption.ts';
 import { FairSemaphore } from './fair-semaphore.ts';
-import { cutUnlessEnded, streamOf } from './stream.ts';
+import { destroyUnlessClosed, streamOf } from './stream.ts';
 import { clientOptions } from './url.ts';
 
 const IDLE_MS = 30_000;
@@ -18,17 +18,17 @@ export class ConnectionPool {
   readonly #clock: Clock;
   readonly #open = new Set<pg.ClientBase>();
   /** The store that has taken each connection. */
-  readonly #taken = new Map<pg.ClientBase, object>();
-  readonly #shares: FairSemaphore;
+  readonly #userOf = new Map<pg.ClientBase, object>();
+  readonly #semaphore: FairSemaphore;
   readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
   /** The error that broke a connection while no statement was running. */
-  readonly #ends = new WeakMap<pg.ClientBase, Error>();
+  readonly #errors = new WeakMap<pg.ClientBase, Error>();
   #isClosed = false;
 
   constructor({ url, connectionsMax, timeoutMs, clock }: ServerContext & Pick<PostgresContext, 'url'>) {
     this.timeoutMs = timeoutMs;
     this.#clock = clock;
-    this.#shares = new FairSemaphore({ connectionsMax, timeoutMs, clock });
+    this.#semaphore = new FairSemaphore({ connectionsMax, timeoutMs, clock });
     const { config, encryption, isBound } = clientOptions(url, timeoutMs);
     this.#encryption = encryption;
     this.#pool = new pg.Pool({
@@ -44,42 +44,42 @@ export class ConnectionPool {
     // An error that breaks a connection in use rejects the running statement. The listener is added on `connect`, because a
     // server may report that it shuts down in the same packet as that it is ready.
     this.#pool.on('connect', (client) => {
-      client.on('error', (error) => this.#noteEnd(client, error));
+      client.on('error', (error) => this.#recordError(client, error));
       this.#open.add(client);
       streamOf(client).once('close', () => this.#open.delete(client));
     });
     this.#pool.on('release', (_, client) => {
-      const user = this.#taken.get(client);
-      this.#taken.delete(client);
-      if (this.#isClosed) cutUnlessEnded(client, this.#clock);
+      const user = this.#userOf.get(client);
+      this.#userOf.delete(client);
+      if (this.#isClosed) destroyUnlessClosed(client, this.#clock);
       // After the pool has taken the connection back.
-      if (user) queueMicrotask(() => this.#shares.release(user));
+      if (user) queueMicrotask(() => this.#semaphore.release(user));
     });
   }
 
   /** Takes a connection for `user`, who releases it. Rejects when none is free in time. */
   async take(user: object): Promise<pg.PoolClient> {
-    await this.#shares.acquire(user);
+    await this.#semaphore.acquire(user);
     try {
       const client = await this.#encryption.connect((ssl) => {
         this.#pool.options.ssl = ssl; // for connections that the pool opens from now on
         return this.#pool.connect();
       });
-      this.#taken.set(client, user);
+      this.#userOf.set(client, user);
       return client;
     } catch (error) {
-      this.#shares.release(user);
+      this.#semaphore.release(user);
       throw error;
     }
   }
 
   /** The error that broke the connection. Undefined: no error was seen, or it rejected a running statement. */
-  endOf(client: pg.ClientBase): Error | undefined {
-    return this.#ends.get(client);
+  errorOf(client: pg.ClientBase): Error | undefined {
+    return this.#errors.get(client);
   }
 
   /** The names of prepared statements by their texts. A store that is reopened finds the earlier ones. */
-  namesIn(schema: string | undefined): Map<string, string> {
+  statementNames(schema: string | undefined): Map<string, string> {
     const names = this.#namesBySchema.get(schema) ?? new Map<string, string>();
     this.#namesBySchema.set(schema, names);
     return names;
@@ -92,20 +92,20 @@ export class ConnectionPool {
 
   /** `user` shares the pool from now on. */
   join(user: object): this {
-    this.#shares.join(user);
+    this.#semaphore.join(user);
     return this;
   }
 
   /** `user` does not use the pool any more. The last user closes it. */
   async leave(user: object): Promise<void> {
-    if (this.#shares.leave(user) > 0) return;
+    if (this.#semaphore.leave(user) > 0) return;
     this.#isClosed = true;
-    for (const client of this.#open) if (!this.#taken.has(client)) cutUnlessEnded(client, this.#clock);
+    for (const client of this.#open) if (!this.#userOf.has(client)) destroyUnlessClosed(client, this.#clock);
     await this.#pool.end();
   }
 
   /** Keeps the first error, which is the cause of later ones. */
-  #noteEnd(client: pg.ClientBase, error: Error): void {
-    if (!this.#ends.has(client)) this.#ends.set(client, error);
+  #recordError(client: pg.ClientBase, error: Error): void {
+    if (!this.#errors.has(client)) this.#errors.set(client, error);
   }
 }

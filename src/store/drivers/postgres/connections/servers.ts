@@ -1,6 +1,6 @@
 /** The connection pool of each PostgreSQL server, which the stores of one worker share. */
 import type { ServerContext } from '../context.ts';
-import { Listening } from '../listening.ts';
+import { ListenConnection } from '../listen-connection.ts';
 import { FairSemaphore } from './fair-semaphore.ts';
 import { ConnectionPool } from './pool.ts';
 import { locationOf } from './url.ts';
@@ -14,19 +14,19 @@ export function listenTargetOf(listenUrl: string): ListenTarget {
 }
 
 /** Maximum stores of one server that a worker migrates and checks at a time, each over its own connection. */
-const PREPARED_AT_ONCE = 4;
+const PREPARING_MAX = 4;
 
 /**
  * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A PostgreSQL session caches the
  * tables of each schema that it has used, a third of a MiB per store. The limit confines these caches to this many sessions.
  */
-const POLLS_AT_ONCE = 2;
+const POLLS_MAX = 2;
 
 export interface Server {
   pool: ConnectionPool;
   preparing: FairSemaphore;
   polling: FairSemaphore;
-  listening: Listening | undefined;
+  listenConnection: ListenConnection | undefined;
 }
 
 export class Servers {
@@ -41,13 +41,13 @@ export class Servers {
   /** The connections to the database of a store. All schemas of a database share them. */
   at(storeUrl: string, listenAt: ListenTarget = { url: storeUrl }): Server {
     const { url } = locationOf(storeUrl);
-    const known = this.#byUrl.get(url);
-    if (known && !known.pool.isClosed) return known;
+    const existing = this.#byUrl.get(url);
+    if (existing && !existing.pool.isClosed) return existing;
     const server: Server = {
       pool: new ConnectionPool({ url, ...this.#context }),
-      preparing: new FairSemaphore({ ...this.#context, connectionsMax: PREPARED_AT_ONCE }),
-      polling: new FairSemaphore({ ...this.#context, connectionsMax: POLLS_AT_ONCE }),
-      listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#context }),
+      preparing: new FairSemaphore({ ...this.#context, connectionsMax: PREPARING_MAX }),
+      polling: new FairSemaphore({ ...this.#context, connectionsMax: POLLS_MAX }),
+      listenConnection: listenAt === 'off' ? undefined : new ListenConnection({ ...listenAt, ...this.#context }),
     };
     this.#byUrl.set(url, server);
     return server;

@@ -22,11 +22,11 @@ export interface Session {
   begin: readonly string[];
   beginRead: readonly string[];
   /** Queries the outcome of transaction `$1` of server `$2`. */
-  lookUp: string;
+  statusQuery: string;
   /** Returns `now`: the current Unix time in milliseconds. */
   clock: string;
   /** A condition that is always true. It makes Citus run a bulk insert on the node of the rows. */
-  insertsIf?: string;
+  insertCondition?: string;
   /** Whether the rows are on a node of Citus. */
   isRouted: boolean;
   /** Whether `begin` names the transaction. */
@@ -37,7 +37,7 @@ export interface Session {
  * Each statement of the store has an index. It must use that index right after a burst too, when the planner's statistics are
  * outdated: they may show a table as empty, and the planner would then scan all of it.
  */
-const PLANNER: Readonly<Record<string, string>> = {
+const PLANNER_SETTINGS: Readonly<Record<string, string>> = {
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
   enable_hashjoin: 'off',
@@ -49,14 +49,14 @@ const PLANNER: Readonly<Record<string, string>> = {
 };
 
 /** P1: commits must be durable, so `off` becomes `on`. Other values are kept. */
-const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
+const SET_SYNCHRONOUS_COMMIT = `set_config('synchronous_commit', case current_setting('synchronous_commit')
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
 /**
  * Settings that change how the server parses a statement or formats a value. A database, a role or a pooler may have other
  * defaults.
  */
-const PINNED: Readonly<Record<string, string>> = {
+const PINNED_SETTINGS: Readonly<Record<string, string>> = {
   client_encoding: 'UTF8',
   standard_conforming_strings: 'on',
   bytea_output: 'hex',
@@ -69,13 +69,13 @@ const PINNED: Readonly<Record<string, string>> = {
   client_min_messages: 'warning',
 };
 
-const LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
+const SET_LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
 
 /**
  * A row that each store has, and that never changes. Citus sends a statement that names its table to the node of the rows,
  * and evaluates the functions in the select list there.
  */
-const AT_THE_ROWS = 'from migrations where number = 1';
+const FROM_ROW_NODE = 'from migrations where number = 1';
 
 /** Identifies one start of a server. As a number: the statement that sets the time zone may evaluate this first. */
 const SERVER = 'extract(epoch from pg_postmaster_start_time())::text';
@@ -89,7 +89,9 @@ const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) a
  * Where the rows of the store are. `uninitialized`: on Citus, before the schema or the first migration. `shardId`: Citus's id of
  * the shard of the store's first table.
  */
-type RowLocation = ({ kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' }) & { schema: string };
+type RowLocation = ({ kind: 'here' } | { kind: 'routed'; shardId: number } | { kind: 'uninitialized' }) & {
+  schema: string;
+};
 
 interface FoundSchema {
   schema: string;
@@ -100,13 +102,13 @@ interface FoundSchema {
 const DEFAULT_SCHEMA = 'public';
 
 /** Resets the search path: a pooler may hand over a session in which another program has set its own. */
-const DEFAULT_PATH = `set_config('search_path', reset_val, true) from pg_settings where name = 'search_path'`;
+const RESET_SEARCH_PATH = `set_config('search_path', reset_val, true) from pg_settings where name = 'search_path'`;
 
 /**
  * Finds the schema of the store. `$1` names it, or is empty. Then it is the first schema of the search path, unless only the
  * default schema has a store: a changed search path would otherwise hide it, and an empty store would be created elsewhere.
  */
-const FIND = `select case
+const FIND_SCHEMA = `select case
     when $1 <> '' then $1
     when to_regclass(quote_ident(at.first) || '.migrations') is not null then at.first
     when to_regclass('${DEFAULT_SCHEMA}.migrations') is not null or at.first is null then '${DEFAULT_SCHEMA}'
@@ -119,44 +121,48 @@ const FIND = `select case
  * Queries the server, and returns the statements for its sessions. `schema`: where the tables are; undefined: found by the
  * search path. `idleMaxMs`: the server ends a write transaction that receives no statement for this long.
  */
-export async function askSession(
+export async function detectSession(
   connections: Connections,
   client: pg.ClientBase,
-  mayIdleMs: number,
+  idleMaxMs: number,
   schema?: string,
 ): Promise<Session> {
   const { statementTimeoutMs } = connections;
-  const ask = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
-    (await connections.sendOwn<Row>(client, text, values)).rows[0];
-  const settings = setting({ ...PINNED, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' });
+  const query = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
+    (await connections.sendNative<Row>(client, text, values)).rows[0];
+  const settings = setConfigs({
+    ...PINNED_SETTINGS,
+    ...timeouts(statementTimeoutMs, statementTimeoutMs),
+    lock_timeout: '0',
+  });
   connections.cork(client); // the server's default timeouts could end the transaction before its settings arrive
-  const answers = [
+  const sent = [
     client.query('begin isolation level read committed'),
-    ...[settings, DEFAULT_PATH].map((text) => ask(`select ${text}`)),
+    ...[settings, RESET_SEARCH_PATH].map((text) => query(`select ${text}`)),
   ];
   connections.uncork(client);
-  await Promise.all(answers);
-  const found = await ask<FoundSchema>(FIND, [schema ?? '']);
+  await Promise.all(sent);
+  const found = await query<FoundSchema>(FIND_SCHEMA, [schema ?? '']);
   if (!found) throw new Error('the database did not return its schema');
-  const place = await locateRows(found, ask);
+  const rowLocation = await locateRows(found, query);
   await client.query('commit');
-  return sessionFor(place, found.hasTransactionTimeout === 1, statementTimeoutMs, mayIdleMs);
+  return sessionFor(rowLocation, found.hasTransactionTimeout === 1, statementTimeoutMs, idleMaxMs);
 }
 
-type Ask = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
+type QueryRow = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
 
-async function locateRows({ schema, citus }: FoundSchema, ask: Ask): Promise<RowLocation> {
+async function locateRows({ schema, citus }: FoundSchema, query: QueryRow): Promise<RowLocation> {
   if (citus !== 1) return { kind: 'here', schema };
-  const found = await ask<{ isThere: number; routed: number; gateId: number | null }>(
+  const found = await query<{ isThere: number; routed: number; shardId: number | null }>(
     `select to_regnamespace(at.name) is not null as "isThere",
        exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
-       (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "gateId"
+       (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "shardId"
      from (select quote_ident($1) as name) at`,
     [schema],
   );
   if (found?.isThere === 1 && found.routed !== 1) return { kind: 'here', schema };
-  const gateId = found?.gateId ?? null;
-  return gateId === null ? { kind: 'unborn', schema } : { kind: 'routed', gateId, schema };
+  const shardId = found?.shardId ?? null;
+  return shardId === null ? { kind: 'uninitialized', schema } : { kind: 'routed', shardId, schema };
 }
 
 /**
@@ -164,60 +170,63 @@ async function locateRows({ schema, citus }: FoundSchema, ask: Ask): Promise<Row
  * transaction takes the lock that Citus itself takes before a write, and keeps it until it ends: the move waits for it, and
  * later transactions wait for the move. The move locks the first table first, before it has any other lock.
  */
-function gateAt(id: number): string {
+function shardLock(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
 }
 
 function sessionFor(
-  place: RowLocation,
+  rowLocation: RowLocation,
   hasTransactionTimeout: boolean,
   statementTimeoutMs: number,
-  mayIdleMs: number,
+  idleMaxMs: number,
 ): Session {
   const pinned: Record<string, string> = {
-    ...PINNED,
+    ...PINNED_SETTINGS,
     // The timeouts below end a transaction that hangs. This one would end a migration too.
     ...(hasTransactionTimeout && { transaction_timeout: '0' }),
-    search_path: quoted(place.schema),
+    search_path: quoted(rowLocation.schema),
   };
-  const writing = { ...pinned, ...limits(statementTimeoutMs, mayIdleMs) };
-  const reading = { ...pinned, ...limits(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' };
-  const forWrites = `${SYNCHRONOUS}, ${LOCK_TIMEOUT}`;
+  const writing = { ...pinned, ...timeouts(statementTimeoutMs, idleMaxMs) };
+  const reading = { ...pinned, ...timeouts(statementTimeoutMs, statementTimeoutMs), lock_timeout: '0' };
+  const forWrites = `${SET_SYNCHRONOUS_COMMIT}, ${SET_LOCK_TIMEOUT}`;
   const named = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${forWrites}`;
-  if (place.kind === 'here') {
-    const plans = { ...PLANNER, plan_cache_mode: 'force_generic_plan' };
+  if (rowLocation.kind === 'here') {
+    const plans = { ...PLANNER_SETTINGS, plan_cache_mode: 'force_generic_plan' };
     return {
-      begin: [`${named}, ${setting({ ...writing, ...plans })}`],
-      beginRead: [`select ${setting({ ...reading, ...plans })}`],
-      lookUp: lookUpWith(writing),
+      begin: [`${named}, ${setConfigs({ ...writing, ...plans })}`],
+      beginRead: [`select ${setConfigs({ ...reading, ...plans })}`],
+      statusQuery: statusQueryWith(writing),
       clock: CLOCK,
       isRouted: false,
       isNamed: true,
     };
   }
   // No generic plans: Citus has none for most statements, since it must know the values to find the node.
-  const unborn: Session = {
-    begin: [`select ${forWrites}, ${setting(writing)}`],
-    beginRead: [`select ${setting(reading)}`],
-    lookUp: `${lookUpWith(writing)} ${AT_THE_ROWS}`,
+  const uninitialized: Session = {
+    begin: [`select ${forWrites}, ${setConfigs(writing)}`],
+    beginRead: [`select ${setConfigs(reading)}`],
+    statusQuery: `${statusQueryWith(writing)} ${FROM_ROW_NODE}`,
     clock: CLOCK,
     isRouted: true,
     isNamed: false,
   };
-  if (place.kind === 'unborn') return unborn;
-  const atTheRows = `${named}, ${setting({ ...ofNode(writing), ...PLANNER })} ${AT_THE_ROWS}`;
+  if (rowLocation.kind === 'uninitialized') return uninitialized;
+  const onRowNode = `${named}, ${setConfigs({ ...nodeSettings(writing), ...PLANNER_SETTINGS })} ${FROM_ROW_NODE}`;
   return {
-    ...unborn,
-    begin: [...unborn.begin.map((begin) => `${begin}, ${gateAt(place.gateId)}`), atTheRows],
-    beginRead: [...unborn.beginRead, `select ${setting({ ...ofNode(reading), ...PLANNER })} ${AT_THE_ROWS}`],
-    clock: `${CLOCK} ${AT_THE_ROWS}`,
-    insertsIf: `exists (select 1 ${AT_THE_ROWS})`,
+    ...uninitialized,
+    begin: [...uninitialized.begin.map((begin) => `${begin}, ${shardLock(rowLocation.shardId)}`), onRowNode],
+    beginRead: [
+      ...uninitialized.beginRead,
+      `select ${setConfigs({ ...nodeSettings(reading), ...PLANNER_SETTINGS })} ${FROM_ROW_NODE}`,
+    ],
+    clock: `${CLOCK} ${FROM_ROW_NODE}`,
+    insertCondition: `exists (select 1 ${FROM_ROW_NODE})`,
     isNamed: true,
   };
 }
 
 /** `tcp_user_timeout` covers a process that is stopped or cut off while it receives a result; the others do not. */
-function limits(statementTimeoutMs: number, idleMs: number): Record<string, string> {
+function timeouts(statementTimeoutMs: number, idleMs: number): Record<string, string> {
   return {
     statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: String(idleMs),
@@ -226,7 +235,7 @@ function limits(statementTimeoutMs: number, idleMs: number): Record<string, stri
 }
 
 /** Without two settings: Citus chooses the encoding of its own connections, and qualifies tables in the statements it sends. */
-function ofNode({ client_encoding, search_path, ...others }: Record<string, string>): Record<string, string> {
+function nodeSettings({ client_encoding, search_path, ...others }: Record<string, string>): Record<string, string> {
   return others;
 }
 
@@ -235,7 +244,7 @@ function quoted(identifier: string): string {
 }
 
 /** Select-list expressions that set each value until the end of the transaction. */
-function setting(values: Readonly<Record<string, string>>): string {
+function setConfigs(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([name, value]) => `set_config('${name}', '${value.replaceAll("'", "''")}', true)`)
     .join(', ');
@@ -245,7 +254,7 @@ function setting(values: Readonly<Record<string, string>>): string {
  * Nothing reads the emitted message. It makes this a write transaction, so its commit waits until all earlier commits are
  * durable too, also on synchronous standbys.
  */
-function lookUpWith(settings: Readonly<Record<string, string>>): string {
+function statusQueryWith(settings: Readonly<Record<string, string>>): string {
   return `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
-  pg_logical_emit_message(true, 'waypost', ''), ${setting(settings)}`;
+  pg_logical_emit_message(true, 'waypost', ''), ${setConfigs(settings)}`;
 }

@@ -20,7 +20,7 @@ export function columnArray(rows: readonly (readonly SqlValue[])[], index: numbe
   const elements: (string | number | Buffer | null)[] = new Array(rows.length);
   let bytes = HEADER_BYTES;
   for (const [at, row] of rows.entries()) {
-    const value = sendable(row[index] ?? null, type);
+    const value = toElement(row[index] ?? null, type);
     elements[at] = value;
     bytes += 4 + lengthOf(value);
   }
@@ -31,11 +31,11 @@ export function columnArray(rows: readonly (readonly SqlValue[])[], index: numbe
   buffer.writeInt32BE(rows.length, 12);
   buffer.writeInt32BE(1, 16);
   let offset = HEADER_BYTES;
-  for (const value of elements) offset = write(buffer, offset, value);
+  for (const value of elements) offset = writeElement(buffer, offset, value);
   return buffer;
 }
 
-function sendable(value: SqlValue, type: ColumnType): string | number | Buffer | null {
+function toElement(value: SqlValue, type: ColumnType): string | number | Buffer | null {
   if (value === null) return null;
   if (type === 'int8' && typeof value === 'number' && Number.isSafeInteger(value)) return value;
   if (type === 'text' && typeof value === 'string') return escapeText(value);
@@ -49,7 +49,7 @@ function lengthOf(value: string | number | Buffer | null): number {
   return typeof value === 'string' ? Buffer.byteLength(value) : value.length;
 }
 
-function write(buffer: Buffer, offset: number, value: string | number | Buffer | null): number {
+function writeElement(buffer: Buffer, offset: number, value: string | number | Buffer | null): number {
   const start = offset + 4;
   if (value === null) {
     buffer.writeInt32BE(NULL_LENGTH, offset);

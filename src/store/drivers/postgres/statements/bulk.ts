@@ -15,7 +15,7 @@ export interface BulkStatement {
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
 export class BulkStatements {
-  readonly #known = new Map<string, BulkStatement>();
+  readonly #statements = new Map<string, BulkStatement>();
   readonly #typesByTable = new Map<string, ColumnTypes>();
 
   /**
@@ -30,7 +30,7 @@ export class BulkStatements {
   ): Promise<BulkStatement> {
     const name = `insert ${table} ${columns} ${condition}`;
     return (
-      this.#known.get(name) ??
+      this.#statements.get(name) ??
       this.#keep(name, insertInto(table, columns, await this.#typesOf(table, columns, queries), condition))
     );
   }
@@ -39,11 +39,13 @@ export class BulkStatements {
   async update(table: string, keyColumn: string, columns: readonly string[], queries: Queries): Promise<BulkStatement> {
     const all = [keyColumn, ...columns];
     const name = `update ${table} ${all}`;
-    return this.#known.get(name) ?? this.#keep(name, updateOf(table, all, await this.#typesOf(table, all, queries)));
+    return (
+      this.#statements.get(name) ?? this.#keep(name, updateOf(table, all, await this.#typesOf(table, all, queries)))
+    );
   }
 
   #keep(name: string, statement: BulkStatement): BulkStatement {
-    this.#known.set(name, statement);
+    this.#statements.set(name, statement);
     return statement;
   }
 
@@ -94,20 +96,21 @@ async function readTypes(table: string, queries: Queries): Promise<ColumnTypes> 
   );
   const types = new Map<string, ColumnType>();
   for (const row of rows) {
-    const type = typeNamed(row.type);
+    const type = columnTypeOf(row.type);
     if (type !== undefined) types.set(row.name, type);
   }
   return types;
 }
 
 /** Undefined: a type that the store does not use. */
-function typeNamed(name: string): ColumnType | undefined {
+function columnTypeOf(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
   return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
 }
 
 function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
   const type = types.get(column);
-  if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store uses`);
+  if (type === undefined)
+    throw new Error(`the database has no column ${table}.${column} of a type that the store uses`);
   return type;
 }

@@ -11,8 +11,8 @@ import type { BulkStatement } from './bulk.ts';
  * `firstSet` determines the types. Each row of the result has `nth`, the number of its set of values, from 1. The rows of a
  * set keep the order of `text`, and a limit in `text` applies to each set.
  */
-export function eachStatement(text: string, given: readonly SqlValue[]): BulkStatement {
-  const types = given.map((value): ColumnType => (typeof value === 'number' ? 'int8' : 'text'));
+export function eachStatement(text: string, firstSet: readonly SqlValue[]): BulkStatement {
+  const types = firstSet.map((value): ColumnType => (typeof value === 'number' ? 'int8' : 'text'));
   const arrays = types.map((type, index) => `$${index + 1}::${type}[]`);
   const values = types.map((_, index) => `v${index + 1}`);
   return {

@@ -11,7 +11,7 @@ import type { Clock } from '../../../engine/ports.ts';
 import type { StoreEvents } from '../../connection.ts';
 import { locationOf } from './connections/url.ts';
 import type { PostgresDriver } from './driver.ts';
-import type { Listening } from './listening.ts';
+import type { ListenConnection } from './listen-connection.ts';
 
 const CHANNEL = 'waypost_due';
 
@@ -28,15 +28,15 @@ const CANCELLED_MAX = 400;
 /** Minimum pause between two notifications of due messages: a worker that receives one claims everything that is due. */
 const PAUSE_MS = 20;
 /** Messages that are due later are not notified: other workers find them at a heartbeat. */
-const SOON_MS = 10_000;
+const NOTIFIED_AHEAD_MS = 10_000;
 
-export class Notices {
+export class Notifications {
   readonly #driver: Pick<PostgresDriver, 'execute'>;
   readonly #clock: Clock;
   readonly #sender: string;
   readonly #events: StoreEvents;
-  readonly #listening: Listening | undefined;
-  #toSendMs = Infinity;
+  readonly #listenConnection: ListenConnection | undefined;
+  #dueAtMs = Infinity;
   #sending = false;
   #isClosed = false;
 
@@ -50,15 +50,15 @@ export class Notices {
     driver: Pick<PostgresDriver, 'execute'>,
     { url, clock, sender }: { url: string; clock: Clock; sender: string },
     events: StoreEvents,
-    listening: Listening | undefined,
+    listenConnection: ListenConnection | undefined,
   ) {
     this.#driver = driver;
     this.#clock = clock;
     this.#sender = sender;
     this.#events = events;
-    this.#listening = listening;
+    this.#listenConnection = listenConnection;
     this.#channel = channelOf(locationOf(url).schema);
-    listening?.add(this.#channel, {
+    listenConnection?.add(this.#channel, {
       onNotification: (payload) => this.#receive(payload),
       // Notifications sent while the connection was down are lost, so the worker claims at once.
       onGap: () => events.onDue(clock.nowMs()),
@@ -80,21 +80,21 @@ export class Notices {
 
   /** Notifies that an unclaimed message is due at `dueAtMs`. */
   publishDue(dueAtMs: number): void {
-    if (this.#isClosed || dueAtMs > this.#clock.nowMs() + SOON_MS) return;
-    this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
-    if (!this.#sending) void this.#sendAll();
+    if (this.#isClosed || dueAtMs > this.#clock.nowMs() + NOTIFIED_AHEAD_MS) return;
+    this.#dueAtMs = Math.min(this.#dueAtMs, dueAtMs);
+    if (!this.#sending) void this.#sendDue();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#listening?.remove(this.#channel);
+    await this.#listenConnection?.remove(this.#channel);
   }
 
-  async #sendAll(): Promise<void> {
+  async #sendDue(): Promise<void> {
     this.#sending = true;
-    while (this.#toSendMs !== Infinity && !this.#isClosed) {
-      const payload = `${this.#sender} ${this.#toSendMs}`;
-      this.#toSendMs = Infinity;
+    while (this.#dueAtMs !== Infinity && !this.#isClosed) {
+      const payload = `${this.#sender} ${this.#dueAtMs}`;
+      this.#dueAtMs = Infinity;
       await this.#send(payload);
       await new Promise<void>((resolve) => this.#clock.startTimer(PAUSE_MS, resolve));
     }

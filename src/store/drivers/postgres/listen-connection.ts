@@ -2,7 +2,7 @@
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { BoundClient } from './connections/channel-binding.ts';
-import { cutUnlessEnded } from './connections/stream.ts';
+import { destroyUnlessClosed } from './connections/stream.ts';
 import { clientOptions } from './connections/url.ts';
 import type { PostgresContext } from './context.ts';
 
@@ -15,9 +15,9 @@ export interface Listener {
 const RECONNECT_MS = { first: 200, max: 10_000 };
 
 /** Connects when the first channel is added, and disconnects when the last one is removed. */
-export class Listening {
+export class ListenConnection {
   readonly #clock: Clock;
-  readonly #of: ReturnType<typeof clientOptions>;
+  readonly #options: ReturnType<typeof clientOptions>;
   readonly #listeners = new Map<string, Listener>();
   #client: pg.Client | undefined;
   #isConnected = false;
@@ -27,7 +27,7 @@ export class Listening {
   /** `url` must not lead through a pooler in transaction mode. */
   constructor({ url, timeoutMs, clock }: Pick<PostgresContext, 'url' | 'timeoutMs' | 'clock'>) {
     this.#clock = clock;
-    this.#of = clientOptions(url, timeoutMs);
+    this.#options = clientOptions(url, timeoutMs);
   }
 
   /** `channel` is an identifier that needs no quotes. */
@@ -47,15 +47,15 @@ export class Listening {
     }
     this.#timer?.cancel();
     this.#timer = undefined;
-    this.#forget();
+    this.#clear();
     if (!client) return;
-    cutUnlessEnded(client, this.#clock);
+    destroyUnlessClosed(client, this.#clock);
     await client.end().catch(() => {});
   }
 
   async #connect(): Promise<void> {
     this.#timer = undefined;
-    const { config, encryption, isBound } = this.#of;
+    const { config, encryption, isBound } = this.#options;
     const { ssl } = encryption;
     const client = new (isBound ? BoundClient : pg.Client)({ ...config, ssl });
     client.on('error', () => {}); // the event `end` follows
@@ -68,7 +68,7 @@ export class Listening {
       this.#isConnected = true;
       if (await this.#listen(client, [...this.#listeners.keys()])) this.#reconnectMs = RECONNECT_MS.first;
     } catch (error) {
-      encryption.noteFailure(ssl, error);
+      encryption.recordFailure(ssl, error);
       await client.end().catch(() => {});
       this.#reconnect(client);
     }
@@ -88,12 +88,12 @@ export class Listening {
 
   #reconnect(client: pg.Client): void {
     if (this.#client !== client) return;
-    this.#forget();
+    this.#clear();
     this.#timer = this.#clock.startTimer(this.#reconnectMs, () => void this.#connect());
     this.#reconnectMs = Math.min(this.#reconnectMs * 2, RECONNECT_MS.max);
   }
 
-  #forget(): void {
+  #clear(): void {
     this.#client = undefined;
     this.#isConnected = false;
   }

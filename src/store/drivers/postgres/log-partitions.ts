@@ -15,7 +15,7 @@ import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { type Driver, type Queries, StoreFatal, type Transaction } from '../../driver.ts';
 import { projectsMoving } from '../../operations/locking/placement.ts';
 import { dropUnreferencedContents } from '../../operations/retention.ts';
-import { PASSING } from './layout.ts';
+import { APPEND_ONLY } from './layout.ts';
 
 /** The arguments of `Connection.dropTables`. */
 export interface LogBounds {
@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000;
 /** Behind: for clocks that are late. Ahead: for the time in which no worker may be able to create more. */
 const DAYS = { behind: 1, ahead: 3 };
 /** Maximum partitions for copied logs. More tables would slow every query down, and few installations keep logs that long. */
-const DAYS_COPIED = 400;
+const COPIED_DAYS_MAX = 400;
 /**
  * While a schema change waits for the lock of a table, all other transactions queue behind it. A batch holds its locks for
  * some milliseconds. If another program holds one for longer, such as a dump, the change fails and is retried after a pause.
@@ -36,13 +36,13 @@ const DAYS_COPIED = 400;
 const LOCK_TIMEOUT_MS = 100;
 /** To create a partition, the server scans the default partition, which is usually empty. */
 const STATEMENT_TIMEOUT_MS = 1_000;
-const REST_MS = 5 * 60_000;
+const RETRY_AFTER_MS = 5 * 60_000;
 
-export class LogDays {
+export class LogPartitions {
   readonly #driver: Driver;
   /** The day on which this worker last found that all partitions ahead exist. */
-  #madeOn = -Infinity;
-  #restUntilMs = -Infinity;
+  #createdOn = -Infinity;
+  #retryAtMs = -Infinity;
 
   constructor(driver: Driver) {
     this.#driver = driver;
@@ -52,17 +52,17 @@ export class LogDays {
    * Creates the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when that is not possible now.
    * Entries then go into the default partition. A day that already has entries there gets no partition of its own.
    */
-  async makeAhead(nowMs: Millis): Promise<void> {
+  async createAhead(nowMs: Millis): Promise<void> {
     const today = dayOf(nowMs);
-    if (today === this.#madeOn) return;
-    if (await this.#make(today - DAYS.behind, today + DAYS.ahead, nowMs)) this.#madeOn = today;
+    if (today === this.#createdOn) return;
+    if (await this.#createDays(today - DAYS.behind, today + DAYS.ahead, nowMs)) this.#createdOn = today;
   }
 
   /** Creates partitions for entries that are about to be copied from another store, if that is possible now. */
-  async makeFor({ fromMs, toMs }: { fromMs: Millis; toMs: Millis }): Promise<void> {
+  async createFor({ fromMs, toMs }: { fromMs: Millis; toMs: Millis }): Promise<void> {
     const last = dayOf(toMs);
     try {
-      await this.#make(Math.max(dayOf(fromMs), last - DAYS_COPIED), last, toMs);
+      await this.#createDays(Math.max(dayOf(fromMs), last - COPIED_DAYS_MAX), last, toMs);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }
@@ -70,12 +70,12 @@ export class LogDays {
 
   /** Creates partitions ahead, and takes one step to drop expired ones. Returns whether more steps may be left. */
   async drop({ logsBeforeMs, nowMs, rowsMax }: LogBounds): Promise<boolean> {
-    if (nowMs >= this.#restUntilMs) await this.makeAhead(nowMs);
+    if (nowMs >= this.#retryAtMs) await this.createAhead(nowMs);
     // A move that is copying or comparing rows must still find them. It takes minutes.
     if ((await this.#driver.read(projectsMoving)).length > 0) return false;
     const { days, isExpiring } = await this.#driver.read(readLayout);
     if (isExpiring && (await this.dropContents(rowsMax))) return true;
-    if (nowMs < this.#restUntilMs) return false;
+    if (nowMs < this.#retryAtMs) return false;
     if (isExpiring) return this.dropExpired(nowMs);
     const expired = days.find((day) => (day + 1) * DAY_MS <= logsBeforeMs);
     return expired !== undefined && this.detach(expired, nowMs);
@@ -83,7 +83,7 @@ export class LogDays {
 
   /** Detaches a day, which hides it from all queries until it is dropped. False: another worker maintains the partitions now. */
   detach(day: number, nowMs: Millis): Promise<boolean> {
-    return this.#define(nowMs, async (tx) => {
+    return this.#changeSchema(nowMs, async (tx) => {
       const { days, isExpiring } = await readLayout(tx);
       if (isExpiring || !days.includes(day)) return;
       await lockLogs(tx);
@@ -100,12 +100,12 @@ export class LogDays {
    */
   dropContents(rowsMax: number): Promise<boolean> {
     return this.#driver.transaction(async (tx) => {
-      const place = await lockPosition(tx);
-      if (!place || !(await readLayout(tx)).isExpiring) return false;
-      const rows = await tx.query<WalkPosition & { message_key: number }>(
+      const position = await lockPosition(tx);
+      if (!position || !(await readLayout(tx)).isExpiring) return false;
+      const rows = await tx.query<ReadPosition & { message_key: number }>(
         `select project_id, at_ms, seq, message_key from expired_logs
          where (project_id, at_ms, seq) > (?, ?, ?) order by project_id, at_ms, seq limit ?`,
-        [place.project_id, place.at_ms, place.seq, rowsMax],
+        [position.project_id, position.at_ms, position.seq, rowsMax],
       );
       const last = rows.at(-1);
       if (!last) return false;
@@ -118,22 +118,21 @@ export class LogDays {
 
   /** Drops the detached day if all its entries have been read. False: another worker maintains the partitions now. */
   dropExpired(nowMs: Millis): Promise<boolean> {
-    return this.#define(nowMs, async (tx, place) => {
+    return this.#changeSchema(nowMs, async (tx, position) => {
       if (!(await readLayout(tx)).isExpiring) return;
-      const rest = await tx.query('select 1 from expired_logs where (project_id, at_ms, seq) > (?, ?, ?) limit 1', [
-        place.project_id,
-        place.at_ms,
-        place.seq,
-      ]);
-      if (rest.length === 0) await tx.run('drop table expired_logs');
+      const remaining = await tx.query(
+        'select 1 from expired_logs where (project_id, at_ms, seq) > (?, ?, ?) limit 1',
+        [position.project_id, position.at_ms, position.seq],
+      );
+      if (remaining.length === 0) await tx.run('drop table expired_logs');
     });
   }
 
   /** Creates the missing partitions of these days. False: another worker maintains the partitions now. */
-  async #make(first: number, last: number, nowMs: Millis): Promise<boolean> {
+  async #createDays(first: number, last: number, nowMs: Millis): Promise<boolean> {
     const { days } = await this.#driver.read(readLayout);
     for (let day = first; day <= last; day++) {
-      if (!days.includes(day) && !(await this.#define(nowMs, (tx) => makeDay(tx, day)))) return false;
+      if (!days.includes(day) && !(await this.#changeSchema(nowMs, (tx) => createDay(tx, day)))) return false;
     }
     return true;
   }
@@ -142,20 +141,23 @@ export class LogDays {
    * Runs `work`, a schema change. Returns false if another worker maintains the partitions now. If the change is not possible
    * now, throws `StoreUnavailable` and postpones the next one.
    */
-  async #define(nowMs: Millis, work: (tx: Transaction, place: WalkPosition) => Promise<void>): Promise<boolean> {
+  async #changeSchema(
+    nowMs: Millis,
+    work: (tx: Transaction, position: ReadPosition) => Promise<void>,
+  ): Promise<boolean> {
     try {
       return await this.#driver.transaction(async (tx) => {
         await tx.query("select set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)", [
           String(LOCK_TIMEOUT_MS),
           String(STATEMENT_TIMEOUT_MS),
         ]);
-        const place = await lockPosition(tx);
-        if (place) await work(tx, place);
-        return place !== undefined;
+        const position = await lockPosition(tx);
+        if (position) await work(tx, position);
+        return position !== undefined;
       });
     } catch (error) {
       if (error instanceof StoreFatal) throw error;
-      this.#restUntilMs = nowMs + REST_MS;
+      this.#retryAtMs = nowMs + RETRY_AFTER_MS;
       const detail = error instanceof Error ? error.message : String(error);
       throw new StoreUnavailable('the partitions of the logs could not be changed', { cause: error, detail });
     }
@@ -163,16 +165,18 @@ export class LogDays {
 }
 
 /** The last row of the detached day that has been read. */
-interface WalkPosition {
+interface ReadPosition {
   project_id: number;
   at_ms: number;
   seq: number;
 }
 
 /** Locks the row of `log_expiry` until the transaction ends, and returns its position. Undefined: another worker has it. */
-async function lockPosition(tx: Transaction): Promise<WalkPosition | undefined> {
-  const [place] = await tx.query<WalkPosition>('select project_id, at_ms, seq from log_expiry for update skip locked');
-  return place;
+async function lockPosition(tx: Transaction): Promise<ReadPosition | undefined> {
+  const [position] = await tx.query<ReadPosition>(
+    'select project_id, at_ms, seq from log_expiry for update skip locked',
+  );
+  return position;
 }
 
 interface Layout {
@@ -190,7 +194,7 @@ async function readLayout(queries: Queries): Promise<Layout> {
     ),
     queries.query<{ isThere: 0 | 1 }>(`select to_regclass('expired_logs') is not null as "isThere"`),
   ]);
-  const days = partitions.map(({ name }) => dayNamed(name));
+  const days = partitions.map(({ name }) => dayOfTable(name));
   return { days: days.toSorted((a, b) => a - b), isExpiring: expired?.isThere === 1 };
 }
 
@@ -200,14 +204,14 @@ export async function isExpiring(queries: Queries): Promise<boolean> {
 }
 
 /** Creates both partitions of a day or neither, so that an entry and its details are either both in default partitions or not. */
-async function makeDay(tx: Transaction, day: number): Promise<void> {
+async function createDay(tx: Transaction, day: number): Promise<void> {
   const [from, to] = [day * DAY_MS, (day + 1) * DAY_MS];
-  const strays = await tx.query('select 1 from logs_default where at_ms >= ? and at_ms < ? limit 1', [from, to]);
-  if (strays.length > 0) return;
+  const entries = await tx.query('select 1 from logs_default where at_ms >= ? and at_ms < ? limit 1', [from, to]);
+  if (entries.length > 0) return;
   await lockLogs(tx);
   for (const table of ['logs', 'log_details'] as const) {
     await tx.run(
-      `create table if not exists ${tableOf(table, day)} partition of ${table} for values from (${from}) to (${to})${PASSING}`,
+      `create table if not exists ${tableOf(table, day)} partition of ${table} for values from (${from}) to (${to})${APPEND_ONLY}`,
     );
   }
 }
@@ -226,7 +230,7 @@ function tableOf(table: 'logs' | 'log_details', day: number): string {
   return `${table}_${new Date(day * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')}`;
 }
 
-function dayNamed(name: string): number {
+function dayOfTable(name: string): number {
   const [, year, month, date] = /_(\d+)(\d\d)(\d\d)$/.exec(name) ?? [];
   return Date.UTC(Number(year), Number(month) - 1, Number(date)) / DAY_MS;
 }
