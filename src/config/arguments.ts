@@ -2,12 +2,12 @@
 import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
 
-/** Whether an option needs a value, takes none, or takes one only behind `=`; by its name without dashes. */
+/** Whether an option needs a value, takes none, or takes one only after `=`; by its name without dashes. */
 export type OptionRules = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
 
 interface OptionValue {
   name: string;
-  /** As it was typed, with its dashes. */
+  /** As typed, with its dashes. */
   flag: string;
   value: string | undefined;
 }
@@ -15,11 +15,11 @@ interface OptionValue {
 export interface Arguments {
   words: string[];
   options: OptionValue[];
-  /** One line for each mistake. */
+  /** One line per mistake. */
   problems: string[];
 }
 
-/** `--queueName`, as the interface has the name, is understood as `--queue-name`. */
+/** Accepts the name of an API field as an option: `--queueName` means `--queue-name`. */
 export function readArguments(args: readonly string[], known: OptionRules): Arguments {
   const types = [...known].flatMap(([name, value]) => {
     const type: 'string' | 'boolean' = value === 'needed' ? 'string' : 'boolean';

@@ -1,4 +1,4 @@
-/** The four published development accounts (contract M 2.3). Anyone knows them: for `waypost dev` only. */
+/** The four published development accounts (contract M 2.3). They are public, so they exist for `waypost dev` only. */
 import { hashToken, mintToken } from '../protocol/token.ts';
 
 export interface DevelopmentAccount {
@@ -7,7 +7,7 @@ export interface DevelopmentAccount {
   signingKeys: { current: string; next: string };
 }
 
-/** `waypost dev` prints the lines of the first account. */
+/** `waypost dev` prints the variables of the first account. */
 export const DEVELOPMENT_ACCOUNTS: readonly [DevelopmentAccount, ...DevelopmentAccount[]] = [
   {
     name: 'defaultUser',

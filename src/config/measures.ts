@@ -1,4 +1,4 @@
-/** Sizes in bytes and times in milliseconds, for the tables of settings. */
+/** Units of size in bytes and of time in milliseconds, for the tables of settings. */
 export const MIB = 1024 ** 2;
 export const GIB = 1024 ** 3;
 export const SECOND = 1000;

@@ -1,25 +1,24 @@
-/** Guesses which name was meant by one that does not exist. */
+/** Suggests the most similar name for a mistyped one. */
 
 /**
- * The candidate that `name` was most likely meant to be. One mistyped letter in three is accepted, and always at least
- * one. Undefined when no candidate is near. Leave out a prefix that all names share, since it would make them all look
- * alike.
+ * Returns the candidate that is most similar to `name`, or undefined if none is similar. One mistyped letter in three is
+ * accepted, and always at least one. Omit a prefix that all names share, because it would make all of them similar.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
-  let slipsMax = Math.max(1, Math.floor(name.length / 3));
+  let distanceMax = Math.max(1, Math.floor(name.length / 3));
   let found: string | undefined;
   for (const candidate of candidates) {
-    if (Math.abs(candidate.length - name.length) > slipsMax) continue;
-    const slips = slipsBetween(name, candidate);
-    if (slips > slipsMax) continue;
+    if (Math.abs(candidate.length - name.length) > distanceMax) continue;
+    const distance = distanceBetween(name, candidate);
+    if (distance > distanceMax) continue;
     found = candidate;
-    slipsMax = slips - 1; // of equally near ones, the first stays
+    distanceMax = distance - 1; // the first of equally similar candidates is kept
   }
   return found;
 }
 
-/** Letters left out, added, replaced or swapped with the next one (the optimal string alignment distance). */
-function slipsBetween(one: string, other: string): number {
+/** Number of letters omitted, added, replaced or swapped with the next one (the optimal string alignment distance). */
+function distanceBetween(one: string, other: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (let i = 1; i <= one.length; i += 1) {

@@ -56,7 +56,7 @@ export function parseThresholds(kinds: readonly string[]): OperatorEventRules['t
       const [, kind = '', threshold = '1'] = /^([a-z_]+)(?::([1-9]\d{0,8}))?$/.exec(text) ?? [];
       if (OPERATOR_EVENTS.includes(kind as OperatorEventKind)) return [kind, Number(threshold)];
       throw new RangeError(
-        `${JSON.stringify(text)} is none of ${OPERATOR_EVENTS.join(', ')}, nor one with a number behind a colon`,
+        `${JSON.stringify(text)} is none of ${OPERATOR_EVENTS.join(', ')}, with or without a threshold such as :10`,
       );
     }),
   );

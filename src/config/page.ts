@@ -4,7 +4,7 @@ import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from '.
 import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration } from './units.ts';
 
-/** A value in the syntax of the setting. */
+/** Formats a value in the syntax of the setting. */
 function format(setting: Setting, value: SettingValue): string {
   if (typeof value === 'object') return value.length === 0 ? 'none' : value.join(',');
   if (typeof value !== 'number') return String(value);
@@ -15,7 +15,7 @@ function format(setting: Setting, value: SettingValue): string {
 /** The settings that select a store and decrypt it. */
 const STORE_SETTINGS: readonly SettingName[] = ['dataDir', 'databaseUrl', 'encryptionKey'];
 
-/** The options part of `waypost dev --help` and `waypost serve --help`. */
+/** The list of options in `waypost dev --help` and `waypost serve --help`. */
 export function settingsHelp(dev: boolean): string {
   const lines: string[] = [];
   let group = '';
@@ -34,7 +34,7 @@ export function settingOptions(command: 'store' | 'serve' | 'dev'): Record<strin
   return Object.fromEntries(rows.map(({ name, setting }) => optionOf(name, setting, command === 'dev')));
 }
 
-/** The options part of the help of commands that work on a store without serving requests. */
+/** The list of options in the help of commands that use a store without serving requests. */
 export function storeSettingsHelp(): string {
   const lines = Object.entries(settingOptions('store')).flatMap(([usage, meaning]) => [
     `  ${usage}`,
@@ -65,7 +65,7 @@ function argumentOf(setting: Setting): string {
   }
 }
 
-/** The text of docs/settings.md. A test compares the two; `npm run settings` writes the file. */
+/** The text of docs/settings.md. `npm run settings` writes the file, and a test compares it. */
 export function settingsPage(): string {
   const lines = [
     '# Settings',
@@ -113,7 +113,7 @@ function defaultText(setting: Setting): string {
   return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
 }
 
-/** One setting per line, as `WAYPOST_PORT=8080`; of a secret only whether it is set. */
+/** One setting per line, as `WAYPOST_PORT=8080`. For a secret, only whether it is set. */
 export function describeConfig(config: Config): string {
   const lines = listSettings().map(({ name, setting }) => {
     const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);

@@ -1,6 +1,6 @@
 /**
- * Reads the configuration. Flags win over variables, and variables over defaults; all problems are reported, not only
- * the first.
+ * Parses the configuration. Flags take precedence over variables, and variables over defaults. All problems are reported, not
+ * only the first.
  */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '../protocol/times/durations.ts';
@@ -12,13 +12,13 @@ import { formatBytes, formatDuration, parseBytes } from './units.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ParseOptions {
-  /** The command is `dev`, which has more open defaults for some settings. */
+  /** Whether the command is `dev`, which has more permissive defaults for some settings. */
   dev?: boolean;
-  /** Reads the file that a `…_FILE` variable names. */
+  /** Reads the file of a `…_FILE` variable. */
   readFile?: (path: string) => string;
 }
 
-/** All problems of the given values, one sentence each. */
+/** All problems of the configuration, one sentence each. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -29,7 +29,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads `args` (`--port 8080`, `--port=8080`, `--memory`, `--no-verify-tls`) and `env`. Throws `ConfigError`. */
+/** Parses `args` (`--port 8080`, `--port=8080`, `--memory`, `--no-verify-tls`) and `env`. Throws `ConfigError`. */
 export function parseConfig(env: Environment, args: readonly string[], options: ParseOptions = {}): Config {
   const problems: string[] = [];
   const flags = readFlags(args, problems);
@@ -44,11 +44,11 @@ export function parseConfig(env: Environment, args: readonly string[], options: 
 
 interface Given {
   text: string;
-  /** The name by which it was given; problems are reported under it. */
+  /** The flag or variable, which problems name. */
   as: string;
 }
 
-/** The settings as options. */
+/** The flags of all settings. */
 export function knownSettings(): OptionRules {
   const known = new Map<string, 'needed' | 'attached'>();
   for (const { name, setting } of listSettings()) {
@@ -60,7 +60,7 @@ export function knownSettings(): OptionRules {
   return known;
 }
 
-/** The values of the flags, by setting. Reports every argument that belongs to no setting. */
+/** Parses the flags, by setting. Reports every argument that belongs to no setting. */
 function readFlags(args: readonly string[], problems: string[]): Map<SettingName, Given> {
   const rows = new Map(listSettings().map((row) => [flagOf(row.name).slice(2), row]));
   const given = new Map<SettingName, Given>();
@@ -70,12 +70,12 @@ function readFlags(args: readonly string[], problems: string[]): Map<SettingName
     const row = rows.get(name) ?? rows.get(name.replace(/^no-/, ''));
     if (row === undefined) continue;
     if (given.has(row.name)) problems.push(`${flag}: given more than once`);
-    given.set(row.name, { text: rows.has(name) ? value : opposite(value), as: flag });
+    given.set(row.name, { text: rows.has(name) ? value : negate(value), as: flag });
   }
   return given;
 }
 
-function opposite(text: string): string {
+function negate(text: string): string {
   return text === 'true' ? 'false' : text === 'false' ? 'true' : text;
 }
 
@@ -87,24 +87,24 @@ function readVariable(
   problems: string[],
 ): Given | undefined {
   for (const variable of variablesOf(name, setting)) {
-    const own = valueIn(env, variable);
+    const value = valueIn(env, variable);
     const file = isSecret(setting) ? valueIn(env, `${variable}_FILE`) : undefined;
-    if (own !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
-    if (own !== undefined) return { text: own, as: variable };
+    if (value !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
+    if (value !== undefined) return { text: value, as: variable };
     if (file !== undefined) return readSecret(`${variable}_FILE`, file, readFile, problems);
   }
   return undefined;
 }
 
-/** The setting's own, and the one that other programs read too. */
+/** The setting's own variable, and its alias, which other programs read too. */
 function variablesOf(name: SettingName, { alias }: Setting): string[] {
   return alias === undefined ? [variableOf(name)] : [variableOf(name), alias];
 }
 
 function valueIn(env: Environment, variable: string): string | undefined {
   const value = env[variable]?.trim();
-  // Empty means not set, since compose files write unset variables that way. And a Kubernetes service named "waypost"
-  // puts WAYPOST_PORT=tcp://… into every pod of its namespace.
+  // An empty variable counts as not set, because compose files pass unset variables that way. A Kubernetes service named
+  // "waypost" sets WAYPOST_PORT=tcp://… in every pod of its namespace.
   return value === '' || value?.startsWith('tcp://') ? undefined : value;
 }
 
@@ -126,18 +126,18 @@ function readTextFile(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-/** The default of `setting`; some settings have a more open one for `dev`. */
+/** The default of `setting`; some settings have a more permissive one for `dev`. */
 export function defaultOf(setting: Setting, dev: boolean): SettingValue {
   const value = dev && 'defaultInDev' in setting ? (setting.defaultInDev ?? setting.default) : setting.default;
   return Array.isArray(value) ? Object.freeze([...value]) : value;
 }
 
-/** `given` as the setting's type. The text of a secret never appears in a problem. */
+/** Converts `given` to the type of the setting. The text of a secret never appears in a problem. */
 function read(setting: Setting, given: Given, problems: string[]): SettingValue {
-  const value = understand(setting, given.text);
+  const value = convert(setting, given.text);
   if (typeof value !== 'object' || Array.isArray(value)) return value as SettingValue;
-  const seen = isSecret(setting) ? 'this value' : JSON.stringify(given.text.slice(0, 100));
-  problems.push(`${given.as}: ${(value as Refusal).must}, not ${seen}`);
+  const shown = isSecret(setting) ? 'this value' : JSON.stringify(given.text.slice(0, 100));
+  problems.push(`${given.as}: ${(value as Refusal).must}, not ${shown}`);
   return setting.default;
 }
 
@@ -145,7 +145,7 @@ interface Refusal {
   must: string;
 }
 
-function understand(setting: Setting, text: string): SettingValue | Refusal {
+function convert(setting: Setting, text: string): SettingValue | Refusal {
   switch (setting.type) {
     case 'integer':
       return within(setting, /^\d+$/.test(text) ? Number(text) : undefined, String, 'a whole number');
@@ -176,7 +176,7 @@ function within(
   return { must: `must be ${kind} from ${format(min)} to ${format(max)}` };
 }
 
-/** `none` means the empty list; an empty variable selects the default. */
+/** `none` is the empty list, because an empty variable selects the default. */
 function readList(text: string): readonly string[] {
   if (text === 'none') return Object.freeze([]);
   const items = text.split(',').map((item) => item.trim());

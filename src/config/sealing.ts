@@ -1,8 +1,8 @@
 /**
  * Encrypts signing keys for the database (AES-256-GCM), so that nobody can sign with a stolen copy of it.
  *
- * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). Pure: the caller passes
- * the key and the randomness.
+ * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). The caller passes the key and
+ * the source of randomness.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 
@@ -12,15 +12,15 @@ const VERSION = 'v1.';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The sealed text was made with another key, or was changed. */
+/** The sealed text was encrypted with another key, or was modified. */
 export class SealBroken extends Error {
   constructor(what: string) {
-    super(`cannot decrypt ${what}: the encryption key in force is another one`);
+    super(`cannot decrypt ${what}: it was encrypted with another encryption key`);
     this.name = 'SealBroken';
   }
 }
 
-/** Encrypts `text`. The nonce is new each time, so that equal texts do not look equal. */
+/** Encrypts `text` with a new nonce, so that equal texts have different ciphertexts. */
 export function seal(text: string, key: Uint8Array, randomBytes: (count: number) => Uint8Array): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
@@ -28,7 +28,7 @@ export function seal(text: string, key: Uint8Array, randomBytes: (count: number)
   return VERSION + sealed.toString('base64url');
 }
 
-/** The text that was sealed. `what` names it for the operator. Throws `SealBroken`. */
+/** Decrypts a sealed text. `what` describes it in the error for the operator. Throws `SealBroken`. */
 export function unseal(sealed: string, key: Uint8Array, what: string): string {
   const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
   if (!sealed.startsWith(VERSION) || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealBroken(what);
@@ -38,6 +38,6 @@ export function unseal(sealed: string, key: Uint8Array, what: string): string {
     const text = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES));
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {
-    throw new SealBroken(what); // the tag does not fit
+    throw new SealBroken(what); // the authentication tag does not match
   }
 }

@@ -1,4 +1,4 @@
-/** The settings of the group `Server`. The table of all of them is `table.ts`. */
+/** The settings of the group `Server`. The table of all settings is `table.ts`. */
 import { HOUR, MINUTE, SECOND } from './measures.ts';
 import type { SettingRows } from './setting.ts';
 

@@ -1,10 +1,10 @@
-/** A setting: one row of the table, and the names that it is given under. */
+/** The type of a setting (a row of the table), and the names of its flag and variable. */
 import type { Millis } from '../engine/model.ts';
 
 interface About {
   /** One sentence: its meaning, and the effect of a higher or lower value. */
   readonly meaning: string;
-  /** Also read from this variable, which other tools set by convention; the setting's own variable wins. */
+  /** Another variable that is read, which other tools set by convention; the setting's own variable takes precedence. */
   readonly alias?: string;
 }
 
@@ -20,19 +20,19 @@ type Patterned = { readonly pattern?: never } | { readonly pattern: RegExp; read
 export type SettingRow = About &
   (
     | ({ readonly type: 'integer' } & Bounded)
-    /** In bytes. Given as `1048576`, `1KiB`, `64MiB`, `1GiB` (or `kB`, `MB`, `GB`, which count in thousands). */
+    /** In bytes. Written as `1048576`, `1KiB`, `64MiB`, `1GiB` (or the decimal units `kB`, `MB`, `GB`). */
     | ({ readonly type: 'bytes' } & Bounded)
-    /** In milliseconds. Given as `90`, which is seconds, `250ms`, `30s`, `10m`, `12h`, `14d`, `1d12h`. */
+    /** In milliseconds. Written as `90` (seconds), `250ms`, `30s`, `10m`, `12h`, `14d`, `1d12h`. */
     | ({ readonly type: 'duration' } & Bounded)
     | { readonly type: 'boolean'; readonly default: boolean; readonly defaultInDev?: boolean }
     | { readonly type: 'choice'; readonly choices: readonly string[]; readonly default: string }
-    /** Given separated by commas. */
+    /** Written separated by commas. */
     | { readonly type: 'list'; readonly default: readonly string[]; readonly defaultInDev?: readonly string[] }
-    /** Empty when not set. Secrets are also read from the file that `<name>_FILE` names, and never printed. */
+    /** Empty when not set. Secrets are also read from the file in the variable `<name>_FILE`, and never printed. */
     | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & Patterned)
   );
 
-/** A row with the name of the table that it stands in. */
+/** A row with the name of its group. */
 export type Setting = SettingRow & { readonly group: string };
 
 export type SettingRows = Readonly<Record<string, SettingRow>>;
@@ -59,12 +59,12 @@ export type ValueOf<S extends Setting> = S extends { type: 'integer' | 'bytes' }
           ? readonly string[]
           : string;
 
-/** `logRetentionMs` is given as `WAYPOST_LOG_RETENTION`, since the value carries its own unit. */
+/** The variable of `logRetentionMs` is `WAYPOST_LOG_RETENTION`, because the value has its own unit. */
 export function variableOf(name: string): string {
   return `WAYPOST_${words(name).join('_').toUpperCase()}`;
 }
 
-/** `logRetentionMs` is given as `--log-retention`. */
+/** The flag of `logRetentionMs` is `--log-retention`. */
 export function flagOf(name: string): string {
   return `--${words(name).join('-')}`;
 }

@@ -1,4 +1,4 @@
-/** Writes and reads amounts with their units. */
+/** Formats and parses durations and sizes with units. */
 
 const MS_PER_UNIT = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
 
@@ -25,14 +25,14 @@ export function formatDuration(durationMs: number): string {
   return text;
 }
 
-/** `1048576`, `1MiB`, `64 kB`. Undefined for any other text. */
+/** Parses sizes such as `1048576`, `1MiB` and `64 kB`. Returns undefined for any other text. */
 export function parseBytes(text: string): number | undefined {
   const [, amount, unit] = /^(\d+) ?(B|kB|MB|GB|KiB|MiB|GiB)?$/.exec(text) ?? [];
   if (amount === undefined) return undefined;
   return Number(amount) * BYTES_PER_UNIT[(unit ?? 'B') as keyof typeof BYTES_PER_UNIT];
 }
 
-/** The size in the largest binary unit that divides it. */
+/** Formats a size in the largest binary unit that divides it. */
 export function formatBytes(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB'] as const) {
     if (bytes > 0 && bytes % BYTES_PER_UNIT[unit] === 0) return `${bytes / BYTES_PER_UNIT[unit]}${unit}`;

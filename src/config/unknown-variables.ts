@@ -1,4 +1,4 @@
-/** Finds variables that look like settings but are not. They are never read, so a mistyped name would go unnoticed. */
+/** Finds variables that look like settings but are not, because a mistyped name would otherwise go unnoticed. */
 import { nearest } from './nearest.ts';
 import type { Environment } from './parse.ts';
 import { isSecret, variableOf } from './setting.ts';
@@ -6,17 +6,17 @@ import { listSettings } from './table.ts';
 
 const PREFIX = 'WAYPOST_';
 
-/** Variables that Kubernetes puts into every pod of the namespace of a service named `waypost`, or `waypost-…`. */
-const OF_KUBERNETES =
+/** Variables that Kubernetes sets in every pod of the namespace of a service named `waypost`, or `waypost-…`. */
+const KUBERNETES_VARIABLE =
   /^WAYPOST_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
 export interface UnknownVariable {
   name: string;
-  /** The variable that was most likely meant. */
+  /** The most similar variable of a setting. */
   meant?: string;
 }
 
-/** The unknown variables in `env` that are not empty, by name. */
+/** The unknown variables in `env` that are not empty, sorted by name. */
 export function unknownVariables(env: Environment): UnknownVariable[] {
   const known = new Set(
     listSettings().flatMap(({ name, setting }) => {
@@ -26,7 +26,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
   );
   const candidates = [...known].map((name) => name.slice(PREFIX.length));
   return Object.entries(env)
-    .filter(([name, value = '']) => name.startsWith(PREFIX) && !known.has(name) && !isOfOthers(name, value))
+    .filter(([name, value = '']) => name.startsWith(PREFIX) && !known.has(name) && !isForeign(name, value))
     .map(([name]) => {
       const meant = nearest(name.slice(PREFIX.length), candidates);
       return meant === undefined ? { name } : { name, meant: `${PREFIX}${meant}` };
@@ -34,7 +34,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** An empty variable counts as not set: compose files write unset ones that way. */
-function isOfOthers(name: string, value: string): boolean {
-  return value.trim() === '' || value.startsWith('tcp://') || OF_KUBERNETES.test(name);
+/** An empty variable counts as not set, because compose files pass unset ones that way. */
+function isForeign(name: string, value: string): boolean {
+  return value.trim() === '' || value.startsWith('tcp://') || KUBERNETES_VARIABLE.test(name);
 }

@@ -1,4 +1,4 @@
-/** Writes the server log, one line for each event: as JSON, or readable in a terminal. */
+/** Writes the server log, one line per event: as JSON, or formatted for a terminal. */
 import { pino } from 'pino';
 import type { EventLog } from '../engine/ports.ts';
 import { prettyLine } from './pretty.ts';
@@ -8,7 +8,7 @@ export interface EventLogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** For `pretty` only. */
   color: boolean;
-  /** Takes whole lines. */
+  /** Called with whole lines. */
   write: (line: string) => void;
 }
 
@@ -60,7 +60,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'workers',
 ]);
 
-/** Longer texts are cut: an error may quote what a stranger sent. */
+/** Longer texts are truncated: an error may quote the input of an unknown client. */
 const TEXT_LENGTH_MAX = 2000;
 
 type Fields = Record<string, string | number | boolean>;

@@ -1,4 +1,4 @@
-/** A log whose lines all say one thing more, such as which part of the server they are from. */
+/** Returns a log that adds the same fields to every line, such as the worker that writes it. */
 import type { EventLog } from '../engine/ports.ts';
 
 export function logWith(log: EventLog, more: Record<string, string>): EventLog {

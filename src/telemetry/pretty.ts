@@ -1,4 +1,4 @@
-/** A log event as a line that people read: `10:04:12 info  listening  url=http://127.0.0.1:8080`. */
+/** Formats a log event for a terminal: `10:04:12 info  listening  url=http://127.0.0.1:8080`. */
 export function prettyLine(record: Record<string, unknown>, color: boolean): string {
   const { level, time, event, ...fields } = record;
   const paint = color ? painted : (text: string) => text;
@@ -15,7 +15,7 @@ function painted(text: string, code: number): string {
   return `\u001b[${code}m${text}\u001b[0m`;
 }
 
-/** Quoted where it holds blanks or control characters, so that nothing a stranger sent can forge a line. */
+/** Quotes values with spaces or control characters, so that the input of a client cannot forge a log line. */
 function quoted(value: unknown): string {
   const text = String(value);
   return /^[\x21-\x7e]+$/.test(text) ? text : JSON.stringify(text);

@@ -1,15 +1,15 @@
-/** Keeps many events of one kind from filling the disk: so many lines a second, then one that counts the rest. */
+/** Limits the log lines per second and event, so that a flood of events cannot fill the disk. */
 import type { Clock, EventLog } from '../engine/ports.ts';
 
 type Level = keyof EventLog;
 
 const WINDOW_MS = 1000;
 
-/** Lines of one event in a second: more than people read, few enough for any disk. */
-const LINES_A_SECOND_MAX = 20;
+/** Maximum lines of one event per second: more than people read, few enough for any disk. */
+const LINES_PER_SECOND_MAX = 20;
 
-/** Passes at most `linesMax` lines of each event in a second on to `log`, and says after that second how many more there were. */
-export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_A_SECOND_MAX): EventLog {
+/** Writes at most `linesMax` lines of each event per second to `log`. After that second, one line counts the omitted events. */
+export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_PER_SECOND_MAX): EventLog {
   const windows = new Map<string, { startedAtMs: number; count: number }>();
 
   function write(level: Level, event: string, fields?: Parameters<EventLog[Level]>[1]): void {
@@ -20,13 +20,13 @@ export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_A_SECON
     }
     window.count += 1;
     if (window.count <= linesMax) return log[level](event, fields);
-    // Only the first event that is left out starts a timer, so that the end of a flood is counted too.
+    // The first omitted event starts a timer, so that the omitted events are reported even if no further event follows.
     if (window.count > linesMax + 1) return;
     const { count, startedAtMs } = window;
     clock.startTimer(Math.max(0, startedAtMs + WINDOW_MS - clock.elapsedMs), () => {
-      const leftOut = (windows.get(event)?.count ?? count) - linesMax;
+      const omitted = (windows.get(event)?.count ?? count) - linesMax;
       windows.delete(event);
-      log[level]('events_left_out', { kind: event, count: leftOut });
+      log[level]('events_left_out', { kind: event, count: omitted });
     });
   }
 

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 
 const wrongKey = () =>
-  `waypost: cannot decrypt the signing keys of the project "shop": the encryption key in force is another one. Put the encryption.key of this store into ${folder}, or set WAYPOST_ENCRYPTION_KEY\n`;
+  `waypost: cannot decrypt the signing keys of the project "shop": it was encrypted with another encryption key. Put the encryption.key of this store into ${folder}, or set WAYPOST_ENCRYPTION_KEY\n`;
 const noKey = () =>
   `waypost: there is no encryption key in ${folder}: put the encryption.key of this store there, or set WAYPOST_ENCRYPTION_KEY. "waypost init" makes one for a new store only\n`;
 const another = () => Buffer.alloc(32, 1).toString('base64');

@@ -212,7 +212,7 @@ describe('a server process', () => {
     const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
     expect(code).toBe(1);
     expect(stderr).toContain(
-      `cannot decrypt the signing keys of the project "default": the encryption key in force is another one. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`,
+      `cannot decrypt the signing keys of the project "default": it was encrypted with another encryption key. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`,
     );
   });
 

@@ -82,7 +82,7 @@ describe('the encryption key', () => {
   it('is refused, not replaced, when its file is damaged', () => {
     writeFileSync(encryptionKeyFile(folder), 'short');
     expect(() => ensureEncryptionKey({ encryptionKey: '', dataDir: folder }, randomBytes)).toThrow(
-      /does not hold 32 bytes/,
+      /does not contain 32 bytes/,
     );
     expect(readFileSync(encryptionKeyFile(folder), 'utf8')).toBe('short');
   });

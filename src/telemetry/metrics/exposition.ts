@@ -1,4 +1,4 @@
-/** Formats the metrics of all workers of a process for Prometheus. Loaded on demand. */
+/** Combines the metrics of all workers of a process and formats them for Prometheus. Loaded on demand. */
 import { AggregatorRegistry } from 'prom-client';
 import type { Reading } from './instruments.ts';
 

@@ -1,16 +1,16 @@
 /**
- * The numbers of one worker. Every message counts nine times, so they are plain numbers: the library, which adds up what
- * several workers tell and writes it as text, takes fifteen times as long to count.
+ * The counters, gauges and histograms of one worker, as plain numbers. Every message increments nine, and the client library
+ * takes fifteen times as long per increment. The library only combines the workers and formats the text (exposition.ts).
  */
 import type { Count } from '../../engine/minutes/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
-/** One metric of one worker at one moment: plain data that can pass to another thread, in the form of the library. */
+/** One metric of one worker at one moment: plain data that can be posted to another thread, in the format of the library. */
 export interface Told {
   name: MetricName;
   help: string;
   type: 'counter' | 'gauge' | 'histogram';
-  /** How the numbers of several workers become one. */
+  /** How the values of several workers are combined. */
   aggregator: 'sum' | 'max';
   values: Samples;
 }
@@ -21,21 +21,21 @@ export type Reading = readonly Told[];
 
 interface Distribution {
   readonly bounds: readonly number[];
-  /** By bucket; one more takes what is beyond the last bound. */
+  /** By bucket; the last bucket has no upper bound. */
   readonly counts: number[];
   sum: number;
 }
 
-/** For metrics that have no label. */
+/** The label of metrics without a label. */
 const UNLABELLED = '';
 
 export class Instruments {
-  /** Of counters and gauges, by label. A gauge has no number until it is known, and where another worker tells it. */
+  /** Values of counters and gauges by label. A gauge has none before it is set, or if only another worker sets it. */
   readonly #numbers = new Map<MetricName, Map<string, number>>();
-  /** Of gauges whose labels are names. */
+  /** Values of gauges whose label values are names. */
   readonly #samples = new Map<MetricName, Samples>();
   readonly #distributions = new Map<MetricName, Distribution>();
-  /** By event: the counter of it, and its label there. */
+  /** The counter that each event increments, and the label value. */
   readonly #countersOf = new Map<Count, { numbers: Map<string, number>; label: string }>();
 
   constructor() {
@@ -44,7 +44,7 @@ export class Instruments {
         const { buckets: bounds } = metric;
         this.#distributions.set(name, { bounds, counts: new Array(bounds.length + 1).fill(0), sum: 0 });
       } else {
-        // A rate is known from the first event on only if the counter was there before it.
+        // Counters start at 0: without an earlier value, Prometheus would miss the first event in a rate.
         const labels = metric.kind === 'counter' ? (metric.label?.values ?? [UNLABELLED]) : [];
         const numbers = new Map(labels.map((label) => [label, 0]));
         this.#numbers.set(name, numbers);
@@ -68,12 +68,12 @@ export class Instruments {
     numbers.set(key, (numbers.get(key) ?? 0) + 1);
   }
 
-  /** A gauge, or a counter that somebody else counts. */
+  /** Sets a gauge, or a counter that is counted elsewhere. */
   set<Name extends NameOf<'counter' | 'gauge'>>(name: Name, value: number, label?: LabelOf<Name> & string): void {
     this.#numbersOf(name).set(label ?? UNLABELLED, value);
   }
 
-  /** All numbers of a gauge whose labels are names. */
+  /** Sets all values of a gauge whose label values are names. */
   setAll(name: NameOf<'gauge'>, samples: Samples): void {
     this.#samples.set(name, samples);
   }
@@ -112,16 +112,16 @@ export class Instruments {
   }
 }
 
-/** Each bucket has what is below its bound, so that of the buckets before it too. */
+/** Buckets are cumulative: each includes the counts of the buckets before it. */
 function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): Samples {
-  let below = 0;
+  let cumulative = 0;
   const buckets = counts.map((count, index) => {
-    below += count;
-    return { value: below, labels: { le: bounds[index] ?? '+Inf' }, metricName: `${name}_bucket` };
+    cumulative += count;
+    return { value: cumulative, labels: { le: bounds[index] ?? '+Inf' }, metricName: `${name}_bucket` };
   });
   return [
     ...buckets,
     { value: sum, labels: {}, metricName: `${name}_sum` },
-    { value: below, labels: {}, metricName: `${name}_count` },
+    { value: cumulative, labels: {}, metricName: `${name}_count` },
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * What only a store knows is read when it is asked for, and not more often than each few seconds: an idle server reads
- * nothing (P12), and however often it is asked, the store has little to do.
+ * Samples the metrics that only the stores know, such as backlogs. It reads a store only during a scrape, so that an idle server
+ * reads nothing (P12), and at most every few seconds, so that frequent scrapes cost the store little.
  */
 import type { CellState } from '../../engine/commands.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
@@ -9,29 +9,29 @@ import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 
-/** Shorter than the usual intervals of Prometheus, so that each of its requests brings new numbers. */
-const EVERY_MS = 4_000;
+/** Minimum interval of samples. Shorter than the usual scrape intervals of Prometheus, so that each scrape has new values. */
+const INTERVAL_MS_MIN = 4_000;
 
-/** Each of several cells is read once in so much for each of them, so that many cost no more than a few. */
-const EVERY_OF_CELL_MS = 1_000;
+/** The interval grows by this for each cell, so that many cells cost no more than a few. */
+const INTERVAL_MS_PER_CELL = 1_000;
 
-/** Of cells at rest too: whoever changes something there has the cell open, and tells of it as well. */
-const EVERY_MS_MAX = 60_000;
+/** Maximum interval, and the interval of resting cells: a worker that changes rows there has the cell open, and samples it. */
+const INTERVAL_MS_MAX = 60_000;
 
-/** Time limit for a store. After it, the latest sample is reported with its age. */
-const WAIT_MS = 1_000;
+/** Timeout of a store. After it, the latest sample is reported with its age. */
+const TIMEOUT_MS = 1_000;
 
-/** Cells share the connections to their server with all else that is done there. */
-const AT_ONCE = 4;
+/** Maximum concurrent samples: cells share the connections to their server with all other work. */
+const SAMPLES_AT_ONCE = 4;
 
-/** A store to sample: the only one, or that of a cell. */
+/** A store to sample: the only one, or the store of a cell. */
 export type Source = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
 
 export interface Sample {
-  /** Absent: there is only one. */
+  /** Absent: there is only one store. */
   cell?: string;
   totals: Totals;
-  /** As `elapsedMs` counts. */
+  /** On the clock of `elapsedMs`. */
   takenAtMs: Millis;
 }
 
@@ -46,46 +46,46 @@ export class Sampler {
     this.#clock = clock;
   }
 
-  /** The latest of each store that has ever answered. */
+  /** The latest sample of each store that has ever responded. */
   get latest(): Sample[] {
     return [...this.#stores.values()].flatMap(({ latest }) => latest ?? []);
   }
 
-  /** Whether the store did not answer when it was last asked, or takes too long. */
+  /** Whether the last sample of the store failed, or takes too long. */
   isAway(name: string): boolean {
     return this.#stores.get(name)?.isAway === true;
   }
 
-  /** Takes samples where the latest is old. Resolves when they are taken, or when a store takes too long. */
+  /** Replaces outdated samples. Resolves when they are taken, or after the timeout. */
   async refresh(): Promise<void> {
-    const known = this.#stores;
+    const earlier = this.#stores;
     const sources = this.#sources();
-    this.#stores = new Map(sources.map(({ name }) => [name, known.get(name) ?? new StoreSampler(this.#clock)]));
+    this.#stores = new Map(sources.map(({ name }) => [name, earlier.get(name) ?? new StoreSampler(this.#clock)]));
     this.#refreshing ??= this.#refreshAll(sources).finally(() => {
       this.#refreshing = undefined;
     });
-    await withTimeLimit(this.#clock, WAIT_MS, this.#refreshing);
+    await withTimeLimit(this.#clock, TIMEOUT_MS, this.#refreshing);
   }
 
-  /** A few at a time. One that takes long is left to itself, and holds up no other. */
+  /** Samples a few stores at a time. A slow store delays the next one only until the timeout, and finishes in the background. */
   async #refreshAll(sources: readonly Source[]): Promise<void> {
-    const left = [...sources];
-    const everyMs = Math.min(EVERY_MS_MAX, Math.max(EVERY_MS, sources.length * EVERY_OF_CELL_MS));
+    const remaining = [...sources];
+    const intervalMs = Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS_MIN, sources.length * INTERVAL_MS_PER_CELL));
     const refreshSome = async () => {
-      for (let source = left.shift(); source; source = left.shift()) {
+      for (let source = remaining.shift(); source; source = remaining.shift()) {
         const store = this.#stores.get(source.name);
-        if (store) await withTimeLimit(this.#clock, WAIT_MS, store.refresh(source, everyMs));
+        if (store) await withTimeLimit(this.#clock, TIMEOUT_MS, store.refresh(source, intervalMs));
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, refreshSome));
+    await Promise.all(Array.from({ length: SAMPLES_AT_ONCE }, refreshSome));
   }
 }
 
 class StoreSampler {
   readonly #clock: Clock;
   #latest: Sample | undefined;
-  /** Of what is not answered yet, as `elapsedMs` counts. */
-  #askedAtMs: Millis | undefined;
+  /** Start of the pending sample, on the clock of `elapsedMs`. */
+  #startedAtMs: Millis | undefined;
   #hasFailed = false;
 
   constructor(clock: Clock) {
@@ -97,16 +97,16 @@ class StoreSampler {
   }
 
   get isAway(): boolean {
-    return this.#hasFailed || (this.#askedAtMs !== undefined && this.#clock.elapsedMs - this.#askedAtMs >= WAIT_MS);
+    return this.#hasFailed || (this.#startedAtMs !== undefined && this.#clock.elapsedMs - this.#startedAtMs >= TIMEOUT_MS);
   }
 
-  /** One that was not answered in time is not asked again, nor waited for, until its answer comes. */
-  async refresh(source: Source, everyMs: Millis): Promise<void> {
-    if (this.#askedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
+  /** Takes a sample if the latest is outdated. Does nothing while an earlier sample is still pending. */
+  async refresh(source: Source, intervalMs: Millis): Promise<void> {
+    if (this.#startedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;
-    const againMs = source.state === 'resting' ? EVERY_MS_MAX : everyMs;
-    if (this.#latest && takenAtMs - this.#latest.takenAtMs < againMs) return;
-    this.#askedAtMs = takenAtMs;
+    const minAgeMs = source.state === 'resting' ? INTERVAL_MS_MAX : intervalMs;
+    if (this.#latest && takenAtMs - this.#latest.takenAtMs < minAgeMs) return;
+    this.#startedAtMs = takenAtMs;
     try {
       const totals = await source.readTotals();
       this.#latest = { ...(source.name !== undefined && { cell: source.name }), totals, takenAtMs };
@@ -115,7 +115,7 @@ class StoreSampler {
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#hasFailed = true;
     } finally {
-      this.#askedAtMs = undefined;
+      this.#startedAtMs = undefined;
     }
   }
 }

@@ -8,13 +8,13 @@ import type { Count } from '../../engine/minutes/counts.ts';
 interface About {
   /** The help text: what the metric counts or measures, and what it does not include. */
   readonly meaning: string;
-  /** No values: a few names that only the operator chooses. */
+  /** Empty `values`: names that only the operator chooses, of which there are few. */
   readonly label?: { readonly name: string; readonly values: readonly string[] };
 }
 
-/** `of`: how the values of several workers in one process are combined. */
+/** One metric. `of` determines how the values of several workers in one process are combined. */
 type Metric = About &
-  /** `counts`: the events that add to it, by label value if it has a label. */
+  /** `counts`: the events that increment it, by label value if it has a label. */
   (
     | { readonly kind: 'counter'; readonly of?: 'process'; readonly counts?: Count | Readonly<Record<string, Count>> }
     /**
@@ -22,11 +22,11 @@ type Metric = About &
      * have the name of their cell as the label `cell`.
      */
     | { readonly kind: 'gauge'; readonly of: 'worker' | 'process' | 'cell' }
-    /** Upper bounds of the buckets, in the unit that ends its name. */
+    /** `buckets`: their upper bounds, in the unit at the end of the metric's name. */
     | { readonly kind: 'histogram'; readonly buckets: readonly number[] }
   );
 
-/** From a commit on a fast disk to an attempt with the longest usual timeout. */
+/** Bucket bounds from a commit on a fast disk to an attempt with the longest usual timeout. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const;
 
 const STATUSES = ['2xx', '3xx', '4xx', '5xx'] as const;

@@ -9,20 +9,20 @@ import { Instruments, type Reading } from './instruments.ts';
 import { type Sample, Sampler, type Source } from './sampler.ts';
 import type { NameOf } from './table.ts';
 
-/** Its timer is the only work that an idle server does for the metrics. */
+/** Interval of the event-loop monitor, which is the only work that an idle server does for metrics. */
 const LOOP_DELAY_RESOLUTION_MS = 50;
 
-/** Each has a series of its own, also later, for as long as Prometheus keeps them. */
+/** Maximum projects per scrape. Each project becomes a time series, which Prometheus keeps for its whole retention. */
 const PROJECTS_MAX = 20;
 
-/** What is known once the worker is put together. */
+/** The sources of the gauges, which exist only after the worker is assembled. */
 export interface Watched {
   engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells' | 'readTotals'>;
   projectName: (projectId: ProjectId) => string;
   clock: Clock;
-  /** Present where traces are collected. */
+  /** Present if traces are exported. */
   spans?: { counts: Readonly<Record<'exported' | 'dropped', number>> } | undefined;
-  /** Present in the first worker of a process: so many it has. Others tell of stores only where the first may not serve all. */
+  /** Present only in the first worker of a process: the number of its workers. */
   workers?: number;
 }
 
@@ -30,7 +30,7 @@ export class WorkerMetrics implements Metrics {
   readonly #instruments = new Instruments();
   readonly #machine: Pick<Machine, 'elapsedMs'>;
   readonly #loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
-  readonly #loopBefore: EventLoopUtilization = performance.eventLoopUtilization();
+  readonly #loopAtStart: EventLoopUtilization = performance.eventLoopUtilization();
   #watched: Watched | undefined;
   #sampler: Sampler | undefined;
 
@@ -39,7 +39,7 @@ export class WorkerMetrics implements Metrics {
     this.#loopDelay.enable();
   }
 
-  /** From now on the gauges tell of `watched`. */
+  /** From now on the gauges read from `watched`. */
   watch(watched: Watched): void {
     this.#watched = watched;
     this.#sampler = new Sampler(() => sourcesOf(watched), watched.clock);
@@ -78,80 +78,83 @@ export class WorkerMetrics implements Metrics {
     this.#instruments.count('waypost_claims_lost_total');
   }
 
-  /** For the store: a batch of so many commands begins; what it returns is to be called when the batch is committed. */
+  /** For `Batching.watch`: a batch of `commands` starts. The store calls the returned function when the batch is committed. */
   readonly watchBatches = (commands: number): (() => void) => {
-    const begunAtMs = this.#machine.elapsedMs;
+    const startedAtMs = this.#machine.elapsedMs;
     this.#instruments.observe('waypost_commit_batch_commands', commands);
     return () => {
-      this.#instruments.observe('waypost_commit_duration_seconds', (this.#machine.elapsedMs - begunAtMs) / 1_000);
+      this.#instruments.observe('waypost_commit_duration_seconds', (this.#machine.elapsedMs - startedAtMs) / 1_000);
     };
   };
 
   async read(): Promise<Reading> {
     await this.#sampler?.refresh();
-    this.#look();
+    this.#setGauges();
     return this.#instruments.read();
   }
 
-  #look(): void {
-    const to = this.#instruments;
-    // What the histogram holds are the times between two ticks of its timer.
+  #setGauges(): void {
+    const instruments = this.#instruments;
+    // The histogram measures the time between two ticks of its timer, not the delay of a tick.
     const delayMs = Math.max(0, this.#loopDelay.max / 1e6 - LOOP_DELAY_RESOLUTION_MS);
     this.#loopDelay.reset();
-    to.set('waypost_event_loop_delay_max_seconds', delayMs / 1_000);
-    const { active } = performance.eventLoopUtilization(this.#loopBefore);
-    to.set('waypost_event_loop_active_seconds_total', active / 1_000);
+    instruments.set('waypost_event_loop_delay_max_seconds', delayMs / 1_000);
+    const { active } = performance.eventLoopUtilization(this.#loopAtStart);
+    instruments.set('waypost_event_loop_active_seconds_total', active / 1_000);
     const { user, system } = process.cpuUsage();
-    to.set('waypost_cpu_seconds_total', (user + system) / 1e6);
-    to.set('waypost_resident_memory_bytes', process.memoryUsage.rss());
-    to.set('waypost_heap_used_bytes', getHeapStatistics().used_heap_size);
-    if (this.#watched) this.#lookAt(this.#watched);
+    instruments.set('waypost_cpu_seconds_total', (user + system) / 1e6);
+    instruments.set('waypost_resident_memory_bytes', process.memoryUsage.rss());
+    instruments.set('waypost_heap_used_bytes', getHeapStatistics().used_heap_size);
+    if (this.#watched) this.#setWorkerGauges(this.#watched);
   }
 
-  #lookAt({ engine, projectName, workers, clock, spans }: Watched): void {
-    const to = this.#instruments;
+  #setWorkerGauges({ engine, projectName, workers, clock, spans }: Watched): void {
+    const instruments = this.#instruments;
     if (spans) {
-      to.set('waypost_spans_total', spans.counts.exported, 'exported');
-      to.set('waypost_spans_total', spans.counts.dropped, 'dropped');
+      instruments.set('waypost_spans_total', spans.counts.exported, 'exported');
+      instruments.set('waypost_spans_total', spans.counts.dropped, 'dropped');
     }
-    to.set('waypost_in_flight', engine.inFlight);
+    instruments.set('waypost_in_flight', engine.inFlight);
     const busiest = engine.busiestProjects(PROJECTS_MAX);
     const byProject = busiest.map(([id, value]) => ({ value, labels: { project: projectName(id) } }));
-    to.setAll('waypost_in_flight_by_project', byProject);
+    instruments.setAll('waypost_in_flight_by_project', byProject);
     const { cells = [] } = engine;
     const byCell = cells.map(({ name: cell, inFlight: value }) => ({ value, labels: { cell } }));
-    to.setAll('waypost_in_flight_by_cell', byCell);
+    instruments.setAll('waypost_in_flight_by_cell', byCell);
     const isAway = ({ name, state }: CellState) => state === 'away' || this.#sampler?.isAway(name);
     const away = cells.map((cell) => ({ value: isAway(cell) ? 1 : 0, labels: { cell: cell.name } }));
-    to.setAll('waypost_cell_away', away);
-    if (workers !== undefined) to.set('waypost_workers', engine.workersAlive ?? workers);
-    this.#lookAtStores(this.#sampler?.latest ?? [], clock);
+    instruments.setAll('waypost_cell_away', away);
+    if (workers !== undefined) instruments.set('waypost_workers', engine.workersAlive ?? workers);
+    this.#setStoreGauges(this.#sampler?.latest ?? [], clock);
   }
 
-  #lookAtStores(samples: readonly Sample[], clock: Clock): void {
-    const tell = (name: NameOf<'gauge'>, read: (sample: Sample) => number | undefined): void => {
-      const told = samples.flatMap((sample) => {
+  #setStoreGauges(samples: readonly Sample[], clock: Clock): void {
+    const set = (name: NameOf<'gauge'>, read: (sample: Sample) => number | undefined): void => {
+      const values = samples.flatMap((sample) => {
         const value = read(sample);
         return value === undefined ? [] : [{ value, labels: labelsOf(sample) }];
       });
-      this.#instruments.setAll(name, told);
+      this.#instruments.setAll(name, values);
     };
     const backlog = samples.flatMap((sample) => {
       const { oldestDueMs, dead, runs, waiters, storage, ...counts } = sample.totals;
       return Object.entries(counts).map(([state, value]) => ({ value, labels: { ...labelsOf(sample), state } }));
     });
     this.#instruments.setAll('waypost_backlog_messages', backlog);
-    tell('waypost_oldest_due_seconds', ({ totals }) => totals.oldestDueMs / 1_000);
-    tell('waypost_dlq_entries', ({ totals }) => totals.dead);
-    tell('waypost_runs_active', ({ totals }) => totals.runs);
-    tell('waypost_waiters', ({ totals }) => totals.waiters);
-    tell('waypost_store_bytes', ({ totals }) => totals.storage.bytes);
-    tell('waypost_store_unused_bytes', ({ totals }) => totals.storage.unusedBytes);
-    tell('waypost_sample_age_seconds', ({ takenAtMs }) => (clock.elapsedMs - takenAtMs) / 1_000);
+    set('waypost_oldest_due_seconds', ({ totals }) => totals.oldestDueMs / 1_000);
+    set('waypost_dlq_entries', ({ totals }) => totals.dead);
+    set('waypost_runs_active', ({ totals }) => totals.runs);
+    set('waypost_waiters', ({ totals }) => totals.waiters);
+    set('waypost_store_bytes', ({ totals }) => totals.storage.bytes);
+    set('waypost_store_unused_bytes', ({ totals }) => totals.storage.unusedBytes);
+    set('waypost_sample_age_seconds', ({ takenAtMs }) => (clock.elapsedMs - takenAtMs) / 1_000);
   }
 }
 
-/** Where each worker serves all cells, one of the process tells of them. */
+/**
+ * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples them.
+ * Otherwise every worker samples the cells that it serves.
+ */
 function sourcesOf({ engine, workers }: Watched): Source[] {
   const isFirst = workers !== undefined;
   const { cells = [] } = engine;
@@ -168,7 +171,7 @@ function labelsOf({ cell }: Sample): { cell?: string } {
 
 type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 
-/** Informational answers are no answers, and no other statuses exist. */
+/** `status` is a final status, from 200 to 599. */
 function classOf(status: number): StatusClass {
   if (status < 300) return '2xx';
   if (status < 400) return '3xx';

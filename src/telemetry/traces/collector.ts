@@ -1,4 +1,4 @@
-/** Sends encoded spans to a collector over HTTP by OpenTelemetry's exporter, which compresses, retries and times out. */
+/** Sends encoded spans to a collector over HTTP. OpenTelemetry's exporter compresses, retries and times out. */
 import { createOtlpHttpExportDelegate, httpAgentFactoryFromOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 
@@ -7,13 +7,13 @@ type HttpOptions = Parameters<typeof createOtlpHttpExportDelegate>[0];
 export interface CollectorOptions {
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** For one request with all its tries. */
+  /** Timeout of one request, including its retries. */
   timeoutMs: number;
   compression: 'gzip' | 'none';
   tls: { ca?: Buffer | undefined; cert?: Buffer | undefined; key?: Buffer | undefined };
 }
 
-/** Requests are encoded before they wait for the collector: so much memory is counted exactly. */
+/** Requests are already encoded, so that the memory of queued spans is counted exactly. */
 const ENCODED = { ...ProtobufTraceSerializer, serializeRequest: (body: Uint8Array) => body };
 const UNCOUNTED = { name: 'span', countItems: () => 0 } as const;
 
@@ -31,7 +31,7 @@ export class Collector {
     this.#exporter = createOtlpHttpExportDelegate(options, ENCODED, 'otlp_http_span_exporter', UNCOUNTED, undefined);
   }
 
-  /** Resolves to the reason why the collector does not have it, `undefined` when it does. Never rejects. One at a time. */
+  /** Resolves to the reason of a failure, or to undefined on success. Never rejects. Call it again only after it has resolved. */
   send(body: Uint8Array): Promise<string | undefined> {
     const sent = new Promise<string | undefined>((resolve) => {
       this.#exporter.export(body, ({ code, error }) => resolve(code === 0 ? undefined : reasonOf(error)));
@@ -39,13 +39,13 @@ export class Collector {
     return Promise.race([sent, this.#closed.promise]);
   }
 
-  /** A request in progress fails at once; the exporter gives it up by its own timeout. */
+  /** Fails the request in progress at once. The exporter aborts it later, by its own timeout. */
   close(): void {
-    this.#closed.resolve('the collector did not answer before the end');
+    this.#closed.resolve('the collector did not respond before the shutdown');
   }
 }
 
 function reasonOf(error: (Error & { code?: number | string }) | undefined): string {
   const { code, message } = error ?? { message: 'unknown' };
-  return typeof code === 'number' ? `the collector answered ${code}` : (code ?? message);
+  return typeof code === 'number' ? `the collector responded with ${code}` : (code ?? message);
 }

@@ -1,4 +1,4 @@
-/** What the variables of OpenTelemetry say of the collector and of who sends to it. Those for traces alone go before the general ones. */
+/** Reads OpenTelemetry's standard variables: the options of the collector, and the resource. Variables for traces take precedence. */
 import { readFileSync } from 'node:fs';
 import type { CollectorOptions } from './collector.ts';
 import type { Attributes } from './spans.ts';
@@ -7,7 +7,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const TIMEOUT_MS_DEFAULT = 10_000;
 
-/** Throws an error that names the variable. `endpoint` is without `/v1/traces`. */
+/** Throws an error that names the invalid variable. `endpoint` is without `/v1/traces`. */
 export function collectorOf(endpoint: string, environment: Environment): CollectorOptions {
   const find = (name: string): [variable: string, value: string] | undefined => {
     for (const variable of [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
@@ -39,7 +39,7 @@ export function collectorOf(endpoint: string, environment: Environment): Collect
   };
 }
 
-/** Who tells of the spans: the instance is the worker. */
+/** The resource of all spans: the service, and the worker as its instance. */
 export function resourceOf(
   { instance, version }: { instance: string; version: string },
   environment: Environment,
@@ -53,7 +53,7 @@ export function resourceOf(
   };
 }
 
-/** `key=value,key=value`, the values percent-encoded, as OpenTelemetry has them. */
+/** Parses OpenTelemetry's format `key=value,key=value`, with percent-encoded values. */
 function pairsOf(text: string, variable = ''): Record<string, string> {
   const pairs = text.split(',').filter((pair) => pair.trim() !== '');
   return Object.fromEntries(

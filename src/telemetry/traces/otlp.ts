@@ -1,4 +1,4 @@
-/** Converts spans to those of OpenTelemetry, whose package encodes a request to a collector (`ExportTraceServiceRequest`). */
+/** Converts spans to OpenTelemetry's types, and encodes them as a request to a collector (`ExportTraceServiceRequest`). */
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { Attributes, Span } from './spans.ts';
 
@@ -6,8 +6,8 @@ type ReadableSpan = Parameters<typeof ProtobufTraceSerializer.serializeRequest>[
 type Time = ReadableSpan['startTime'];
 type Shared = Pick<ReadableSpan, 'resource' | 'instrumentationScope'>;
 
-/** Encoded at a time: 0.4 ms, so that no request holds the event loop. */
-const PIECE_SPANS = 64;
+/** Spans that are encoded at a time, in 0.4 ms: a whole request at once would block the event loop. */
+const CHUNK_SPANS = 64;
 
 /** `SpanKind` and `SpanStatusCode` of OpenTelemetry. */
 const KINDS = { internal: 0, client: 2, producer: 3 } as const;
@@ -15,41 +15,41 @@ const STATUS_UNSET = { code: 0 } as const;
 const STATUS_ERROR = 2;
 
 const NONE: never[] = [];
-const NOTHING_ELSE = {
+const NO_OTHER_MEMBERS = {
   ...{ links: NONE, events: NONE, ended: true, duration: [0, 0] as Time },
   ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
 };
 
-/** The sender that each request names. */
+/** The source of the spans, which each request names. */
 export interface Sender {
   resource: Attributes;
-  /** Of Waypost. */
+  /** The version of Waypost. */
   version: string;
 }
 
 /** Collects spans for one request. */
 export class SpanRequest {
   readonly #shared: Shared;
-  /** Not yet encoded. */
+  /** Spans that are not encoded yet. */
   #spans: ReadableSpan[] = [];
-  /** Each a request by itself: messages of protobuf merge when they are concatenated. */
-  #pieces: Uint8Array[] = [];
+  /** Each chunk is a complete request: concatenated protobuf messages merge. */
+  #chunks: Uint8Array[] = [];
   #count = 0;
   #bytes = 0;
 
   constructor({ resource: attributes, version }: Sender) {
     this.#shared = {
-      resource: { attributes } as Shared['resource'], // the encoder reads nothing else of it
+      resource: { attributes } as Shared['resource'], // the encoder reads no other member
       instrumentationScope: { name: 'waypost', version },
     };
   }
 
-  /** Of spans. */
+  /** Number of spans. */
   get count(): number {
     return this.#count;
   }
 
-  /** Of the spans that are encoded. */
+  /** Bytes of the encoded spans. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -57,31 +57,31 @@ export class SpanRequest {
   add(span: Span): void {
     this.#spans.push(readable(span, this.#shared));
     this.#count += 1;
-    if (this.#spans.length === PIECE_SPANS) this.#encode();
+    if (this.#spans.length === CHUNK_SPANS) this.#encode();
   }
 
   /** Returns the request and starts a new one. */
   take(): { count: number; body: Uint8Array } {
     this.#encode();
-    const taken = { count: this.#count, body: Buffer.concat(this.#pieces) };
-    this.#pieces = [];
+    const request = { count: this.#count, body: Buffer.concat(this.#chunks) };
+    this.#chunks = [];
     this.#count = 0;
     this.#bytes = 0;
-    return taken;
+    return request;
   }
 
   #encode(): void {
-    const piece = ProtobufTraceSerializer.serializeRequest(this.#spans) ?? new Uint8Array();
+    const chunk = ProtobufTraceSerializer.serializeRequest(this.#spans) ?? new Uint8Array();
     this.#spans = [];
-    this.#pieces.push(piece);
-    this.#bytes += piece.length;
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
   }
 }
 
 function readable({ traceId, spanId, parentId, name, kind, startMs, endMs, attributes, error }: Span, shared: Shared) {
   const context = { traceId, spanId, traceFlags: 1 };
   return {
-    ...NOTHING_ELSE,
+    ...NO_OTHER_MEMBERS,
     ...shared,
     ...{ name, attributes, kind: KINDS[kind], startTime: timeOf(startMs), endTime: timeOf(endMs) },
     spanContext: () => context,
@@ -90,7 +90,7 @@ function readable({ traceId, spanId, parentId, name, kind, startMs, endMs, attri
   };
 }
 
-/** Seconds, and nanoseconds in whole microseconds. */
+/** Seconds and nanoseconds, rounded to microseconds. */
 function timeOf(ms: number): Time {
   const seconds = Math.floor(ms / 1000);
   return [seconds, Math.round((ms - seconds * 1000) * 1000) * 1000];

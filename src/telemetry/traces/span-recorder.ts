@@ -1,26 +1,27 @@
 /**
- * Passes spans on to a collector. Spans wait for it as a few long encoded requests, so that their memory is counted exactly.
- * A slow or unreachable collector delays no message: the waiting requests are bounded, and further spans are dropped and counted.
+ * Buffers spans and sends them to a collector. Spans are queued as a few large encoded requests, so that their memory is
+ * counted exactly. A slow or unreachable collector delays no message: the queue is limited, and further spans are dropped and
+ * counted.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun, Machine, Observer, Timer } from '../../engine/ports.ts';
 import { type Sender, SpanRequest } from './otlp.ts';
 import { attemptSpans, publishSpan, runSpan, type Span, settleSpans, waitForEventSpan } from './spans.ts';
 
-/** What waits here or is on its way to the collector; a span has some 350 bytes. */
-const WAITING_BYTES_MAX = 16 * 2 ** 20;
-/** A request to the collector has this much, or what has gathered for so long. */
+/** Maximum bytes of queued requests, including the one that is being sent. A span has about 350 bytes. */
+const QUEUE_BYTES_MAX = 16 * 2 ** 20;
+/** A request is sent when it has this many bytes, or this long after its first span. */
 const REQUEST_BYTES = 2 ** 19;
-const GATHER_MS = 500;
-/** At the end, what is left gets so long to reach the collector. */
-const LAST_MS = 2_000;
+const FLUSH_AFTER_MS = 500;
+/** How long `close` waits for the remaining requests to be sent. */
+const CLOSE_TIMEOUT_MS = 2_000;
 /** Minimum interval between two reports of dropped spans. */
-const TELL_MS = 1_000;
+const REPORT_INTERVAL_MS = 1_000;
 
 interface Collector {
-  /** Resolves to the reason why the collector did not receive it; `undefined`: it did. */
+  /** Resolves to the reason of a failure; to undefined if the collector has received the request. */
   send(body: Uint8Array): Promise<string | undefined>;
-  /** Lets the request in progress fail at once. */
+  /** Fails the request in progress at once. */
   close(): void;
 }
 
@@ -29,19 +30,19 @@ export class SpanRecorder implements Observer {
   readonly #machine: Pick<Machine, 'startTimer'>;
   readonly #onDropped: (reason: string, total: number) => void;
   readonly #counts = { exported: 0, dropped: 0 };
-  readonly #gathered: SpanRequest;
-  /** Requests that are to be sent; the first is under way. */
-  readonly #waiting: { count: number; body: Uint8Array }[] = [];
-  #waitingBytes = 0;
+  readonly #current: SpanRequest;
+  /** Queued requests; the first is being sent. */
+  readonly #queue: { count: number; body: Uint8Array }[] = [];
+  #queueBytes = 0;
   #sending: Promise<void> | undefined;
-  #gathering: Timer | undefined;
-  /** Runs while there are dropped spans that were not reported. */
-  #telling: Timer | undefined;
+  #flushTimer: Timer | undefined;
+  /** Runs while dropped spans are unreported. */
+  #reportTimer: Timer | undefined;
   #reason = '';
 
   /**
-   * `machine`: real time, since spans are sent whichever clock messages follow. `onDropped`: some more spans did not reach the
-   * collector; `total` since the start.
+   * `machine` provides real time: spans are sent in real time even if messages follow another clock. `onDropped` reports
+   * further dropped spans, with the `total` since the start.
    */
   constructor(
     sender: Sender,
@@ -52,10 +53,10 @@ export class SpanRecorder implements Observer {
     this.#collector = collector;
     this.#machine = machine;
     this.#onDropped = onDropped;
-    this.#gathered = new SpanRequest(sender);
+    this.#current = new SpanRequest(sender);
   }
 
-  /** Spans so far, by what became of them. */
+  /** Numbers of spans so far, by result. */
   get counts(): Readonly<{ exported: number; dropped: number }> {
     return this.#counts;
   }
@@ -80,42 +81,42 @@ export class SpanRecorder implements Observer {
     this.#add(waitForEventSpan(record, by, atMs));
   }
 
-  /** Sends what is left, and waits a moment for it to arrive. */
+  /** Sends the remaining spans, and waits a limited time for the collector to receive them. */
   async close(): Promise<void> {
     this.#flush();
-    const limit = this.#machine.startTimer(LAST_MS, () => this.#collector.close());
+    const timeout = this.#machine.startTimer(CLOSE_TIMEOUT_MS, () => this.#collector.close());
     await this.#sending;
-    limit.cancel();
+    timeout.cancel();
     this.#collector.close();
-    if (this.#telling) this.#tellOfDropped();
+    if (this.#reportTimer) this.#reportDropped();
   }
 
   #add(span: Span | undefined): void {
     if (!span) return;
-    if (this.#waitingBytes + this.#gathered.bytes >= WAITING_BYTES_MAX) {
+    if (this.#queueBytes + this.#current.bytes >= QUEUE_BYTES_MAX) {
       this.#drop(1, 'too many spans wait for the collector');
       return;
     }
-    this.#gathered.add(span);
-    if (this.#gathered.bytes >= REQUEST_BYTES) this.#flush();
-    else this.#gathering ??= this.#machine.startTimer(GATHER_MS, () => this.#flush());
+    this.#current.add(span);
+    if (this.#current.bytes >= REQUEST_BYTES) this.#flush();
+    else this.#flushTimer ??= this.#machine.startTimer(FLUSH_AFTER_MS, () => this.#flush());
   }
 
   #flush(): void {
-    this.#gathering?.cancel();
-    this.#gathering = undefined;
-    if (this.#gathered.count === 0) return;
-    const request = this.#gathered.take();
-    this.#waiting.push(request);
-    this.#waitingBytes += request.body.length;
+    this.#flushTimer?.cancel();
+    this.#flushTimer = undefined;
+    if (this.#current.count === 0) return;
+    const request = this.#current.take();
+    this.#queue.push(request);
+    this.#queueBytes += request.body.length;
     this.#sending ??= this.#send();
   }
 
   async #send(): Promise<void> {
-    for (let request = this.#waiting[0]; request; request = this.#waiting[0]) {
+    for (let request = this.#queue[0]; request; request = this.#queue[0]) {
       const failure = await this.#collector.send(request.body);
-      this.#waiting.shift();
-      this.#waitingBytes -= request.body.length;
+      this.#queue.shift();
+      this.#queueBytes -= request.body.length;
       if (failure === undefined) this.#counts.exported += request.count;
       else this.#drop(request.count, failure);
     }
@@ -125,12 +126,12 @@ export class SpanRecorder implements Observer {
   #drop(count: number, reason: string): void {
     this.#counts.dropped += count;
     this.#reason = reason;
-    this.#telling ??= this.#machine.startTimer(TELL_MS, () => this.#tellOfDropped());
+    this.#reportTimer ??= this.#machine.startTimer(REPORT_INTERVAL_MS, () => this.#reportDropped());
   }
 
-  #tellOfDropped(): void {
-    this.#telling?.cancel();
-    this.#telling = undefined;
+  #reportDropped(): void {
+    this.#reportTimer?.cancel();
+    this.#reportTimer = undefined;
     this.#onDropped(this.#reason, this.#counts.dropped);
   }
 }

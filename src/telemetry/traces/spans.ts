@@ -1,7 +1,7 @@
 /**
- * Which spans tell of a message, an attempt, a run? Their times are those that the store keeps or that the hook brings, their
- * ids follow from what they tell of (`engine/spans.ts`), and their attributes have the names of OpenTelemetry's conventions
- * for messaging and HTTP where there is one. As in the log, only the host of a URL is recorded.
+ * Builds the spans of messages, attempts and runs. Their times come from the store or the observer's events, and their ids are
+ * derived from the ids of the message or run (`engine/spans.ts`). Attributes follow OpenTelemetry's conventions for messaging
+ * and HTTP where these have a name. As in the log, only the host of a URL is recorded.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun } from '../../engine/ports.ts';
@@ -10,7 +10,7 @@ import { memo } from '../../protocol/memo.ts';
 import { isSuccess } from '../../protocol/responses.ts';
 import { stepNameOf } from '../../workflow/steps.ts';
 
-/** Numbers are whole and not negative. */
+/** Numbers must be non-negative integers. */
 export type Attributes = Record<string, string | number>;
 
 export interface Span extends SpanPlace {
@@ -19,29 +19,29 @@ export interface Span extends SpanPlace {
   startMs: Millis;
   endMs: Millis;
   attributes: Attributes;
-  /** Why what it tells of failed. */
+  /** The reason of the failure. Absent: the operation succeeded. */
   error?: string;
 }
 
-/** Shorter waits are mostly those for a commit, which the publish has in it. */
+/** Shorter waits get no span: they are mostly the wait for a commit, which the publish span includes. */
 const WAIT_MS_MIN = 100;
 
-/** The publish of a message that is in no run, or the callback that it is: from its making to its commit. */
+/** The publish of a message or callback outside of runs, from its creation to its commit. */
 export function publishSpan({ message, isFollowUp }: NewMessage, atMs: Millis): Span | undefined {
   const { settings, createdAtMs, body } = message;
-  if (settings.run) return undefined; // its step gets a span when it ends
-  const place = spanOfMessage(message);
-  if (!place) return undefined;
+  if (settings.run) return undefined; // a step gets its span when it ends
+  const ids = spanOfMessage(message);
+  if (!ids) return undefined;
   const { host } = hostOf(message.origin);
   const name = isFollowUp ? 'callback' : 'publish';
   return {
-    ...place,
+    ...ids,
     name: `${name} ${host}`,
     kind: 'producer',
     startMs: createdAtMs,
     endMs: Math.max(createdAtMs, atMs),
     attributes: {
-      ...aboutMessage(message),
+      ...messageAttributes(message),
       'messaging.operation.name': name,
       'messaging.operation.type': 'send',
       'messaging.destination.name': settings.queueName ?? settings.topicName ?? host,
@@ -51,15 +51,15 @@ export function publishSpan({ message, isFollowUp }: NewMessage, atMs: Millis): 
   };
 }
 
-/** The attempt, and the wait before it if that was one. */
+/** The attempt, and before it the wait of a first attempt that started late. */
 export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): Span[] {
   const { message, retried, durationMs = 0 } = claimed;
-  const place = outcome.kind === 'interrupted' ? undefined : spanOfAttempt(claimed); // it will be made again
-  if (!place) return [];
+  const ids = outcome.kind === 'interrupted' ? undefined : spanOfAttempt(claimed); // an interrupted attempt is repeated
+  if (!ids) return [];
   const { host, port } = hostOf(message.origin);
   const startMs = endedAtMs - durationMs;
   const attempt: Span = {
-    ...place,
+    ...ids,
     name: `attempt ${host}`,
     kind: 'client',
     startMs,
@@ -85,14 +85,14 @@ export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Mill
   return [waitSpan(wait, isPlanned ? 'delay' : 'turn', message.createdAtMs, startMs), attempt];
 }
 
-/** What is over, or begins, with an outcome that was saved: a step, the run that it ends, the wait for a retry. */
+/** The spans that result from a saved outcome: the ended step, the failed run, or the wait for a retry. */
 export function settleSpans(claimed: Claimed, change: Change, atMs: Millis): Span[] {
   const { message } = claimed;
   const { next, ending } = change;
   const { run, trace } = message.settings;
   if (next.kind === 'waiting') {
-    const place = spanOfWait(claimed, 'after');
-    return place ? [waitSpan(place, 'retry', atMs, Math.max(atMs, next.dueAtMs))] : [];
+    const ids = spanOfWait(claimed, 'after');
+    return ids ? [waitSpan(ids, 'retry', atMs, Math.max(atMs, next.dueAtMs))] : [];
   }
   if (!run) return [];
   const step = stepSpan(message, change, atMs);
@@ -101,7 +101,7 @@ export function settleSpans(claimed: Claimed, change: Change, atMs: Millis): Spa
   return [step, failed].filter((span) => span !== undefined);
 }
 
-/** A run, from its trigger to its end. */
+/** The span of a run, from its trigger to its end. */
 export function runSpan(
   {
     id,
@@ -112,10 +112,10 @@ export function runSpan(
   state: 'RUN_SUCCESS' | 'RUN_CANCELED' | 'RUN_FAILED',
   atMs: Millis,
 ): Span | undefined {
-  const place = spanOfRun({ id, createdAtMs }, config.trace);
-  if (!place) return undefined;
+  const ids = spanOfRun({ id, createdAtMs }, config.trace);
+  if (!ids) return undefined;
   return {
-    ...place,
+    ...ids,
     name: `run ${URL.canParse(url) ? new URL(url).host : ''}`.trimEnd(),
     kind: 'internal',
     startMs: createdAtMs,
@@ -125,13 +125,13 @@ export function runSpan(
   };
 }
 
-/** The wait of a run for an event, from its registration on. */
+/** The wait of a run for an event, from its registration to the event or the deadline. */
 export function waitForEventSpan(record: Message, by: 'event' | 'deadline', atMs: Millis): Span | undefined {
   const { run, wait } = record.settings;
-  const place = spanOfMessage(record);
-  if (!run || !wait || !place) return undefined;
+  const ids = spanOfMessage(record);
+  if (!run || !wait || !ids) return undefined;
   return {
-    ...place,
+    ...ids,
     name: 'wait-for-event',
     kind: 'internal',
     startMs: record.createdAtMs,
@@ -140,28 +140,28 @@ export function waitForEventSpan(record: Message, by: 'event' | 'deadline', atMs
   };
 }
 
-/** A message of a run, from when its step was published until it was delivered or had failed. */
+/** The span of a step, from the publish of its message until that was delivered or died. */
 function stepSpan(message: Message, { deadLetter, ending }: Change, atMs: Millis): Span | undefined {
   const { run } = message.settings;
-  const place = spanOfMessage(message);
-  if (!run || !place) return undefined;
+  const ids = spanOfMessage(message);
+  if (!run || !ids) return undefined;
   const name = message.key === run.key ? 'init' : (stepNameOf(message) ?? run.callType);
   return {
-    ...place,
+    ...ids,
     name: `step ${name}`,
     kind: 'internal',
     startMs: message.createdAtMs,
     endMs: Math.max(message.createdAtMs, atMs),
-    attributes: { ...aboutMessage(message), 'waypost.step.name': name, 'waypost.step.call_type': run.callType },
+    attributes: { ...messageAttributes(message), 'waypost.step.name': name, 'waypost.step.call_type': run.callType },
     ...((deadLetter || ending?.state === 'RUN_FAILED') && { error: 'it is dead' }),
   };
 }
 
-function waitSpan(place: SpanPlace, reason: 'delay' | 'turn' | 'retry', startMs: Millis, endMs: Millis): Span {
-  return { ...place, name: 'wait', kind: 'internal', startMs, endMs, attributes: { 'waypost.wait.reason': reason } };
+function waitSpan(ids: SpanPlace, reason: 'delay' | 'turn' | 'retry', startMs: Millis, endMs: Millis): Span {
+  return { ...ids, name: 'wait', kind: 'internal', startMs, endMs, attributes: { 'waypost.wait.reason': reason } };
 }
 
-function aboutMessage({ id, settings: { run, labels } }: Message): Attributes {
+function messageAttributes({ id, settings: { run, labels } }: Message): Attributes {
   return {
     'messaging.system': 'waypost',
     'messaging.message.id': id,
@@ -170,7 +170,7 @@ function aboutMessage({ id, settings: { run, labels } }: Message): Attributes {
   };
 }
 
-/** The class of a failure; `undefined`: it was none. */
+/** The class of a failure; undefined for a success. */
 function failureOf(outcome: Outcome): string | undefined {
   if (outcome.kind === 'answered') return isSuccess(outcome.status) ? undefined : String(outcome.status);
   return outcome.kind === 'unreachable' ? outcome.reason : undefined;

@@ -69,7 +69,7 @@ it('tries again after 429, 502, 503 and 504', async () => {
 
 it('gives up at once what the collector refuses', async () => {
   const { collector, requests } = await open([400]);
-  expect(await collector.send(BODY)).toBe('the collector answered 400');
+  expect(await collector.send(BODY)).toBe('the collector responded with 400');
   expect(requests).toHaveLength(1);
 });
 
@@ -89,7 +89,7 @@ it('fails a request in progress when it is closed', async () => {
   const sent = collector.send(BODY);
   await arrived();
   collector.close();
-  expect(await sent).toBe('the collector did not answer before the end');
+  expect(await sent).toBe('the collector did not respond before the shutdown');
 });
 
 it.each([

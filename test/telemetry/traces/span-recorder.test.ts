@@ -81,13 +81,13 @@ it('P10: keeps no more than 16 MiB while the collector does not answer, and says
 it('counts what the collector has not got, and says so at most once a second', async () => {
   const { clock, sent, answers, warnings, recorder, record } = open();
   record(6_000);
-  await answers('the collector answered 400');
-  await answers('the collector answered 500');
+  await answers('the collector responded with 400');
+  await answers('the collector responded with 500');
   const dropped = Number(sent[0]) + Number(sent[1]);
   expect(recorder.counts).toEqual({ exported: 0, dropped });
   expect(warnings).toEqual([]);
   await clock.advanceBy(1_000);
-  expect(warnings).toEqual([{ reason: 'the collector answered 500', total: dropped }]);
+  expect(warnings).toEqual([{ reason: 'the collector responded with 500', total: dropped }]);
 });
 
 it('waits at its end for what is left', async () => {
