@@ -2,7 +2,7 @@
 
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
-import { wrongKey } from '../config/encryption-key.ts';
+import { wrongKeyMessage } from '../config/encryption-key.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { hashToken } from '../protocol/token.ts';
@@ -74,7 +74,7 @@ export async function orTellOfKey<T>(dataDir: string, work: () => Promise<T>): P
   try {
     return await work();
   } catch (error) {
-    if (error instanceof SealBroken) throw new CannotStart(wrongKey(error, dataDir), { cause: error });
+    if (error instanceof SealBroken) throw new CannotStart(wrongKeyMessage(error, dataDir), { cause: error });
     throw error;
   }
 }

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Sealer } from '../accounts/accounts.ts';
 import { keepOutOfGit } from '../config/data-folder.ts';
-import { ensureEncryptionKey, missingKey, readEncryptionKey } from '../config/encryption-key.ts';
+import { ensureEncryptionKey, missingKeyMessage, readEncryptionKey } from '../config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
@@ -257,7 +257,7 @@ function sealerOf(
   } catch (error) {
     throw new CannotStart(`cannot use the encryption key: ${messageOf(error)}`, { cause: error });
   }
-  if (encryptionKey === undefined) throw new CannotStart(missingKey(config.dataDir));
+  if (encryptionKey === undefined) throw new CannotStart(missingKeyMessage(config.dataDir));
   return { encryptionKey, randomBytes };
 }
 

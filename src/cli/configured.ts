@@ -1,7 +1,7 @@
 /** Commands that run a server or work on its store. They accept its settings as options besides their own. */
 import { readArguments } from '../config/arguments.ts';
 import { settingOptions, settingsHelp, storeSettingsHelp } from '../config/page.ts';
-import { ConfigError, knownSettings } from '../config/parse.ts';
+import { ConfigError, settingFlags } from '../config/parse.ts';
 import { type Command, entryOf, required, type Terminal, unknownAction } from './command.ts';
 import { type Options, optionRulesOf, optionsHelp } from './options.ts';
 
@@ -52,7 +52,7 @@ export function configured(name: string, definition: Definition, run: Run | Read
 /** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
 function parseArguments(args: readonly string[], { options = {}, settings }: Definition) {
   const own = optionRulesOf(options);
-  const found = readArguments(args, settings ? new Map([...knownSettings(), ...own]) : own);
+  const found = readArguments(args, settings ? new Map([...settingFlags(), ...own]) : own);
   const values = new Map<string, string | undefined>();
   const rest: string[] = [];
   const { words, problems } = found;

@@ -36,12 +36,12 @@ export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint
 }
 
 /** The error message for the operator if no key is found. */
-export function missingKey(dataDir: string): string {
+export function missingKeyMessage(dataDir: string): string {
   return `there is no encryption key in ${dataDir}: put the encryption.key of this store there, or set WAYPOST_ENCRYPTION_KEY. "waypost init" makes one for a new store only`;
 }
 
 /** The error message for the operator if the key belongs to another store. */
-export function wrongKey(broken: SealBroken, dataDir: string): string {
+export function wrongKeyMessage(broken: SealBroken, dataDir: string): string {
   return `${broken.message}. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`;
 }
 

@@ -42,14 +42,14 @@ export function parseConfig(env: Environment, args: readonly string[], options: 
   return Object.freeze(values as unknown as Config);
 }
 
-interface Given {
+interface GivenValue {
   text: string;
   /** The flag or variable, which problems name. */
-  as: string;
+  source: string;
 }
 
 /** The flags of all settings. */
-export function knownSettings(): OptionRules {
+export function settingFlags(): OptionRules {
   const known = new Map<string, 'needed' | 'attached'>();
   for (const { name, setting } of listSettings()) {
     const option = flagOf(name).slice(2);
@@ -61,16 +61,16 @@ export function knownSettings(): OptionRules {
 }
 
 /** Parses the flags, by setting. Reports every argument that belongs to no setting. */
-function readFlags(args: readonly string[], problems: string[]): Map<SettingName, Given> {
+function readFlags(args: readonly string[], problems: string[]): Map<SettingName, GivenValue> {
   const rows = new Map(listSettings().map((row) => [flagOf(row.name).slice(2), row]));
-  const given = new Map<SettingName, Given>();
-  const found = readArguments(args, knownSettings());
+  const given = new Map<SettingName, GivenValue>();
+  const found = readArguments(args, settingFlags());
   problems.push(...found.problems, ...found.words.map((word) => `${word}: not expected here`));
   for (const { name, flag, value = 'true' } of found.options) {
     const row = rows.get(name) ?? rows.get(name.replace(/^no-/, ''));
     if (row === undefined) continue;
     if (given.has(row.name)) problems.push(`${flag}: given more than once`);
-    given.set(row.name, { text: rows.has(name) ? value : negate(value), as: flag });
+    given.set(row.name, { text: rows.has(name) ? value : negate(value), source: flag });
   }
   return given;
 }
@@ -85,12 +85,12 @@ function readVariable(
   env: Environment,
   readFile: (path: string) => string,
   problems: string[],
-): Given | undefined {
+): GivenValue | undefined {
   for (const variable of variablesOf(name, setting)) {
     const value = valueIn(env, variable);
     const file = isSecret(setting) ? valueIn(env, `${variable}_FILE`) : undefined;
     if (value !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
-    if (value !== undefined) return { text: value, as: variable };
+    if (value !== undefined) return { text: value, source: variable };
     if (file !== undefined) return readSecret(`${variable}_FILE`, file, readFile, problems);
   }
   return undefined;
@@ -113,9 +113,9 @@ function readSecret(
   path: string,
   readFile: (path: string) => string,
   problems: string[],
-): Given | undefined {
+): GivenValue | undefined {
   try {
-    return { text: readFile(path).trim(), as: variable };
+    return { text: readFile(path).trim(), source: variable };
   } catch (error) {
     problems.push(`${variable}: cannot read ${path} (${(error as NodeJS.ErrnoException).code ?? 'failed'})`);
     return undefined;
@@ -133,11 +133,11 @@ export function defaultOf(setting: Setting, dev: boolean): SettingValue {
 }
 
 /** Converts `given` to the type of the setting. The text of a secret never appears in a problem. */
-function read(setting: Setting, given: Given, problems: string[]): SettingValue {
+function read(setting: Setting, given: GivenValue, problems: string[]): SettingValue {
   const value = convert(setting, given.text);
   if (typeof value !== 'object' || Array.isArray(value)) return value as SettingValue;
   const shown = isSecret(setting) ? 'this value' : JSON.stringify(given.text.slice(0, 100));
-  problems.push(`${given.as}: ${(value as Refusal).must}, not ${shown}`);
+  problems.push(`${given.source}: ${(value as Refusal).must}, not ${shown}`);
   return setting.default;
 }
 

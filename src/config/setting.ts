@@ -1,35 +1,35 @@
 /** The type of a setting (a row of the table), and the names of its flag and variable. */
 import type { Millis } from '../engine/model.ts';
 
-interface About {
+interface SettingDescription {
   /** One sentence: its meaning, and the effect of a higher or lower value. */
   readonly meaning: string;
   /** Another variable that is read, which other tools set by convention; the setting's own variable takes precedence. */
   readonly alias?: string;
 }
 
-interface Bounded {
+interface Range {
   readonly default: number;
   readonly min: number;
   readonly max: number;
 }
 
 /** `rule` describes `pattern` in words. */
-type Patterned = { readonly pattern?: never } | { readonly pattern: RegExp; readonly rule: string };
+type TextPattern = { readonly pattern?: never } | { readonly pattern: RegExp; readonly rule: string };
 
-export type SettingRow = About &
+export type SettingRow = SettingDescription &
   (
-    | ({ readonly type: 'integer' } & Bounded)
+    | ({ readonly type: 'integer' } & Range)
     /** In bytes. Written as `1048576`, `1KiB`, `64MiB`, `1GiB` (or the decimal units `kB`, `MB`, `GB`). */
-    | ({ readonly type: 'bytes' } & Bounded)
+    | ({ readonly type: 'bytes' } & Range)
     /** In milliseconds. Written as `90` (seconds), `250ms`, `30s`, `10m`, `12h`, `14d`, `1d12h`. */
-    | ({ readonly type: 'duration' } & Bounded)
+    | ({ readonly type: 'duration' } & Range)
     | { readonly type: 'boolean'; readonly default: boolean; readonly defaultInDev?: boolean }
     | { readonly type: 'choice'; readonly choices: readonly string[]; readonly default: string }
     /** Written separated by commas. */
     | { readonly type: 'list'; readonly default: readonly string[]; readonly defaultInDev?: readonly string[] }
     /** Empty when not set. Secrets are also read from the file in the variable `<name>_FILE`, and never printed. */
-    | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & Patterned)
+    | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & TextPattern)
   );
 
 /** A row with the name of its group. */

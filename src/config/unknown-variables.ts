@@ -13,7 +13,7 @@ const KUBERNETES_VARIABLE =
 export interface UnknownVariable {
   name: string;
   /** The most similar variable of a setting. */
-  meant?: string;
+  suggestion?: string;
 }
 
 /** The unknown variables in `env` that are not empty, sorted by name. */
@@ -28,8 +28,8 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
   return Object.entries(env)
     .filter(([name, value = '']) => name.startsWith(PREFIX) && !known.has(name) && !isForeign(name, value))
     .map(([name]) => {
-      const meant = nearest(name.slice(PREFIX.length), candidates);
-      return meant === undefined ? { name } : { name, meant: `${PREFIX}${meant}` };
+      const nearestName = nearest(name.slice(PREFIX.length), candidates);
+      return nearestName === undefined ? { name } : { name, suggestion: `${PREFIX}${nearestName}` };
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -16,13 +16,13 @@ export async function openTraces(
   if (!URL.canParse(endpoint)) throw new CannotStart(`WAYPOST_TRACES_ENDPOINT: ${endpoint} is no URL`);
   const { SpanRecorder } = await import('../telemetry/traces/span-recorder.ts');
   const { Collector } = await import('../telemetry/traces/collector.ts');
-  const { collectorOf, resourceOf } = await import('../telemetry/traces/environment.ts');
+  const { readCollectorOptions, readResource } = await import('../telemetry/traces/environment.ts');
   const version = readVersion();
   // biome-ignore lint/style/noProcessEnv: the variables of OpenTelemetry are no settings of Waypost
   const environment = process.env;
   try {
-    const sender = { version, resource: resourceOf({ instance, version }, environment) };
-    const collector = new Collector(collectorOf(endpoint, environment));
+    const sender = { version, resource: readResource({ instance, version }, environment) };
+    const collector = new Collector(readCollectorOptions(endpoint, environment));
     return new SpanRecorder(sender, collector, systemClock, (reason, count) =>
       log.warn('spans_dropped', { reason, count }),
     );

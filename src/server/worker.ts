@@ -64,7 +64,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const engine = await startEngine(context, delivery, spans);
     opened.push(() => engine.drain(0));
     const ofProcess = rank === 'first' && { workers: config.workers };
-    metrics?.watch({ engine, projectName: (project) => accounts.shownName(project), clock, spans, ...ofProcess });
+    metrics?.setSources({ engine, projectName: (project) => accounts.shownName(project), clock, spans, ...ofProcess });
     return new ListeningWorker(context, engine, delivery, spans);
   } catch (error) {
     for (const close of opened.reverse()) await close();

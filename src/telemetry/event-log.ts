@@ -1,7 +1,7 @@
 /** Writes the server log, one line per event: as JSON, or formatted for a terminal. */
 import { pino } from 'pino';
 import type { EventLog } from '../engine/ports.ts';
-import { prettyLine } from './pretty.ts';
+import { formatLine } from './pretty.ts';
 
 export interface EventLogOptions {
   format: 'json' | 'pretty';
@@ -75,7 +75,7 @@ export function createEventLog(options: EventLogOptions): EventLog {
     },
     {
       write: (line: string) =>
-        options.write(options.format === 'json' ? line : prettyLine(JSON.parse(line), options.color)),
+        options.write(options.format === 'json' ? line : formatLine(JSON.parse(line), options.color)),
     },
   );
   return {

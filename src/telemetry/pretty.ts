@@ -1,5 +1,5 @@
 /** Formats a log event for a terminal: `10:04:12 info  listening  url=http://127.0.0.1:8080`. */
-export function prettyLine(record: Record<string, unknown>, color: boolean): string {
+export function formatLine(record: Record<string, unknown>, color: boolean): string {
   const { level, time, event, ...fields } = record;
   const paint = color ? painted : (text: string) => text;
   const clock = String(time).slice(11, 19);

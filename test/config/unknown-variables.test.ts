@@ -6,7 +6,7 @@ import { unknownVariables } from '../../src/config/unknown-variables.ts';
 test('a variable that is no setting is found, with the setting that was meant', () => {
   expect(unknownVariables({ WAYPOST_PROT: '1', WAYPOST_COLOUR: 'red', PATH: '/bin', WAYPOSTPORT: '1' })).toEqual([
     { name: 'WAYPOST_COLOUR' },
-    { name: 'WAYPOST_PROT', meant: 'WAYPOST_PORT' },
+    { name: 'WAYPOST_PROT', suggestion: 'WAYPOST_PORT' },
   ]);
 });
 

@@ -28,11 +28,11 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const isReadByPeople = terminal.isInteractive || options.announce !== undefined;
   const format = config.logFormat === 'auto' ? (isReadByPeople ? 'pretty' : 'json') : config.logFormat;
   const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
-  for (const { name, meant } of unknownVariables(terminal.env)) {
+  for (const { name, suggestion } of unknownVariables(terminal.env)) {
     log.warn('setting_unknown', {
       setting: name,
-      reason: meant
-        ? `did you mean ${meant}?`
+      reason: suggestion
+        ? `did you mean ${suggestion}?`
         : `no setting has this name; ${docsLink(config.docsUrl, 'settings')} lists all`,
     });
   }

@@ -6,18 +6,18 @@ import type { Count } from '../../engine/minutes/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
 /** One metric of one worker at one moment: plain data that can be posted to another thread, in the format of the library. */
-export interface Told {
+export interface MetricReading {
   name: MetricName;
   help: string;
   type: 'counter' | 'gauge' | 'histogram';
   /** How the values of several workers are combined. */
   aggregator: 'sum' | 'max';
-  values: Samples;
+  values: MetricValues;
 }
 
-export type Samples = { value: number; labels: Record<string, string | number>; metricName?: string }[];
+export type MetricValues = { value: number; labels: Record<string, string | number>; metricName?: string }[];
 
-export type Reading = readonly Told[];
+export type Reading = readonly MetricReading[];
 
 interface Distribution {
   readonly bounds: readonly number[];
@@ -33,7 +33,7 @@ export class Instruments {
   /** Values of counters and gauges by label. A gauge has none before it is set, or if only another worker sets it. */
   readonly #numbers = new Map<MetricName, Map<string, number>>();
   /** Values of gauges whose label values are names. */
-  readonly #samples = new Map<MetricName, Samples>();
+  readonly #samples = new Map<MetricName, MetricValues>();
   readonly #distributions = new Map<MetricName, Distribution>();
   /** The counter that each event increments, and the label value. */
   readonly #countersOf = new Map<Count, { numbers: Map<string, number>; label: string }>();
@@ -74,7 +74,7 @@ export class Instruments {
   }
 
   /** Sets all values of a gauge whose label values are names. */
-  setAll(name: NameOf<'gauge'>, samples: Samples): void {
+  setAll(name: NameOf<'gauge'>, samples: MetricValues): void {
     this.#samples.set(name, samples);
   }
 
@@ -102,7 +102,7 @@ export class Instruments {
     });
   }
 
-  #samplesOf(name: MetricName): Samples {
+  #samplesOf(name: MetricName): MetricValues {
     const { label } = METRICS[name] as { label?: { name: string } };
     return [...this.#numbersOf(name)].map(([key, value]) => ({ value, labels: label ? { [label.name]: key } : {} }));
   }
@@ -113,7 +113,7 @@ export class Instruments {
 }
 
 /** Buckets are cumulative: each includes the counts of the buckets before it. */
-function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): Samples {
+function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): MetricValues {
   let cumulative = 0;
   const buckets = counts.map((count, index) => {
     cumulative += count;

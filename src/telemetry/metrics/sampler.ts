@@ -25,7 +25,7 @@ const TIMEOUT_MS = 1_000;
 const SAMPLES_AT_ONCE = 4;
 
 /** A store to sample: the only one, or the store of a cell. */
-export type Source = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
+export type SampledStore = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
 
 export interface Sample {
   /** Absent: there is only one store. */
@@ -36,12 +36,12 @@ export interface Sample {
 }
 
 export class Sampler {
-  readonly #sources: () => Source[];
+  readonly #sources: () => SampledStore[];
   readonly #clock: Clock;
   #stores = new Map<string | undefined, StoreSampler>();
   #refreshing: Promise<void> | undefined;
 
-  constructor(sources: () => Source[], clock: Clock) {
+  constructor(sources: () => SampledStore[], clock: Clock) {
     this.#sources = sources;
     this.#clock = clock;
   }
@@ -68,7 +68,7 @@ export class Sampler {
   }
 
   /** Samples a few stores at a time. A slow store delays the next one only until the timeout, and finishes in the background. */
-  async #refreshAll(sources: readonly Source[]): Promise<void> {
+  async #refreshAll(sources: readonly SampledStore[]): Promise<void> {
     const remaining = [...sources];
     const intervalMs = Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS_MIN, sources.length * INTERVAL_MS_PER_CELL));
     const refreshSome = async () => {
@@ -97,11 +97,13 @@ class StoreSampler {
   }
 
   get isAway(): boolean {
-    return this.#hasFailed || (this.#startedAtMs !== undefined && this.#clock.elapsedMs - this.#startedAtMs >= TIMEOUT_MS);
+    return (
+      this.#hasFailed || (this.#startedAtMs !== undefined && this.#clock.elapsedMs - this.#startedAtMs >= TIMEOUT_MS)
+    );
   }
 
   /** Takes a sample if the latest is outdated. Does nothing while an earlier sample is still pending. */
-  async refresh(source: Source, intervalMs: Millis): Promise<void> {
+  async refresh(source: SampledStore, intervalMs: Millis): Promise<void> {
     if (this.#startedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;
     const minAgeMs = source.state === 'resting' ? INTERVAL_MS_MAX : intervalMs;

@@ -5,7 +5,7 @@
 
 import type { Count } from '../../engine/minutes/counts.ts';
 
-interface About {
+interface MetricDescription {
   /** The help text: what the metric counts or measures, and what it does not include. */
   readonly meaning: string;
   /** Empty `values`: names that only the operator chooses, of which there are few. */
@@ -13,7 +13,7 @@ interface About {
 }
 
 /** One metric. `of` determines how the values of several workers in one process are combined. */
-type Metric = About &
+type Metric = MetricDescription &
   /** `counts`: the events that increment it, by label value if it has a label. */
   (
     | { readonly kind: 'counter'; readonly of?: 'process'; readonly counts?: Count | Readonly<Record<string, Count>> }

@@ -6,7 +6,7 @@ import type { Count } from '../../engine/minutes/counts.ts';
 import { type Claimed, firstDueAtMs, type Millis, type Outcome, type ProjectId } from '../../engine/model.ts';
 import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
 import { Instruments, type Reading } from './instruments.ts';
-import { type Sample, Sampler, type Source } from './sampler.ts';
+import { type Sample, type SampledStore, Sampler } from './sampler.ts';
 import type { NameOf } from './table.ts';
 
 /** Interval of the event-loop monitor, which is the only work that an idle server does for metrics. */
@@ -16,7 +16,7 @@ const LOOP_DELAY_RESOLUTION_MS = 50;
 const PROJECTS_MAX = 20;
 
 /** The sources of the gauges, which exist only after the worker is assembled. */
-export interface Watched {
+export interface GaugeSources {
   engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells' | 'readTotals'>;
   projectName: (projectId: ProjectId) => string;
   clock: Clock;
@@ -31,7 +31,7 @@ export class WorkerMetrics implements Metrics {
   readonly #machine: Pick<Machine, 'elapsedMs'>;
   readonly #loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
   readonly #loopAtStart: EventLoopUtilization = performance.eventLoopUtilization();
-  #watched: Watched | undefined;
+  #gaugeSources: GaugeSources | undefined;
   #sampler: Sampler | undefined;
 
   constructor(machine: Pick<Machine, 'elapsedMs'>) {
@@ -40,9 +40,9 @@ export class WorkerMetrics implements Metrics {
   }
 
   /** From now on the gauges read from `watched`. */
-  watch(watched: Watched): void {
-    this.#watched = watched;
-    this.#sampler = new Sampler(() => sourcesOf(watched), watched.clock);
+  setSources(watched: GaugeSources): void {
+    this.#gaugeSources = watched;
+    this.#sampler = new Sampler(() => storesToSample(watched), watched.clock);
   }
 
   close(): void {
@@ -105,10 +105,10 @@ export class WorkerMetrics implements Metrics {
     instruments.set('waypost_cpu_seconds_total', (user + system) / 1e6);
     instruments.set('waypost_resident_memory_bytes', process.memoryUsage.rss());
     instruments.set('waypost_heap_used_bytes', getHeapStatistics().used_heap_size);
-    if (this.#watched) this.#setWorkerGauges(this.#watched);
+    if (this.#gaugeSources) this.#setWorkerGauges(this.#gaugeSources);
   }
 
-  #setWorkerGauges({ engine, projectName, workers, clock, spans }: Watched): void {
+  #setWorkerGauges({ engine, projectName, workers, clock, spans }: GaugeSources): void {
     const instruments = this.#instruments;
     if (spans) {
       instruments.set('waypost_spans_total', spans.counts.exported, 'exported');
@@ -155,7 +155,7 @@ export class WorkerMetrics implements Metrics {
  * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples them.
  * Otherwise every worker samples the cells that it serves.
  */
-function sourcesOf({ engine, workers }: Watched): Source[] {
+function storesToSample({ engine, workers }: GaugeSources): SampledStore[] {
   const isFirst = workers !== undefined;
   const { cells = [] } = engine;
   if (cells.length === 0) {

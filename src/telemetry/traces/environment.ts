@@ -8,7 +8,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const TIMEOUT_MS_DEFAULT = 10_000;
 
 /** Throws an error that names the invalid variable. `endpoint` is without `/v1/traces`. */
-export function collectorOf(endpoint: string, environment: Environment): CollectorOptions {
+export function readCollectorOptions(endpoint: string, environment: Environment): CollectorOptions {
   const find = (name: string): [variable: string, value: string] | undefined => {
     for (const variable of [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
       const value = environment[variable]?.trim();
@@ -40,7 +40,7 @@ export function collectorOf(endpoint: string, environment: Environment): Collect
 }
 
 /** The resource of all spans: the service, and the worker as its instance. */
-export function resourceOf(
+export function readResource(
   { instance, version }: { instance: string; version: string },
   environment: Environment,
 ): Attributes {

@@ -55,7 +55,7 @@ export class SpanRequest {
   }
 
   add(span: Span): void {
-    this.#spans.push(readable(span, this.#shared));
+    this.#spans.push(toReadableSpan(span, this.#shared));
     this.#count += 1;
     if (this.#spans.length === CHUNK_SPANS) this.#encode();
   }
@@ -78,7 +78,10 @@ export class SpanRequest {
   }
 }
 
-function readable({ traceId, spanId, parentId, name, kind, startMs, endMs, attributes, error }: Span, shared: Shared) {
+function toReadableSpan(
+  { traceId, spanId, parentId, name, kind, startMs, endMs, attributes, error }: Span,
+  shared: Shared,
+) {
   const context = { traceId, spanId, traceFlags: 1 };
   return {
     ...NO_OTHER_MEMBERS,

@@ -40,8 +40,8 @@ describe('several workers in one process', () => {
       ...{ inFlight: 3, workersAlive: undefined, busiestProjects: () => all, readTotals: async () => TOTALS },
       cells: [],
     });
-    first.watch({ engine: busy([1, 2], [2, 1]), projectName, clock, workers: 2 });
-    other.watch({ engine: busy([1, 3]), projectName, clock });
+    first.setSources({ engine: busy([1, 2], [2, 1]), projectName, clock, workers: 2 });
+    other.setSources({ engine: busy([1, 3]), projectName, clock });
     first.answered(true, 200, 3);
     other.answered(true, 201, 30);
     other.answered(false, 404, 30);
@@ -83,7 +83,7 @@ describe('what only the store knows', () => {
   function watched(readTotals: () => Promise<Totals>) {
     const clock = new SimulatedClock();
     const metrics = open(clock);
-    metrics.watch({
+    metrics.setSources({
       engine: { ...IDLE, cells: [], readTotals },
       projectName: String,
       clock,
@@ -148,7 +148,7 @@ describe('with several cells', () => {
     });
     const metrics = open(clock);
     const engine = { ...IDLE, cells, readTotals: async () => TOTALS };
-    metrics.watch({ engine, projectName: String, clock, ...(isFirst && { workers: 1 }) });
+    metrics.setSources({ engine, projectName: String, clock, ...(isFirst && { workers: 1 }) });
     return { clock, metrics, cells };
   }
 

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
 import { Collector } from '../../../src/telemetry/traces/collector.ts';
-import { collectorOf, resourceOf } from '../../../src/telemetry/traces/environment.ts';
+import { readCollectorOptions, readResource } from '../../../src/telemetry/traces/environment.ts';
 import { listen, originOf } from '../../support/listen.ts';
 
 const BODY = Buffer.from('spans');
@@ -26,7 +26,7 @@ async function open(answers: (number | Answered)[], environment = {}) {
   });
   await listen(server);
   const endpoint = `${originOf(server)}/`;
-  const collector = new Collector(collectorOf(endpoint, environment));
+  const collector = new Collector(readCollectorOptions(endpoint, environment));
   onTestFinished(() => {
     collector.close();
     server.closeAllConnections();
@@ -80,7 +80,7 @@ it('gives up when the time for all tries is over', async () => {
 });
 
 it('names the error when nobody listens', async () => {
-  const collector = new Collector(collectorOf('http://127.0.0.1:1', { OTEL_EXPORTER_OTLP_TIMEOUT: '500' }));
+  const collector = new Collector(readCollectorOptions('http://127.0.0.1:1', { OTEL_EXPORTER_OTLP_TIMEOUT: '500' }));
   expect(await collector.send(BODY)).toBe('ECONNREFUSED');
 });
 
@@ -99,14 +99,14 @@ it.each([
   ['OTEL_EXPORTER_OTLP_HEADERS', 'a=100%', 'a percent sign must be written as %25'],
   ['OTEL_EXPORTER_OTLP_CERTIFICATE', '/nowhere/ca.pem', 'no such file'],
 ])('refuses %s=%s by name', (variable, value, rule) => {
-  const read = () => collectorOf('http://127.0.0.1:4318', { [variable]: value });
+  const read = () => readCollectorOptions('http://127.0.0.1:4318', { [variable]: value });
   expect(read).toThrow(variable);
   expect(read).toThrow(rule);
 });
 
 it('calls itself waypost, unless the environment has a name, and adds what that says of it', () => {
   const worker = { instance: 'host-1', version: '1.2.3' };
-  expect(resourceOf(worker, {})).toEqual({
+  expect(readResource(worker, {})).toEqual({
     'service.name': 'waypost',
     'service.version': '1.2.3',
     'service.instance.id': 'host-1',
@@ -115,5 +115,5 @@ it('calls itself waypost, unless the environment has a name, and adds what that 
     OTEL_SERVICE_NAME: 'queue',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=a%2Cb,service.name=other',
   };
-  expect(resourceOf(worker, environment)).toMatchObject({ 'service.name': 'queue', 'deployment.environment': 'a,b' });
+  expect(readResource(worker, environment)).toMatchObject({ 'service.name': 'queue', 'deployment.environment': 'a,b' });
 });
