@@ -198,7 +198,7 @@ export class StoredAccounts implements Accounts {
     return this.#unsure.promise;
   }
 
-  lookAgain(): Promise<void> | undefined {
+  refreshForUnknownToken(): Promise<void> | undefined {
     if (!this.#isShared) return undefined;
     const { elapsedMs } = this.#clock;
     if (this.#look?.isUnderWay) return this.#look.done;
@@ -245,7 +245,7 @@ export class StoredAccounts implements Accounts {
     return admitted?.caller;
   }
 
-  projectNamed(name: string): ProjectId | undefined {
+  projectByName(name: string): ProjectId | undefined {
     return this.#projectByName.get(name);
   }
 
@@ -269,7 +269,7 @@ export class StoredAccounts implements Accounts {
     return this.#pairOf(projectId).keys;
   }
 
-  signingKeysKnown(projectId: ProjectId): readonly string[] {
+  cachedSigningKeys(projectId: ProjectId): readonly string[] {
     const pair = this.#pairByProject.get(projectId);
     return pair ? [pair.keys.current, pair.keys.next] : [];
   }

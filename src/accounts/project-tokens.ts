@@ -45,7 +45,7 @@ export class StoredTokens implements ProjectTokens {
     return this.#projects.listTokensOf({ projectId });
   }
 
-  async make({
+  async create({
     projectId,
     by,
     scope,

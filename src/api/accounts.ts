@@ -21,7 +21,7 @@ export interface SigningKeys {
 export interface ProjectTokens {
   list(projectId: ProjectId): Promise<Token[]>;
   /** `secret`: the token itself, which is kept nowhere. Throws `ApiError` 401, 412. */
-  make(args: { projectId: ProjectId; by: string; scope: TokenScope; name?: string }): Promise<CreatedToken>;
+  create(args: { projectId: ProjectId; by: string; scope: TokenScope; name?: string }): Promise<CreatedToken>;
   /** Resolves when the token lets nobody in any more, on any worker. Throws `ApiError` 401, 404, 409, 503. */
   revoke(args: { projectId: ProjectId; by: string; tokenId: string }): Promise<void>;
 }
@@ -51,14 +51,14 @@ export interface Accounts {
    * Called for a token that is not known: reads what other workers may have changed. `undefined` when there is nothing
    * to read: accounts were read for this within the last second, or no other worker can change them.
    */
-  lookAgain?(): Promise<void> | undefined;
+  refreshForUnknownToken?(): Promise<void> | undefined;
   /** The project with that name. The name is the `UserID` in the project's tokens. */
-  projectNamed(name: string): ProjectId | undefined;
+  projectByName(name: string): ProjectId | undefined;
   /** The name of a project that has a token. */
   projectName(projectId: ProjectId): string;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;
   /** The current key and the next one, as this worker knows them; none for a project that does not exist. */
-  signingKeysKnown(projectId: ProjectId): readonly string[];
+  cachedSigningKeys(projectId: ProjectId): readonly string[];
   /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */
   rotate(projectId: ProjectId): Promise<SigningKeys>;
 }

@@ -7,7 +7,6 @@ import { Slices } from '../engine/loops/slices.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options/options.ts';
-import { type Answer, answerToError, refusal } from './answer.ts';
 import { authenticate, authorize, unauthenticated } from './edge/authentication.ts';
 import type { Browsers } from './edge/browsers.ts';
 import { BurstLimit } from './edge/burst-limit.ts';
@@ -22,12 +21,13 @@ import {
   trustedProxies,
 } from './edge/proxies.ts';
 import { ResponseQueue } from './edge/response-queue.ts';
-import { type ApiLimits, HEADER_LINES_MAX, LONG_ANSWER_BYTES, LONG_ANSWERS_BYTES_MAX } from './limits.ts';
+import { type ApiLimits, HEADER_LINES_MAX, LONG_RESPONSE_BYTES, LONG_RESPONSES_BYTES_MAX } from './limits.ts';
 import { Console, type ConsoleOptions } from './pages/console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './publishing/ignored.ts';
 import { JsonThread } from './requests/json-thread.ts';
-import { CallerGone, RequestBody } from './requests/request-body.ts';
+import { ClientDisconnected, RequestBody } from './requests/request-body.ts';
 import { type Exchange, respond } from './respond.ts';
+import { type ApiResponse, errorResponse, refusal } from './response.ts';
 import type { Call, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
@@ -39,7 +39,7 @@ export interface ApiOptions extends Omit<Services, 'json' | 'closing' | 'console
   browsers: Browsers;
   console: ConsoleOptions;
   /** Told of each request that was answered. */
-  answered?: ((isPublish: boolean, status: number, durationMs: Millis) => void) | undefined;
+  onResponse?: ((isPublish: boolean, status: number, durationMs: Millis) => void) | undefined;
 }
 
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
@@ -54,8 +54,8 @@ export function createApi(options: ApiOptions): Listener {
     limits: options.limits,
     connections,
     serve: (request, response) => void edge.serve(request, response),
-    closing: () => closing.abort(),
-    ended: () => json.close(),
+    onClosing: () => closing.abort(),
+    onClosed: () => json.close(),
   });
 }
 
@@ -104,7 +104,7 @@ class Edge {
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new MemoryBudget(options.limits.requestMemoryBytesMax);
-    this.#turns = new ResponseQueue(LONG_ANSWERS_BYTES_MAX, options.clock);
+    this.#turns = new ResponseQueue(LONG_RESPONSES_BYTES_MAX, options.clock);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
     this.#slices = () => new Slices(options.clock, options.endOfTurn);
@@ -113,35 +113,35 @@ class Edge {
 
   /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { browsers, clock, limits, log, answered: tell } = this.#options;
+    const { browsers, clock, limits, log, onResponse: tell } = this.#options;
     const begunAtMs = clock.elapsedMs;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
-    connection.begin(request, response);
+    connection.addRequest(request, response);
     const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = this.#finder.find(request.url ?? '/', request.method ?? '');
     const route = match.routes.get(request.method ?? '');
     const ignored = new Ignored();
     try {
-      let given = browsers.answer(request, response, match);
+      let given = browsers.responseTo(request, response, match);
       if (!given) {
         checkHead(request, limits);
         const admitted = this.#admit(request, match);
         const caller = admitted instanceof Promise ? await admitted : admitted;
         given = await (route
           ? this.#handle(exchange, match, { route, caller, body, ignored })
-          : (this.#console.answer(request) ?? noRoute(match)));
+          : (this.#console.responseTo(request) ?? noRoute(match)));
       }
       if (route) this.#ignoredLog.logOnce(route, ignored);
       respond(exchange, ignored.addTo(given), clock);
     } catch (error) {
       // The client has gone, or part of an answer is already sent.
-      if (error instanceof CallerGone || response.headersSent) {
+      if (error instanceof ClientDisconnected || response.headersSent) {
         response.destroy();
         return;
       }
-      respond(exchange, answerToError(error, log, route?.path ?? 'unknown'), clock);
+      respond(exchange, errorResponse(error, log, route?.path ?? 'unknown'), clock);
     } finally {
       body.release();
       if (tell && response.headersSent) {
@@ -163,7 +163,7 @@ class Edge {
     if (newer !== undefined) return newer.then(() => this.#admit(request, match, looksAgain));
     const accountsVersion = accounts.sharedVersion;
     if (!admission) {
-      const look = looksAgain ? accounts.lookAgain?.() : undefined;
+      const look = looksAgain ? accounts.refreshForUnknownToken?.() : undefined;
       if (look !== undefined) return look.then(() => this.#admit(request, match, false));
       throw unauthenticated();
     }
@@ -179,7 +179,7 @@ class Edge {
     { request, response, connection }: Exchange,
     match: Match,
     { route, caller, ...own }: { route: Route; caller: Caller } & Pick<Call, 'body' | 'ignored'>,
-  ): Answer | Promise<Answer> {
+  ): ApiResponse | Promise<ApiResponse> {
     const { method = '', headers, rawHeaders } = request;
     const { ids, rawDestination, rawQuery } = match;
     const { projectId } = caller;
@@ -201,9 +201,9 @@ class Edge {
     };
     const slices = this.#slices();
     this.#known.get(route)?.findIgnored(rawHeaders, rawQuery, own.ignored);
-    const handle = (): Answer | Promise<Answer> =>
+    const handle = (): ApiResponse | Promise<ApiResponse> =>
       route.isLong
-        ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, call.hangUp(), () => route.handle(call))
+        ? this.#turns.runWithMemory(projectId, LONG_RESPONSE_BYTES, call.hangUp(), () => route.handle(call))
         : route.handle(call);
     return slices.isOver ? slices.next().then(handle) : handle();
   }
@@ -226,7 +226,7 @@ function hangUpOf(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function noRoute({ routes }: Match): Answer {
+function noRoute({ routes }: Match): ApiResponse {
   if (routes.size === 0) return refusal(404, 'not found');
   return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
 }

@@ -69,10 +69,10 @@ export const FILTER_VALUES_MAX = 100;
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The longest page as JSON: base64 of `PAGE_BODY_BYTES_MAX`, or of half of it twice. */
-export const LONG_ANSWER_BYTES = 24 * 1024 * 1024;
+export const LONG_RESPONSE_BYTES = 24 * 1024 * 1024;
 
 /** Bytes of long answers at a time. While one is made, what was read for it is in memory beside it. */
-export const LONG_ANSWERS_BYTES_MAX = 256 * 1024 * 1024;
+export const LONG_RESPONSES_BYTES_MAX = 256 * 1024 * 1024;
 
 /** JSON values that one message may hold: its members, its headers and the values of lists in them. */
 export const VALUES_PER_ITEM_MAX = 1_000;

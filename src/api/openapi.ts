@@ -187,10 +187,10 @@ function ownPathOf(path: string): string {
 }
 
 function operation(route: Route, schemas: SchemaWriter): Operation {
-  const { answers, operationId, summary } = route;
+  const { responses, operationId, summary } = route;
   const parameters = parametersOf(route, schemas);
   const requestBody = bodyOf(route, schemas);
-  const succeeded = Object.entries(answers).map(([status, schema]) => [status, success(status, schema, schemas)]);
+  const succeeded = Object.entries(responses).map(([status, schema]) => [status, success(status, schema, schemas)]);
   const refused = refusalsOf(route).map((status) => [
     String(status),
     { $ref: `#/components/responses/${refusalName(status)}` },

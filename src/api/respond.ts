@@ -1,10 +1,10 @@
 /** Writes an answer, and handles a request body that was not read. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
-import type { Answer, AnswerStream } from './answer.ts';
 import type { Connection } from './edge/connections.ts';
-import { PIECE_LENGTH } from './edge/paced-output.ts';
+import { CHUNK_LENGTH } from './edge/paced-output.ts';
 import { expectsContinue } from './requests/request-body.ts';
+import type { ApiResponse, ResponseStream } from './response.ts';
 
 /** One request, its response and its connection. */
 export interface Exchange {
@@ -23,8 +23,8 @@ const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 const STALLED_MS = 5 * 60_000;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is unread. */
-export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
-  const { status, json, content, stream, headers, sent, cutOff } = given;
+export function respond({ request, response, connection }: Exchange, given: ApiResponse, clock: Clock): void {
+  const { status, json, content, stream, headers, onSent: sent, cutOff } = given;
   if (stream) return beginStream({ request, response, connection }, given, stream);
   if (sent && response.closed) sent();
   else if (sent) response.once('close', sent);
@@ -34,7 +34,7 @@ export function respond({ request, response, connection }: Exchange, given: Answ
   const { type, body } = content ?? { type: 'application/json', body: json };
   const isLeft = isBodyLeft(request) || (status === 401 && hasBody(request));
   if (isLeft) connection.end();
-  const isLast = connection.answer(response, status) || isLeft;
+  const isLast = connection.noteResponse(response, status) || isLeft;
   const bytes = Buffer.byteLength(body);
   response.writeHead(status, {
     ...headers,
@@ -46,7 +46,7 @@ export function respond({ request, response, connection }: Exchange, given: Answ
   // A client that waits for `100 Continue` has sent no body, so nothing must be dropped first.
   const isDropping = isLeft && !isAwaitingContinue(request);
   const end = (): void => (isDropping ? closeAfter(request, response, clock) : void response.end());
-  if (bytes > PIECE_LENGTH && request.method !== 'HEAD') {
+  if (bytes > CHUNK_LENGTH && request.method !== 'HEAD') {
     connection.write(response, body, end);
   } else {
     // One write less than `write` and `end`.
@@ -59,8 +59,8 @@ export function respond({ request, response, connection }: Exchange, given: Answ
 /** The connection is closed after it: nobody could say when the client may send another request. */
 function beginStream(
   { response, connection }: Exchange,
-  { status, headers, sent }: Answer,
-  stream: AnswerStream,
+  { status, headers, onSent: sent }: ApiResponse,
+  stream: ResponseStream,
 ): void {
   if (response.closed) return sent?.();
   if (sent) response.once('close', sent);
@@ -70,7 +70,7 @@ function beginStream(
   connection.leaving.addEventListener('abort', () => response.destroy());
   response.setTimeout(STALLED_MS, () => response.destroy());
   response.writeHead(status, { ...headers, 'content-type': stream.contentType, connection: 'close' });
-  stream.begin(response);
+  stream.start(response);
 }
 
 /** The body of an unauthenticated request is never read, however small it is. */

@@ -42,14 +42,14 @@ interface Path {
   end: number;
 }
 
-interface Found {
+interface FoundRoutes {
   routes: ReadonlyMap<string, Route>;
   rawIds: readonly string[];
   /** Where the destination begins, on routes that have one. */
   destinationAt?: number;
 }
 
-const NOTHING: Found = { routes: new Map(), rawIds: [] };
+const NO_ROUTES: FoundRoutes = { routes: new Map(), rawIds: [] };
 
 /** Finds the routes of a raw request target, in origin-form or absolute-form. Never throws, for any target. */
 export class RouteFinder {
@@ -75,7 +75,7 @@ export class RouteFinder {
     const end = isOfInterface ? endOf(text) : text.length;
     const isPath = text.startsWith('/'); // and not `*` or `host:443`
     const path = { text, method, isOfInterface, end };
-    const { routes, rawIds, destinationAt } = (isPath ? walk(this.#root, path, 1, []) : undefined) ?? NOTHING;
+    const { routes, rawIds, destinationAt } = (isPath ? walk(this.#root, path, 1, []) : undefined) ?? NO_ROUTES;
     const behindPath = queryAt >= 0 && rawQuery === '' ? '?' : '';
     const rawDestination = destinationAt === undefined ? '' : text.slice(destinationAt) + behindPath;
     // An id with a malformed escape stays as it is: nothing has such an id.
@@ -104,7 +104,7 @@ function endOf(text: string): number {
  * Finds where the rest of the path, from `at`, leads. A fixed word wins over a parameter. A parameter may be empty, as
  * in `/v2/messages//explain`: the handler then says what is missing.
  */
-function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[]): Found | undefined {
+function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[]): FoundRoutes | undefined {
   const { routes } = branch;
   const takesDestination = isDestinationBehind(branch, path.method);
   const isOver = at > path.end;
@@ -116,7 +116,7 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   return rawIds.includes('') ? undefined : { routes, rawIds, destinationAt: at };
 }
 
-function descend(branch: Branch, path: Path, at: number, rawIds: readonly string[]): Found | undefined {
+function descend(branch: Branch, path: Path, at: number, rawIds: readonly string[]): FoundRoutes | undefined {
   const { words, parameter } = branch;
   if (words.size === 0 && !parameter) return undefined;
   const slashAt = path.text.indexOf('/', at);

@@ -9,13 +9,13 @@ import type { Quotas } from '../protocol/options/options.ts';
 import type { PlainHeaderPolicy } from '../protocol/trace-context.ts';
 import type { RunKey } from '../workflow/model.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
-import type { Answer } from './answer.ts';
 import type { OtherWorkers } from './edge/other-workers.ts';
 import type { ApiLimits } from './limits.ts';
 import type { AcceptedInput } from './messages/filters.ts';
 import type { Ignored } from './publishing/ignored.ts';
 import type { JsonThread } from './requests/json-thread.ts';
 import type { RequestBody } from './requests/request-body.ts';
+import type { ApiResponse } from './response.ts';
 
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
@@ -42,7 +42,7 @@ export interface Route {
   /**
    * Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent unchanged.
    */
-  answers: Record<number, TSchema | undefined>;
+  responses: Record<number, TSchema | undefined>;
   /** Whether a token in the query is refused: URLs get around, and what this route may do is too much for that. */
   isTokenInHeaderOnly?: true;
   /** Whether the token that a run's delivery carries is enough, for what is of that run (contract K 2). */
@@ -51,13 +51,13 @@ export interface Route {
   isLong?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
-  handle: (call: Call) => Answer | Promise<Answer>;
+  handle: (call: Call) => ApiResponse | Promise<ApiResponse>;
 }
 
 /** What every row of the table begins with. Its answer is a 200 without a body unless the row says otherwise. */
 export function row(access: Access, method: RouteMethod, path: string, operationId: string) {
-  const answers: Route['answers'] = { 200: undefined };
-  return { access, method, path, operationId, answers };
+  const responses: Route['responses'] = { 200: undefined };
+  return { access, method, path, operationId, responses };
 }
 
 /** One authenticated request, or one to a public route. */
@@ -144,7 +144,7 @@ export interface Services {
   plainHeaders: PlainHeaderPolicy;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
-  console: { file(name: string, rawHeaders: readonly string[]): Promise<Answer> };
+  console: { file(name: string, rawHeaders: readonly string[]): Promise<ApiResponse> };
   isReady: () => boolean;
   /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;

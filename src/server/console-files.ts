@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ConsoleFiles } from '../api/pages/console.ts';
-import { type Prepared, prepare } from '../api/pages/prepared.ts';
+import { type PreparedContent, prepareContent } from '../api/pages/prepared-content.ts';
 
 /** Two folders up from the sources and from the compiled files alike. */
 const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));
@@ -24,7 +24,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
   const names = await namesBelow(folder);
   if (!names.includes('index.html')) return undefined;
-  const read = async (name: string): Promise<[string, Prepared]> => [name, await readOne(join(folder, name))];
+  const read = async (name: string): Promise<[string, PreparedContent]> => [name, await readOne(join(folder, name))];
   return new Map(await Promise.all(names.map(read)));
 }
 
@@ -39,6 +39,6 @@ async function namesBelow(folder: string): Promise<string[]> {
   }
 }
 
-async function readOne(path: string): Promise<Prepared> {
-  return prepare(CONTENT_TYPES[extname(path)] ?? 'application/octet-stream', await readFile(path));
+async function readOne(path: string): Promise<PreparedContent> {
+  return prepareContent(CONTENT_TYPES[extname(path)] ?? 'application/octet-stream', await readFile(path));
 }

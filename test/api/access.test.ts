@@ -108,7 +108,7 @@ it('answers in the shape that the route table promises', async () => {
   for (const [name, route] of named) {
     const reply = await world.ask(requestFor(route));
     if (reply.status >= 400) continue;
-    const schema = route.answers[reply.status];
+    const schema = route.responses[reply.status];
     const problems = schema
       ? [...Value.Errors(schema, reply.json ?? reply.text)].map(({ path, message }) => `${path} ${message}`)
       : [];

@@ -36,10 +36,10 @@ function open(): Promise<World> {
     },
     catchUp: () => behind?.(),
     authenticate: (tokenHash) => (known.has(tokenHash) ? { projectId: 1, scope: 'full' } : undefined),
-    projectNamed: () => 1,
+    projectByName: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
-    signingKeysKnown: () => ['c', 'n'],
+    cachedSigningKeys: () => ['c', 'n'],
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };
   return openWorld({ accounts });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { JSON_HERE_BYTES_MAX } from '../../src/api/requests/json-body.ts';
+import { JSON_INLINE_BYTES_MAX } from '../../src/api/requests/json-body.ts';
 import { JsonThread } from '../../src/api/requests/json-thread.ts';
 import { parseCheckpoint } from '../../src/api/runs/checkpoint-json.ts';
 import { systemClock } from '../../src/system/system.ts';
@@ -50,7 +50,7 @@ describe('a long checkpoint', () => {
   test('comes back from its thread with the texts of its steps', async () => {
     const checkpoint = {
       done: ['t'],
-      append: [{ step: { stepId: 1, out: 'x'.repeat(JSON_HERE_BYTES_MAX) } }, { step: { stepId: 2, out: [{}, {}] } }],
+      append: [{ step: { stepId: 1, out: 'x'.repeat(JSON_INLINE_BYTES_MAX) } }, { step: { stepId: 2, out: [{}, {}] } }],
     };
     expect(await thread.checkpoint(bytesOf(checkpoint), VALUES_MAX)).toEqual(
       parseCheckpoint(bytesOf(checkpoint), VALUES_MAX).value,

@@ -8,7 +8,7 @@ import {
   readFilters,
   readSelection,
 } from '../../src/api/messages/filters.ts';
-import { shown } from '../../src/api/requests/parameters.ts';
+import { shortened } from '../../src/api/requests/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
 const USES: readonly MessageUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
@@ -215,6 +215,6 @@ describe('a page', () => {
 
 it('a name is repeated up to 64 characters', () => {
   const longest = 'n'.repeat(64);
-  expect(shown(longest)).toBe(longest);
-  expect(shown(`${longest}n`)).toBe(`${longest}…`);
+  expect(shortened(longest)).toBe(longest);
+  expect(shortened(`${longest}n`)).toBe(`${longest}…`);
 });

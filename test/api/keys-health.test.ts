@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Answer } from '../../src/api/answer.ts';
 import { healthRoutes } from '../../src/api/pages/health.ts';
+import type { ApiResponse } from '../../src/api/response.ts';
 import type { Services } from '../../src/api/route.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
@@ -43,7 +43,7 @@ describe('health', () => {
       });
     };
     const routes = healthRoutes({ engine: { ping }, isReady: () => true } as unknown as Services);
-    const handle = routes.find(({ path }) => path === '/readyz')?.handle as () => Promise<Answer>;
+    const handle = routes.find(({ path }) => path === '/readyz')?.handle as () => Promise<ApiResponse>;
     const replies = [handle(), handle(), handle()];
     answer();
     expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200]);

@@ -236,10 +236,10 @@ it('ends within a heartbeat of the revocation of its token, or when nobody can t
   const accounts: Accounts = {
     authenticate: (hash) => callers.get(hash),
     refresh: () => refresh(),
-    projectNamed: () => 1,
+    projectByName: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: '', next: '' }),
-    signingKeysKnown: () => [],
+    cachedSigningKeys: () => [],
     rotate: () => Promise.resolve({ current: '', next: '' }),
   };
   await open({ accounts });

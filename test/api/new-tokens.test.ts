@@ -11,14 +11,14 @@ async function world(look: () => Promise<void> | undefined): Promise<{ world: Wo
   let looks = 0;
   const accounts: Accounts = {
     authenticate: (tokenHash) => (known.has(tokenHash) ? { projectId: 1, scope: 'full' } : undefined),
-    lookAgain: () => {
+    refreshForUnknownToken: () => {
       looks += 1;
       return look()?.then(() => void known.add(hashToken('new')));
     },
-    projectNamed: () => 1,
+    projectByName: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
-    signingKeysKnown: () => ['c', 'n'],
+    cachedSigningKeys: () => ['c', 'n'],
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };
   return { world: await openWorld({ accounts }), looks: () => looks };

@@ -120,12 +120,12 @@ describe('the document', () => {
     for (const route of world.routes) {
       const { responses } = operationOf(pathOf(route), route.method);
       const succeeded = Object.keys(responses).filter((status) => status < '400');
-      expect(succeeded).toEqual(Object.keys(route.answers));
+      expect(succeeded).toEqual(Object.keys(route.responses));
       for (const status of succeeded) {
         const response = responses[status];
         const content = response && 'content' in response ? response.content : undefined;
         const [written] = Object.values(content ?? {});
-        const schema = route.answers[Number(status)];
+        const schema = route.responses[Number(status)];
         expect(withoutReferences(written?.schema)).toEqual(schema && plain(schema));
       }
     }

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/edge/connections.ts';
 import { Pacer } from '../../src/api/edge/paced-input.ts';
-import { prepare } from '../../src/api/pages/prepared.ts';
+import { prepareContent } from '../../src/api/pages/prepared-content.ts';
 import { respond } from '../../src/api/respond.ts';
 import { originOf } from '../support/listen.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -33,7 +33,7 @@ let connections: RawConnection[];
 
 beforeEach(async () => {
   [turns, sockets, responses, connections, isHeld] = [[], [], [], [], false];
-  const large = await prepare('text/html; charset=utf-8', Buffer.alloc(400_000, 'large '));
+  const large = await prepareContent('text/html; charset=utf-8', Buffer.alloc(400_000, 'large '));
   const limits = { ...LIMITS, ...PATIENT, batchItemsMax: 300 };
   const console = { version: '1.2.3', readFiles: async () => new Map([['large.txt', large]]) };
   const endOfTurn = (): Promise<void> =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { JSON_HERE_BYTES_MAX, JSON_LEVELS_MAX, parseJson } from '../../src/api/requests/json-body.ts';
+import { JSON_INLINE_BYTES_MAX, JSON_LEVELS_MAX, parseJson } from '../../src/api/requests/json-body.ts';
 import { JsonThread } from '../../src/api/requests/json-thread.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -49,7 +49,7 @@ describe('large JSON', () => {
   });
   afterEach(() => thread.close());
 
-  const large = 'x'.repeat(JSON_HERE_BYTES_MAX);
+  const large = 'x'.repeat(JSON_INLINE_BYTES_MAX);
 
   test('comes back as deep as the limit', async () => {
     const json = nested(JSON_LEVELS_MAX, large);

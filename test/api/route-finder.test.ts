@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { NO_BODY } from '../../src/api/answer.ts';
+import { NO_BODY } from '../../src/api/response.ts';
 import type { Access, Route, RouteMethod } from '../../src/api/route.ts';
 import { RouteFinder } from '../../src/api/route-finder.ts';
 import { fc } from '../support/fast-check.ts';
 
 function route(method: RouteMethod, path: string, access: Access = 'read'): Route {
-  return { method, path, operationId: 'any', access, summary: '', answers: { 200: undefined }, handle: () => NO_BODY };
+  return {
+    method,
+    path,
+    operationId: 'any',
+    access,
+    summary: '',
+    responses: { 200: undefined },
+    handle: () => NO_BODY,
+  };
 }
 
 const finder = new RouteFinder([

@@ -73,7 +73,7 @@ describe('stored accounts', () => {
     expect(accounts.authenticate('added')).toEqual({ projectId: otherId, scope: 'read-only' });
     expect(accounts.authenticate('revoked')).toBeUndefined();
     expect(accounts.authenticate('unsaved')).toBeDefined();
-    expect(accounts.projectNamed('other')).toBe(otherId);
+    expect(accounts.projectByName('other')).toBe(otherId);
     expect(accounts.signingKeysNow(otherId)).toEqual(keys);
     expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
   });
@@ -114,17 +114,17 @@ describe('stored accounts', () => {
   it('look again for a stranger at most once a second, and only in a store that others share', async () => {
     const seconds = new SimulatedClock();
     const alone = await StoredAccounts.open(store, sealer, seconds);
-    expect(alone.lookAgain()).toBeUndefined();
+    expect(alone.refreshForUnknownToken()).toBeUndefined();
     const accounts = await StoredAccounts.open(store, sealer, seconds, { isShared: true });
     const { projectId } = await createProject('shop');
     await store.projects.addToken({ tokenHash: 'hash', projectId, scope: 'full', createdAtMs: 1 });
-    const look = accounts.lookAgain();
-    expect(accounts.lookAgain()).toBe(look); // two at once wait for the same
+    const look = accounts.refreshForUnknownToken();
+    expect(accounts.refreshForUnknownToken()).toBe(look); // two at once wait for the same
     await look;
     expect(accounts.authenticate('hash')).toBeDefined();
-    expect(accounts.lookAgain()).toBeUndefined();
+    expect(accounts.refreshForUnknownToken()).toBeUndefined();
     await seconds.advanceBy(1_000);
-    expect(accounts.lookAgain()).toBeDefined();
+    expect(accounts.refreshForUnknownToken()).toBeDefined();
   });
 
   it('note the use of a token once an hour', async () => {
@@ -217,7 +217,7 @@ describe('stored accounts', () => {
     await accounts.refresh();
     expect(accounts.signingKeysNow(later)).toEqual(keys);
     expect(accounts.version).toBeGreaterThan(before); // or each heartbeat would read them again
-    expect([accounts.projectNamed('strange'), accounts.authenticate('of it')]).toEqual([undefined, undefined]);
+    expect([accounts.projectByName('strange'), accounts.authenticate('of it')]).toEqual([undefined, undefined]);
     expect(logged).toEqual([expect.stringMatching(/^keys_unreadable .*"project":"strange"/)]);
   });
 });

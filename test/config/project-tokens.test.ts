@@ -56,7 +56,7 @@ it('a change is told to the others when it is saved and holds here, and answered
     },
   });
   await revokeSecond();
-  await tokens.make({ projectId, by: 'own', scope: 'read-only' });
+  await tokens.create({ projectId, by: 'own', scope: 'read-only' });
   expect(told).toEqual([['full'], undefined, ['full', 'read-only'], undefined]);
 });
 
@@ -72,20 +72,20 @@ it('a revocation of which a worker does not know yet is answered 503 and says th
 
 it('a new token is answered all the same where each worker looks for a token that it does not know', async () => {
   const { accounts, tokens } = await open({ isShared: true, tell: unreachable });
-  const { secret } = await tokens.make({ projectId, by: 'own', scope: 'full' });
+  const { secret } = await tokens.create({ projectId, by: 'own', scope: 'full' });
   expect(accounts.authenticate(hashToken(secret))).toEqual({ projectId, scope: 'full' });
 });
 
 it('a new token is not answered where another thread would refuse it', async () => {
   const { tokens } = await open({ isShared: false, tell: unreachable });
-  await expect(tokens.make({ projectId, by: 'own', scope: 'full' })).rejects.toThrow(StoreUnavailable);
+  await expect(tokens.create({ projectId, by: 'own', scope: 'full' })).rejects.toThrow(StoreUnavailable);
 });
 
 it('a request on its way changes nothing once the token that it came with is revoked', async () => {
   const { tokens, revokeSecond } = await open({ isShared: false, tell: async () => {} });
   await revokeSecond();
   const late = { projectId, by: 'second' };
-  await expect(tokens.make({ ...late, scope: 'full' })).rejects.toMatchObject({ status: 401 });
+  await expect(tokens.create({ ...late, scope: 'full' })).rejects.toMatchObject({ status: 401 });
   await expect(tokens.revoke({ ...late, tokenId: tokenIdOf('own') })).rejects.toMatchObject({ status: 401 });
   expect(await store.projects.listTokensOf({ projectId })).toHaveLength(1);
 });

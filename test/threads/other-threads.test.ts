@@ -1,6 +1,6 @@
 /** Where does a checkpoint go that reaches another worker of the process than the one that makes its call? */
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { SentCheckpoint } from '../../src/api/edge/other-workers.ts';
+import type { CheckpointRequest } from '../../src/api/edge/other-workers.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { decodeCheckpointClaim, mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import { connectAll, OtherThreads } from '../../src/server/threads/other-threads.ts';
@@ -9,7 +9,7 @@ import { Subject } from '../conformance/support/subject.ts';
 import { DONE, runStep } from '../conformance/support/workflow.ts';
 
 const NEVER = new AbortController().signal;
-const CHECKPOINT: SentCheckpoint = {
+const CHECKPOINT: CheckpointRequest = {
   caller: { projectId: 1, runKey: 2, key: 3, claimToken: 4, worker: 1 },
   token: 't',
   body: new TextEncoder().encode('{"done":["t"]}'),
@@ -35,7 +35,7 @@ describe('workers that are connected', () => {
     const answers = workers.flatMap((asking) =>
       workers
         .filter((asked) => asked !== asking)
-        .map(async ({ own }) => [own, await asking.carryOut(own, CHECKPOINT, NEVER)] as const),
+        .map(async ({ own }) => [own, await asking.forward(own, CHECKPOINT, NEVER)] as const),
     );
     for (const [own, answer] of await Promise.all(answers)) {
       expect(answer).toEqual({ status: 200, json: `[${own},"t",14]` });
@@ -45,8 +45,8 @@ describe('workers that are connected', () => {
   it('learn that one makes no such call, and that there is none with a number', async () => {
     const [one, other] = connected(2);
     for (const each of [one, other]) each?.serve(async () => undefined);
-    expect(await one?.carryOut(1, CHECKPOINT, NEVER)).toBeUndefined();
-    expect(await one?.carryOut(2, CHECKPOINT, NEVER)).toBeUndefined();
+    expect(await one?.forward(1, CHECKPOINT, NEVER)).toBeUndefined();
+    expect(await one?.forward(2, CHECKPOINT, NEVER)).toBeUndefined();
   });
 
   it('hear when nobody waits for their answer any more', async () => {
@@ -57,10 +57,10 @@ describe('workers that are connected', () => {
         new Promise((resolve) => hangUp.addEventListener('abort', () => resolve({ status: 200, json: 'heard' }))),
     );
     const hangUp = new AbortController();
-    const answer = one?.carryOut(1, CHECKPOINT, hangUp.signal);
+    const answer = one?.forward(1, CHECKPOINT, hangUp.signal);
     hangUp.abort();
     expect(await answer).toEqual({ status: 200, json: 'heard' });
-    expect(await one?.carryOut(1, CHECKPOINT, hangUp.signal)).toEqual({ status: 200, json: 'heard' });
+    expect(await one?.forward(1, CHECKPOINT, hangUp.signal)).toEqual({ status: 200, json: 'heard' });
   });
 
   it('go on without one that has ended, also when it owes an answer', async () => {
@@ -72,11 +72,11 @@ describe('workers that are connected', () => {
         return new Promise(() => {});
       });
     });
-    const answer = one?.carryOut(1, CHECKPOINT, NEVER);
+    const answer = one?.forward(1, CHECKPOINT, NEVER);
     await asked;
     other?.close();
     expect(await answer).toBeUndefined();
-    expect(await one?.carryOut(1, CHECKPOINT, NEVER)).toBeUndefined();
+    expect(await one?.forward(1, CHECKPOINT, NEVER)).toBeUndefined();
   });
 });
 

@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 import { memo } from '../../protocol/memo.ts';
-import { type Answer, NO_BODY, refusal } from '../answer.ts';
+import { type ApiResponse, NO_BODY, refusal } from '../response.ts';
 import type { Match } from '../route-finder.ts';
 
 export interface BrowserRules {
@@ -41,7 +41,7 @@ export class Browsers {
     const known = hosts === 'any' ? hosts : hosts.map((name) => name.toLowerCase());
     this.#isOurs = memo((host) => {
       const name = nameOf(host);
-      return known === 'any' || isOfThisMachine(name) || known.some((each) => matches(name, each));
+      return known === 'any' || isOfThisMachine(name) || known.some((each) => matchesHost(name, each));
     });
   }
 
@@ -49,7 +49,11 @@ export class Browsers {
    * The answer to a request that ends here: a refusal, or the answer to a browser's preflight. For other requests it
    * sets the headers that let the browser show the answer to its page, and returns `undefined`.
    */
-  answer({ headers, method }: IncomingMessage, response: ServerResponse, match: Match | undefined): Answer | undefined {
+  responseTo(
+    { headers, method }: IncomingMessage,
+    response: ServerResponse,
+    match: Match | undefined,
+  ): ApiResponse | undefined {
     const { host } = headers;
     if (host !== undefined && !this.#isOurs(host)) {
       return refusal(
@@ -70,7 +74,7 @@ export class Browsers {
   }
 }
 
-function refusedPage(origin: string): Answer {
+function refusedPage(origin: string): ApiResponse {
   return refusal(403, `pages of ${origin} may not call this server: WAYPOST_ALLOW_ORIGINS names those that may`);
 }
 
@@ -112,7 +116,7 @@ function isOfThisMachine(name: string): boolean {
   return name.endsWith('.localhost') || name === 'host.docker.internal';
 }
 
-function matches(name: string, known: string): boolean {
+function matchesHost(name: string, known: string): boolean {
   return known.startsWith('*.') ? name.endsWith(known.slice(1)) : name === known;
 }
 

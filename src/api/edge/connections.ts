@@ -50,11 +50,11 @@ export class Connection {
     this.#pacer = pacer;
   }
 
-  get begun(): number {
+  get requestsStarted(): number {
     return this.#begun;
   }
 
-  get underWay(): number {
+  get requestsPending(): number {
     return this.#unanswered.size;
   }
 
@@ -88,7 +88,7 @@ export class Connection {
   }
 
   /** Call it for each request when it arrives. */
-  begin(request: IncomingMessage, response: ServerResponse): void {
+  addRequest(request: IncomingMessage, response: ServerResponse): void {
     this.#begun += 1;
     this.#unanswered.set(response, request);
     this.#latest = response;
@@ -104,7 +104,7 @@ export class Connection {
    * Call it before each answer is sent. Returns whether this answer is the last one of the connection; it never is
    * while later requests wait for an answer.
    */
-  answer(response: ServerResponse, status: number): boolean {
+  noteResponse(response: ServerResponse, status: number): boolean {
     this.#refusals = status === 401 ? this.#refusals + 1 : 0;
     if (this.#refusals < REFUSALS_MAX || this.#latest !== response) return false;
     this.end();

@@ -7,8 +7,8 @@ import {
   type Server as PlainServer,
   type Socket,
 } from 'node:net';
-import { refusal } from '../answer.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from '../limits.ts';
+import { refusal } from '../response.ts';
 import type { Connections } from './connections.ts';
 
 /**
@@ -23,9 +23,9 @@ export interface ListenerOptions {
   /** Answers a request. Never throws. */
   serve: (request: IncomingMessage, response: ServerResponse) => void;
   /** Called when no more connections are accepted, so that answers without an end can end. */
-  closing: () => void;
+  onClosing: () => void;
   /** Called when the last request is answered. */
-  ended: () => Promise<void>;
+  onClosed: () => Promise<void>;
 }
 
 export class Listener {
@@ -39,7 +39,7 @@ export class Listener {
   #open = 0;
   #closing: Promise<void> | undefined;
 
-  constructor({ limits, connections, serve, closing, ended }: ListenerOptions) {
+  constructor({ limits, connections, serve, onClosing: closing, onClosed: ended }: ListenerOptions) {
     this.server = createBounded(limits);
     this.#connectionsMax = limits.connectionsMax;
     this.#tellClosing = closing;
@@ -64,7 +64,7 @@ export class Listener {
    * where it is free. Rejects with the error of the system.
    */
   async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
-    const bound = await begin(this.server, at);
+    const bound = await startListening(this.server, at);
     const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
     // `this.server` already listens on the first one.
     await Promise.all(hosts.slice(1).map((host) => this.#listenToo({ ...at, host, port: bound.port })));
@@ -87,7 +87,7 @@ export class Listener {
       });
       this.server.emit('connection', socket);
     });
-    const isBound = await begin(other, at).then(Boolean, () => false);
+    const isBound = await startListening(other, at).then(Boolean, () => false);
     if (isBound) this.#others.push(other);
   }
 
@@ -97,7 +97,7 @@ export class Listener {
    */
   close(): Promise<void> {
     if (!this.#closing) {
-      this.#closing = Promise.all([this.server, ...this.#others].map(end)).then(this.#ended);
+      this.#closing = Promise.all([this.server, ...this.#others].map(closeServer)).then(this.#ended);
       this.#tellClosing();
     }
     return this.#closing;
@@ -105,7 +105,7 @@ export class Listener {
 }
 
 /** Input that is no valid request (malformed, too large, too slow) is answered with a JSON error, and the connection is closed. */
-const ANSWER_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
+const RESPONSE_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', ['413 Payload Too Large', 'chunk extensions are too large']],
   /** The headers or the body arrived too slowly. Remedy: check the network and the proxy; `WAYPOST_REQUEST_TIMEOUT` is the limit. */
@@ -121,23 +121,23 @@ const MALFORMED = ['400 Bad Request', 'malformed HTTP request'] as const;
 function clientErrorHandler(connections: Connections): (error: NodeJS.ErrnoException, socket: Socket) => void {
   return (error, socket) => {
     if (error.code === 'ECONNRESET' || socket.destroyed) socket.destroy();
-    else connections.of(socket).fail(() => answerAndClose(error, socket));
+    else connections.of(socket).fail(() => respondAndClose(error, socket));
   };
 }
 
-function answerAndClose({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+function respondAndClose({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
   if (socket.destroyed || !socket.writable) {
     socket.destroy();
     return;
   }
-  const [status, text] = ANSWER_BY_CODE.get(code) ?? MALFORMED;
+  const [status, text] = RESPONSE_BY_CODE.get(code) ?? MALFORMED;
   const json = JSON.stringify({ error: text });
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}`;
   // The connection is closed at once: such a client does not speak HTTP, or is too slow to wait for.
   socket.end(`${head}\r\nconnection: close\r\n\r\n${json}`, () => socket.destroy());
 }
 
-function begin(server: PlainServer, at: ListenOptions): Promise<AddressInfo> {
+function startListening(server: PlainServer, at: ListenOptions): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(at, () => {
@@ -148,7 +148,7 @@ function begin(server: PlainServer, at: ListenOptions): Promise<AddressInfo> {
 }
 
 /** Also resolves when the server has never listened. */
-function end(server: PlainServer): Promise<void> {
+function closeServer(server: PlainServer): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
 

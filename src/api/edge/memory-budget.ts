@@ -23,19 +23,19 @@ export class MemoryBudget {
   }
 
   /** Whether a body or answer of the project that holds `bytesHeld` may take `bytes` more. One alone always may. */
-  hasRoom(projectId: ProjectId, bytes: number, bytesHeld = 0): boolean {
+  hasCapacity(projectId: ProjectId, bytes: number, bytesHeld = 0): boolean {
     if (this.#bytesUsed === bytesHeld) return true;
     return bytes <= untilThreshold(this.#bytesMax - this.#bytesUsed, this.bytesOf(projectId));
   }
 
-  take(projectId: ProjectId, bytes: number): void {
+  reserve(projectId: ProjectId, bytes: number): void {
     const ofProject = this.bytesOf(projectId) + bytes;
     if (ofProject === 0) this.#bytesByProject.delete(projectId);
     else this.#bytesByProject.set(projectId, ofProject);
     this.#bytesUsed += bytes;
   }
 
-  giveBack(projectId: ProjectId, bytes: number): void {
-    this.take(projectId, -bytes);
+  release(projectId: ProjectId, bytes: number): void {
+    this.reserve(projectId, -bytes);
   }
 }

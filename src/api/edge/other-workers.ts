@@ -1,9 +1,9 @@
 /** What the HTTP interface asks of the other workers of its process. */
 import type { CheckpointClaim } from '../../protocol/workflow/checkpoints.ts';
-import type { Answer } from '../answer.ts';
+import type { ApiResponse } from '../response.ts';
 
 /** A checkpoint as its endpoint has sent it. */
-export interface SentCheckpoint {
+export interface CheckpointRequest {
   caller: CheckpointClaim;
   /** That names `caller`. */
   token: string;
@@ -11,7 +11,10 @@ export interface SentCheckpoint {
   callerIp: string | undefined;
 }
 
-export type CarryOut = (checkpoint: SentCheckpoint, hangUp: AbortSignal) => Promise<Answer | undefined>;
+export type CheckpointHandler = (
+  checkpoint: CheckpointRequest,
+  hangUp: AbortSignal,
+) => Promise<ApiResponse | undefined>;
 
 export interface OtherWorkers {
   /** The number of this worker, counted from 0. */
@@ -20,7 +23,7 @@ export interface OtherWorkers {
    * What the worker with that number answers, which may take as long as the endpoint is willing to wait. `undefined`: it makes
    * no such call, or has ended. `hangUp` aborts when nobody waits for the answer any more.
    */
-  carryOut(worker: number, checkpoint: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined>;
+  forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined>;
   /** Has `carryOut`, which never rejects, answer what others send to this worker. */
-  serve(carryOut: CarryOut): void;
+  serve(carryOut: CheckpointHandler): void;
 }

@@ -7,31 +7,31 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Requests of one connection that may be unanswered at a time. */
-const UNDER_WAY_MAX = 16;
+const REQUESTS_PENDING_MAX = 16;
 
 /** Requests of one connection that may begin in one turn. */
-const TOGETHER_MAX = 8;
+const REQUESTS_PER_STEP_MAX = 8;
 
 /** Connections that may start their only request in one turn of the event loop. Others wait for a later turn, first come, first served. */
-const STARTS_MAX = 32;
+const STARTS_PER_TURN_MAX = 32;
 
 /** Bytes given to the parser at a time, and no more than one head. */
-const PIECE_BYTES = 512;
+const CHUNK_BYTES = 512;
 
 const END_OF_HEAD = '\r\n\r\n';
 
 /** Bytes of heads that the parser is given in one turn of a connection: most requests have less. */
-const HEAD_BYTES_TOGETHER = 2048;
+const HEAD_BYTES_PER_STEP = 2048;
 
 const NOTHING = Buffer.alloc(0);
 
 /** Reads or writes something when it is its turn. Returns whether it needs another turn at once. */
-interface InTurn {
-  turn(): boolean;
+interface PacedTask {
+  step(): boolean;
 }
 
 /** Starts a request. */
-interface Starting {
+interface PendingStart {
   start(): void;
 }
 
@@ -42,8 +42,8 @@ interface Starting {
  */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
-  readonly #starting = new Set<Starting>();
-  readonly #ready = new Set<InTurn>();
+  readonly #starting = new Set<PendingStart>();
+  readonly #ready = new Set<PacedTask>();
   #isRunning = false;
   /** Requests that were started in this turn. */
   #starts = 0;
@@ -52,13 +52,13 @@ export class Pacer {
     this.#endOfTurn = endOfTurn;
   }
 
-  add(input: InTurn): void {
+  add(input: PacedTask): void {
     this.#ready.add(input);
     this.#wake();
   }
 
   /** Calls `start` now if the turn allows another request and nobody waits to start one; otherwise in a later turn. */
-  start(input: Starting): void {
+  start(input: PendingStart): void {
     this.#starting.add(input);
     this.#startNext();
     this.#wake();
@@ -81,7 +81,7 @@ export class Pacer {
 
   #startNext(): void {
     for (const input of this.#starting) {
-      if (this.#starts >= STARTS_MAX) return;
+      if (this.#starts >= STARTS_PER_TURN_MAX) return;
       this.#starting.delete(input);
       this.#starts += 1;
       input.start();
@@ -92,15 +92,15 @@ export class Pacer {
     const [input] = this.#ready;
     if (!input) return;
     this.#ready.delete(input);
-    if (input.turn()) this.#ready.add(input); // at the end of the queue
+    if (input.step()) this.#ready.add(input); // at the end of the queue
   }
 }
 
-interface Paced {
+interface PacedConnection {
   /** Requests that have begun so far. */
-  readonly begun: number;
+  readonly requestsStarted: number;
   /** Requests that are unanswered. */
-  readonly underWay: number;
+  readonly requestsPending: number;
   /** The latest request, while its body is incomplete. */
   readonly receiving: IncomingMessage | undefined;
   /** Whether an answer is being written in pieces. */
@@ -114,7 +114,7 @@ export class PacedInput {
   readonly #socket: Socket & { _paused?: boolean };
   readonly #parse: (bytes: Buffer) => void;
   readonly #finish: () => void;
-  readonly #connection: Paced;
+  readonly #connection: PacedConnection;
   readonly #pacer: Pacer;
   #waiting: Buffer = NOTHING;
   /** Whether it waits to start its only request. */
@@ -125,7 +125,7 @@ export class PacedInput {
   #bodyBytesLeast = 0;
 
   /** `undefined` for a socket that is no network socket. */
-  static of(socket: Socket, connection: Paced, pacer: Pacer): PacedInput | undefined {
+  static of(socket: Socket, connection: PacedConnection, pacer: Pacer): PacedInput | undefined {
     // The HTTP server's own listeners, which hand bytes to its parser and tell it of their end.
     const parse = socket.listeners('data').at(-1) as ((bytes: Buffer) => void) | undefined;
     const finish = socket.listeners('end').at(-1) as (() => void) | undefined;
@@ -135,7 +135,7 @@ export class PacedInput {
   private constructor(
     socket: Socket,
     { parse, finish }: { parse: (bytes: Buffer) => void; finish: () => void },
-    connection: Paced,
+    connection: PacedConnection,
     pacer: Pacer,
   ) {
     this.#socket = socket;
@@ -162,8 +162,8 @@ export class PacedInput {
     if (this.#waiting.length > 0) this.#pacer.add(this);
   }
 
-  turn(): boolean {
-    return this.#take(TOGETHER_MAX);
+  step(): boolean {
+    return this.#take(REQUESTS_PER_STEP_MAX);
   }
 
   start(): void {
@@ -182,7 +182,7 @@ export class PacedInput {
    */
   #take(requestsMax: number): boolean {
     const connection = this.#connection;
-    const enough = connection.begun + requestsMax;
+    const enough = connection.requestsStarted + requestsMax;
     let headBytes = 0;
     while (this.#waiting.length > 0) {
       const { receiving } = connection;
@@ -192,9 +192,10 @@ export class PacedInput {
         this.#waiting = NOTHING;
         return false;
       }
-      if ((connection.begun >= enough || headBytes >= HEAD_BYTES_TOGETHER) && !receiving) return true;
+      if ((connection.requestsStarted >= enough || headBytes >= HEAD_BYTES_PER_STEP) && !receiving) return true;
       // `_paused` is set by the server while too many bytes of answers wait. It resumes the socket later.
-      if (connection.underWay >= UNDER_WAY_MAX || connection.isWriting || this.#socket._paused) return false;
+      if (connection.requestsPending >= REQUESTS_PENDING_MAX || connection.isWriting || this.#socket._paused)
+        return false;
       const given = this.#give();
       if (!receiving) headBytes += given;
     }
@@ -211,12 +212,12 @@ export class PacedInput {
 
   /** Returns the number of bytes given. */
   #give(): number {
-    const { begun, receiving } = this.#connection;
+    const { requestsStarted: begun, receiving } = this.#connection;
     const headBytes = receiving ? undefined : headLength(this.#waiting);
-    const piece = this.#waiting.subarray(0, headBytes ?? (this.#bodyBytesLeast || PIECE_BYTES));
+    const piece = this.#waiting.subarray(0, headBytes ?? (this.#bodyBytesLeast || CHUNK_BYTES));
     this.#waiting = this.#waiting.subarray(piece.length);
     this.#parse(piece);
-    const isNew = this.#connection.begun > begun;
+    const isNew = this.#connection.requestsStarted > begun;
     const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesLeast;
     this.#bodyBytesLeast = isNew && headBytes !== undefined ? left : Math.max(0, left - piece.length);
     return piece.length;
@@ -226,7 +227,7 @@ export class PacedInput {
     if (this.#socket.destroyed) return;
     const isFirst = this.#waiting.length === 0;
     this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
-    const { underWay, receiving } = this.#connection;
+    const { requestsPending: underWay, receiving } = this.#connection;
     if (this.#isStarting) this.#socket.pause();
     else if (isFirst && receiving) this.#takeOne();
     else if (isFirst && underWay === 0) this.#startInTurn();
@@ -246,7 +247,7 @@ export class PacedInput {
 
 /** Bytes up to the end of the first head: otherwise the parser would begin many short requests at once. `undefined`: too many. */
 function headLength(bytes: Buffer): number | undefined {
-  const end = bytes.subarray(0, PIECE_BYTES).indexOf(END_OF_HEAD);
+  const end = bytes.subarray(0, CHUNK_BYTES).indexOf(END_OF_HEAD);
   return end === -1 ? undefined : end + END_OF_HEAD.length;
 }
 

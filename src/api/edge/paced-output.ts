@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Pacer } from './paced-input.ts';
 
 /** Bytes of a piece, and characters of one where the body is a text. Smaller answers are written at once. */
-export const PIECE_LENGTH = 64 * 1024;
+export const CHUNK_LENGTH = 64 * 1024;
 
 export class PacedOutput {
   readonly #response: ServerResponse;
@@ -25,7 +25,7 @@ export class PacedOutput {
   }
 
   /** Writes the next piece. The one after it waits until the client has taken this one, and for another turn. */
-  turn(): boolean {
+  step(): boolean {
     if (this.#response.destroyed || this.#response.closed) return false;
     this.#response.write(this.#next(), (error) => {
       if (error) return;
@@ -37,7 +37,7 @@ export class PacedOutput {
 
   #next(): string | Uint8Array {
     const from = this.#at;
-    const to = Math.min(from + PIECE_LENGTH, this.#body.length);
+    const to = Math.min(from + CHUNK_LENGTH, this.#body.length);
     const body = this.#body;
     if (typeof body !== 'string') {
       this.#at = to;

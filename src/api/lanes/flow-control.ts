@@ -4,7 +4,6 @@ import type { FlowKey, FlowPin } from '../../engine/lanes/lanes.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../../protocol/names.ts';
 import { PERIOD_MAX_S } from '../../protocol/options/flow-control.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from '../limits.ts';
 import { cutToPage } from '../messages/filters.ts';
 import {
@@ -17,6 +16,7 @@ import {
   readQuery,
   text,
 } from '../requests/parameters.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { Count, exactly, GlobalParallelismSchema, Limit, shapeOf, Text } from '../schemas.ts';
 
@@ -64,22 +64,22 @@ export const FLOW_KEY = shapeOf<[FlowKey]>()(
 const FlowKeyListSchema = exactly({ flowControls: Type.Array(FLOW_KEY.schema), cursor: Type.Optional(Text) });
 
 export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Route[] {
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
     const { items, cursor: next } = cutToPage(found, count, ({ key }) => cursorAfter(key));
-    return answer(200, { flowControls: items.map(FLOW_KEY.view), cursor: next });
+    return jsonResponse(200, { flowControls: items.map(FLOW_KEY.view), cursor: next });
   }
 
-  async function get({ projectId, id: key }: Call): Promise<Answer> {
+  async function get({ projectId, id: key }: Call): Promise<ApiResponse> {
     checkKey(key);
     const found = await storeOf(projectId).keys.findKey({ key });
     if (!found) throw new ApiError('not_found', `flow control key ${key} not found`);
-    return answer(200, FLOW_KEY.view(found));
+    return jsonResponse(200, FLOW_KEY.view(found));
   }
 
-  async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<Answer> {
+  async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<ApiResponse> {
     // A pause creates the key if there is none.
     if (isPaused) checkNewKey(key);
     else checkKey(key);
@@ -87,28 +87,28 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     return NO_BODY;
   }
 
-  async function pin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
+  async function pin({ projectId, id: key, rawQuery }: Call): Promise<ApiResponse> {
     checkNewKey(key);
     await storeOf(projectId).keys.pinKey({ key, pin: pinOf(readQuery(rawQuery, PIN_QUERY)) });
     return NO_BODY;
   }
 
-  async function unpin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
+  async function unpin({ projectId, id: key, rawQuery }: Call): Promise<ApiResponse> {
     checkKey(key);
     const pins = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
     if (pins.parallelism || pins.rate) await storeOf(projectId).keys.unpinKey({ key, ...pins });
     return NO_BODY;
   }
 
-  async function resetRate({ projectId, id: key }: Call): Promise<Answer> {
+  async function resetRate({ projectId, id: key }: Call): Promise<ApiResponse> {
     checkKey(key);
     await storeOf(projectId).keys.resetKeyRate({ key });
     return NO_BODY;
   }
 
-  async function globalParallelism({ projectId }: Call): Promise<Answer> {
+  async function globalParallelism({ projectId }: Call): Promise<ApiResponse> {
     const parallelismCount = await storeOf(projectId).keys.countInFlight();
-    return answer(200, { parallelismMax: limits.parallelismMax, parallelismCount });
+    return jsonResponse(200, { parallelismMax: limits.parallelismMax, parallelismCount });
   }
 
   const keyPath = '/v2/flowControl/:flowControlKey';
@@ -118,14 +118,14 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
       ...row('read', 'GET', '/v2/flowControl', 'listFlowControlKeys'),
       summary: 'Lists flow-control keys by name.',
       takes: { query: LIST_QUERY },
-      answers: { 200: FlowKeyListSchema },
+      responses: { 200: FlowKeyListSchema },
       handle: list,
     },
     {
       ...row('read', 'GET', keyPath, 'getFlowControlKey'),
       summary: 'Reads one flow-control key.',
       ...invalidName,
-      answers: { 200: FLOW_KEY.schema },
+      responses: { 200: FLOW_KEY.schema },
       handle: get,
     },
     {
@@ -170,7 +170,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     {
       ...row('read', 'GET', '/v2/globalParallelism', 'getGlobalParallelism'),
       summary: 'Reads the number of attempts in flight, and its limit.',
-      answers: { 200: GlobalParallelismSchema },
+      responses: { 200: GlobalParallelismSchema },
       handle: globalParallelism,
     },
   ];

@@ -5,10 +5,10 @@ import type { ProjectId } from '../../engine/model.ts';
 import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { checkName, checkNewName } from '../../protocol/names.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
 import { amount, readQuery, text } from '../requests/parameters.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { AtLeastOne, BLOCKER, Ms, QueueSettingsSchema, shapeOf, Text } from '../schemas.ts';
 
@@ -51,7 +51,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
 
   const { queuesMax, queueParallelismMax } = limits;
 
-  async function save({ projectId, body }: Call): Promise<Answer> {
+  async function save({ projectId, body }: Call): Promise<ApiResponse> {
     const settings = settingsOf(await readJson(body, SMALL_JSON_LIMIT));
     await checkParallelism(projectId, settings);
     if ((await storeOf(projectId).queues.saveQueue(settings)) === 'tooManyQueues')
@@ -69,25 +69,25 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     if (!queue || queue.parallelism < parallelism) throw quotaExceeded('maxQueueParallelism', queueParallelismMax);
   }
 
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const page = readQuery(rawQuery, LIST_QUERY);
-    return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(QUEUE.view));
+    return jsonResponse(200, (await storeOf(projectId).queues.listQueues(page)).map(QUEUE.view));
   }
 
-  async function get({ projectId, id: name }: Call): Promise<Answer> {
+  async function get({ projectId, id: name }: Call): Promise<ApiResponse> {
     checkName('queue name', name);
     const queue = await storeOf(projectId).queues.findQueue({ name });
     if (!queue) throw notFound(name);
-    return answer(200, QUEUE.view(queue));
+    return jsonResponse(200, QUEUE.view(queue));
   }
 
-  async function drop({ projectId, id: name }: Call): Promise<Answer> {
+  async function drop({ projectId, id: name }: Call): Promise<ApiResponse> {
     checkName('queue name', name);
     await engine.deleteQueue(projectId, name);
     return NO_BODY;
   }
 
-  async function setPaused({ projectId, id: name }: Call, isPaused: boolean): Promise<Answer> {
+  async function setPaused({ projectId, id: name }: Call, isPaused: boolean): Promise<ApiResponse> {
     checkName('queue name', name);
     if ((await storeOf(projectId).queues.setQueuePaused({ name, isPaused })) === 'missing') throw notFound(name);
     return NO_BODY;
@@ -107,14 +107,14 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
       ...row('read', 'GET', '/v2/queues', 'listQueues'),
       summary: 'Lists the queues by name.',
       takes: { query: LIST_QUERY },
-      answers: { 200: Type.Array(QUEUE.schema) },
+      responses: { 200: Type.Array(QUEUE.schema) },
       handle: list,
     },
     {
       ...invalidName,
       ...row('read', 'GET', queuePath, 'getQueue'),
       summary: 'Reads one queue.',
-      answers: { 200: QUEUE.schema },
+      responses: { 200: QUEUE.schema },
       handle: get,
     },
     {

@@ -10,11 +10,11 @@ import type { DeadRun, RetryRefusal, RunOverride, StartedRun } from '../../engin
 import type { DeadMessage } from '../../engine/stores.ts';
 import { decodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from '../limits.ts';
 import { RETRY_HEADERS, RUN_OVERRIDE_HEADERS, SINGLE_RUN_OVERRIDE_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { deadRunFilters } from '../runs/run-filters.ts';
 import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from '../runs/run-schemas.ts';
@@ -105,12 +105,12 @@ function deadRuns({ storeOf }: Engine): DeadLetterQueue<DeadRun, (typeof RUN_FIL
 
 /** The handlers of the requests that both queues have. */
 function handlersOf<Entry extends DeadEntry, Row extends Parameter>(dlq: DeadLetterQueue<Entry, Row>) {
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { ids, ...args } = readSelection(dlq.listFilters, COUNT_LIMITS.countDefault, rawQuery);
     const { items, cursor } = ids
       ? { items: await findAll(projectId, ids), cursor: undefined }
       : await dlq.list(projectId, args);
-    return answer(200, { messages: items.map(dlq.view), cursor });
+    return jsonResponse(200, { messages: items.map(dlq.view), cursor });
   }
 
   /** The entries with these ids, newest first. */
@@ -127,25 +127,25 @@ function handlersOf<Entry extends DeadEntry, Row extends Parameter>(dlq: DeadLet
     return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
   }
 
-  async function get({ projectId, id }: Call): Promise<Answer> {
+  async function get({ projectId, id }: Call): Promise<ApiResponse> {
     dlq.checkId(id);
     const entry = await dlq.find(projectId, id);
     if (!entry) throw dlq.notFound(id);
-    return answer(200, dlq.view(entry));
+    return jsonResponse(200, dlq.view(entry));
   }
 
-  async function deleteOne({ projectId, id }: Call): Promise<Answer> {
+  async function deleteOne({ projectId, id }: Call): Promise<ApiResponse> {
     dlq.checkId(id);
     if ((await dlq.delete(projectId, [id])) === 0) throw dlq.notFound(id);
     return NO_BODY;
   }
 
-  async function deleteMany(call: Call): Promise<Answer> {
+  async function deleteMany(call: Call): Promise<ApiResponse> {
     const { ids, ...args } = await readBulk(dlq.bulkFilters, COUNT_LIMITS, call);
-    if (ids) return answer(200, { deleted: await dlq.delete(call.projectId, ids) });
+    if (ids) return jsonResponse(200, { deleted: await dlq.delete(call.projectId, ids) });
     const { items, cursor } = await dlq.list(call.projectId, args);
     const deleted = items.length === 0 ? 0 : await dlq.delete(call.projectId, idsOf(items));
-    return answer(200, { deleted, cursor });
+    return jsonResponse(200, { deleted, cursor });
   }
 
   return { list, get, deleteOne, deleteMany };
@@ -166,29 +166,29 @@ export function dlqRoutes(services: Services): Route[] {
   const { deleteOne, deleteMany, ...messageHandlers } = handlersOf(messages);
   const runHandlers = handlersOf(runs);
 
-  function list(call: Call): Promise<Answer> {
+  function list(call: Call): Promise<ApiResponse> {
     const { source } = readQuery(call.rawQuery, [SOURCE]);
     return source === 'workflow' ? runHandlers.list(call) : messageHandlers.list(call);
   }
 
   /** The id may be of a message or of a run. */
-  async function get({ projectId, id }: Call): Promise<Answer> {
+  async function get({ projectId, id }: Call): Promise<ApiResponse> {
     const message = await messages.find(projectId, id);
-    if (message) return answer(200, deadMessageView(message));
+    if (message) return jsonResponse(200, deadMessageView(message));
     const run = await runs.find(projectId, id);
     if (!run) throw messages.notFound(id);
-    return answer(200, deadRunView(run));
+    return jsonResponse(200, deadRunView(run));
   }
 
-  async function retryOne(call: Call): Promise<Answer> {
+  async function retryOne(call: Call): Promise<ApiResponse> {
     const { projectId, id } = call;
     const messageIds = await engine.retryDead(projectId, [id], await readRetryOverride(call, services));
     const [messageId] = messageIds ?? [];
     if (messageId === undefined) throw messages.notFound(id);
-    return answer(201, { messageId });
+    return jsonResponse(201, { messageId });
   }
 
-  async function retryMany(call: Call): Promise<Answer> {
+  async function retryMany(call: Call): Promise<ApiResponse> {
     const override = await readRetryOverride(call, services);
     const { ids, ...args } = await readBulk(MESSAGE_BULK_FILTERS, COUNT_LIMITS, call);
     const { messageIds, cursor } = ids
@@ -198,7 +198,7 @@ export function dlqRoutes(services: Services): Route[] {
           const retried = await engine.retryDead(call.projectId, idsOf(page.items), override);
           return retried ? { messageIds: retried, cursor: page.cursor } : STALE;
         });
-    return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
+    return jsonResponse(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
   }
 
   /** Retries all entries, or none if one is gone. */
@@ -215,14 +215,14 @@ export function dlqRoutes(services: Services): Route[] {
       isLong: true,
       summary: 'Lists dead messages, newest first.',
       takes: { filters: MESSAGE_FILTERS, query: [SOURCE, ...RUN_ONLY_FILTERS] },
-      answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
+      responses: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
       handle: list,
     },
     {
       ...row('full', 'DELETE', '/v2/dlq', 'deleteDlqMessages'),
       summary: 'Deletes the dead messages that match filters, all without a filter.',
       takes: { filters: MESSAGE_BULK_FILTERS },
-      answers: { 200: DeletedSchema },
+      responses: { 200: DeletedSchema },
       handle: deleteMany,
     },
     {
@@ -230,21 +230,21 @@ export function dlqRoutes(services: Services): Route[] {
       summary: 'Publishes the dead messages that match filters again.',
       takes: { filters: MESSAGE_BULK_FILTERS, configHeaders: RETRY_HEADERS },
       refusals: [404],
-      answers: { 201: RetriedManySchema },
+      responses: { 201: RetriedManySchema },
       handle: retryMany,
     },
     {
       ...row('full', 'POST', '/v2/dlq/retry/:dlqId', 'retryDlqMessage'),
       summary: 'Publishes a dead message again and removes it from the DLQ.',
       takes: { configHeaders: RETRY_HEADERS },
-      answers: { 201: RetriedSchema },
+      responses: { 201: RetriedSchema },
       handle: retryOne,
     },
     {
       ...row('read', 'GET', '/v2/dlq/:dlqId', 'getDlqMessage'),
       isLong: true,
       summary: 'Reads a dead message.',
-      answers: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
+      responses: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
       handle: get,
     },
     {
@@ -262,15 +262,15 @@ export function runDlqRoutes(services: Services): Route[] {
   const runs = deadRuns(engine);
   const { list, get, deleteOne, deleteMany } = handlersOf(runs);
 
-  async function startOne(start: StartMethod, call: Call): Promise<Answer> {
+  async function startOne(start: StartMethod, call: Call): Promise<ApiResponse> {
     const { projectId, id } = call;
     runs.checkId(id);
     const started = await engine[start](projectId, id, await readRunOverride(call, services));
     if (typeof started === 'string') throw startError(started, id);
-    return answer(200, startedView(started));
+    return jsonResponse(200, startedView(started));
   }
 
-  async function startMany(start: StartMethod, call: Call): Promise<Answer> {
+  async function startMany(start: StartMethod, call: Call): Promise<ApiResponse> {
     const { projectId } = call;
     const override = await readRunOverride(call, services);
     if (override.runId !== undefined) {
@@ -281,7 +281,7 @@ export function runDlqRoutes(services: Services): Route[] {
     const { started, refused } = await startAll(start, projectId, ids ?? idsOf(items), override);
     // The caller has named the runs, so the response says why none was started.
     if (ids && started.length === 0 && refused) throw startError(refused.reason, refused.dlqId);
-    return answer(200, { workflowRuns: started.map(startedView), cursor });
+    return jsonResponse(200, { workflowRuns: started.map(startedView), cursor });
   }
 
   async function startAll(start: StartMethod, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
@@ -306,17 +306,17 @@ export function runDlqRoutes(services: Services): Route[] {
     }
   }
 
-  async function repeatCallback({ projectId, id }: Call): Promise<Answer> {
+  async function repeatCallback({ projectId, id }: Call): Promise<ApiResponse> {
     runs.checkId(id);
     const outcome = await engine.repeatFailureCallback(projectId, id);
     if (outcome === 'missing') throw runs.notFound(id);
     if (outcome === 'notFailed') throw new ApiError('invalid_request', `the failure callback of ${id} has not failed`);
     if (outcome === 'unknown')
       throw new ApiError('invalid_request', `the failure callback of ${id} is not kept any more`);
-    return answer(200, startedView(outcome));
+    return jsonResponse(200, startedView(outcome));
   }
 
-  async function cancelCallback({ projectId, id }: Call): Promise<Answer> {
+  async function cancelCallback({ projectId, id }: Call): Promise<ApiResponse> {
     runs.checkId(id);
     const outcome = await engine.storeOf(projectId).deadRuns.cancelFailureCallback({ dlqId: id });
     if (outcome === 'missing') throw runs.notFound(id);
@@ -332,14 +332,14 @@ export function runDlqRoutes(services: Services): Route[] {
       summary: `${verb} the failed workflow runs that match filters.`,
       takes: { query: RUN_START_FILTERS.rows, configHeaders: RUN_OVERRIDE_HEADERS },
       refusals: [404],
-      answers: { 200: StartedRunsSchema },
+      responses: { 200: StartedRunsSchema },
       handle: (call) => startMany(start, call),
     },
     {
       ...row('full', 'POST', `/v2/workflows/dlq/${word}/:dlqId`, `${word}WorkflowRun`),
       summary: `${verb} a failed workflow run.`,
       takes: { configHeaders: SINGLE_RUN_OVERRIDE_HEADERS },
-      answers: { 200: StartedRunSchema },
+      responses: { 200: StartedRunSchema },
       handle: (call) => startOne(start, call),
     },
   ];
@@ -350,14 +350,14 @@ export function runDlqRoutes(services: Services): Route[] {
       isLong: true,
       summary: 'Lists failed workflow runs, newest first.',
       takes: { query: RUN_FILTERS.rows },
-      answers: { 200: DeadRunListSchema },
+      responses: { 200: DeadRunListSchema },
       handle: list,
     },
     {
       ...row('full', 'DELETE', '/v2/workflows/dlq', 'deleteFailedWorkflowRuns'),
       summary: 'Deletes the failed workflow runs that match filters from the DLQ, all without a filter.',
       takes: { query: RUN_FILTERS.rows },
-      answers: { 200: DeletedSchema },
+      responses: { 200: DeletedSchema },
       handle: deleteMany,
     },
     ...startRoutes('resumeRun', 'resume', 'Resumes'),
@@ -366,7 +366,7 @@ export function runDlqRoutes(services: Services): Route[] {
       ...row('full', 'POST', '/v2/workflows/dlq/callback/:dlqId', 'repeatFailureCallback'),
       summary: 'Repeats the failure callback of a workflow run, if that callback has failed.',
       refusals: [400],
-      answers: { 200: StartedRunSchema },
+      responses: { 200: StartedRunSchema },
       handle: repeatCallback,
     },
     {
@@ -380,7 +380,7 @@ export function runDlqRoutes(services: Services): Route[] {
       isLong: true,
       summary: 'Reads a failed workflow run.',
       refusals: [400],
-      answers: { 200: DeadRunSchema },
+      responses: { 200: DeadRunSchema },
       handle: get,
     },
     ...[

@@ -10,14 +10,14 @@ import { ApiError } from '../../protocol/errors.ts';
 import type { ConfigHeader } from '../publishing/config-headers.ts';
 import {
   CURSOR,
-  type Given,
-  givenFor,
+  collectValues,
+  type GivenValues,
   ids,
   into,
   invalidParameter,
   type Parameter,
   parameter,
-  shown,
+  shortened,
   singleValue,
   statuses,
   texts,
@@ -158,7 +158,7 @@ const CANCEL_COUNT = parameter(
   },
 );
 
-function readCount(given: Given): number {
+function readCount(given: GivenValues): number {
   const count = wholeNumber('count', singleValue('count', given));
   if (count === 0) throw invalidParameter('count', 'a number of at least 1 is needed');
   return count;
@@ -188,8 +188,8 @@ export function readFilters<Row extends Parameter>(
   rawQuery: string,
   body?: unknown,
 ): Values<Row> {
-  const given = givenFor(rows, rawQuery, body, (name) => {
-    if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shown(name)}`);
+  const given = collectValues(rows, rawQuery, body, (name) => {
+    if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shortened(name)}`);
   });
   const idRows = rows.filter(({ emptyIds }) => emptyIds);
   for (const [name, { values, from }] of given) {

@@ -1,9 +1,9 @@
 /** Lists the log entries of messages (contract M 18.2, 22.39), lists runs with their steps or events, and explains the state of a run (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
 import { PAGE_BODY_BYTES_MAX } from '../limits.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
+import { type ApiResponse, jsonArrayOf, jsonObjectResponse, jsonResponse } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from '../runs/run-filters.ts';
 import {
@@ -29,21 +29,21 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     const { ids, filter, page: request } = readSelection(filters, countDefault, rawQuery);
     const args = { filter: ids ? { messageId: ids } : filter, page: { ...request, bytesMax } };
     const page = await engine.storeOf(projectId).logs.listLogs(args);
-    const events = await arrayOf(page.items, logEntryView, { clock, endOfTurn });
+    const events = await jsonArrayOf(page.items, logEntryView, { clock, endOfTurn });
     return { cursor: JSON.stringify(page.cursor), events };
   }
 
-  async function events(call: Call): Promise<Answer> {
-    return answerOfJson(await list(call));
+  async function events(call: Call): Promise<ApiResponse> {
+    return jsonObjectResponse(await list(call));
   }
 
   /**
    * The response has the entries under both names, since clients of this path read one or the other. They are serialized
    * once but sent twice, so a page has half as many bytes.
    */
-  async function logs(call: Call): Promise<Answer> {
+  async function logs(call: Call): Promise<ApiResponse> {
     const { cursor, events } = await list(call, PAGE_BODY_BYTES_MAX / 2);
-    return answerOfJson({ cursor, logs: events, events });
+    return jsonObjectResponse({ cursor, logs: events, events });
   }
 
   const takes = { filters };
@@ -53,7 +53,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
       isLong: true,
       summary: 'Lists log entries, newest first.',
       takes,
-      answers: { 200: LogsSchema },
+      responses: { 200: LogsSchema },
       handle: logs,
     },
     {
@@ -61,7 +61,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
       isLong: true,
       summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
       takes,
-      answers: { 200: EventsSchema },
+      responses: { 200: EventsSchema },
       handle: events,
     },
   ];
@@ -86,26 +86,26 @@ const RUNS_OR_EVENTS_QUERY: readonly Parameter[] = [
 ];
 
 export function runLogRoutes({ engine }: Services): Route[] {
-  async function events({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function events({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { filter, page } = readEventsQuery(rawQuery);
     const { items, cursor } = await engine.storeOf(projectId).runLogs.listRunEvents({ filter, page });
-    return answer(200, { cursor, events: items.map(runEventView) });
+    return jsonResponse(200, { cursor, events: items.map(runEventView) });
   }
 
-  async function runs({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function runs({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { filter, page, bodyBytesMax } = readRunsQuery(rawQuery);
     const { items, cursor } = await engine.listRuns(projectId, filter, page, bodyBytesMax);
-    return answer(200, { cursor, runs: items.map((log) => runLogView(log, bodyBytesMax)) });
+    return jsonResponse(200, { cursor, runs: items.map((log) => runLogView(log, bodyBytesMax)) });
   }
 
-  function runsOrEvents(call: Call): Promise<Answer> {
+  function runsOrEvents(call: Call): Promise<ApiResponse> {
     return readQuery(call.rawQuery, [GROUP_BY]).groupBy === undefined ? events(call) : runs(call);
   }
 
-  async function explain({ projectId, id }: Call): Promise<Answer> {
+  async function explain({ projectId, id }: Call): Promise<ApiResponse> {
     const explanation = await engine.explainRun(projectId, id);
     if (!explanation) throw new ApiError('not_found', `workflow run ${id} not found`);
-    return answer(200, { ...runExplanationView(explanation), cell: engine.cellOf?.(projectId) });
+    return jsonResponse(200, { ...runExplanationView(explanation), cell: engine.cellOf?.(projectId) });
   }
 
   return [
@@ -114,7 +114,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       isLong: true,
       summary: 'Lists workflow runs with their steps, newest first.',
       takes: { query: RUNS_QUERY },
-      answers: { 200: RunListSchema },
+      responses: { 200: RunListSchema },
       handle: runs,
     },
     {
@@ -122,7 +122,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       isLong: true,
       summary: 'Lists the events of workflow runs and of their messages, newest first.',
       takes: { query: EVENTS_QUERY },
-      answers: { 200: RunEventsSchema },
+      responses: { 200: RunEventsSchema },
       handle: events,
     },
     {
@@ -130,13 +130,13 @@ export function runLogRoutes({ engine }: Services): Route[] {
       isLong: true,
       summary: 'Lists workflow runs with their steps, or their events, newest first.',
       takes: { query: RUNS_OR_EVENTS_QUERY },
-      answers: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
+      responses: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
       handle: runsOrEvents,
     },
     {
       ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId/explain', 'explainWorkflowRun'),
       summary: 'Explains why a workflow run waits, or how it ended.',
-      answers: { 200: RunExplanationSchema },
+      responses: { 200: RunExplanationSchema },
       handle: explain,
     },
   ];

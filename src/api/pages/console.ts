@@ -4,11 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { pathAndQueryOf } from '../../protocol/urls/request-target.ts';
-import { type Answer, answer, refusal } from '../answer.ts';
-import { answerPrepared, type Prepared } from './prepared.ts';
+import { type ApiResponse, jsonResponse, refusal } from '../response.ts';
+import { type PreparedContent, preparedResponse } from './prepared-content.ts';
 
 /** By name, such as `index.html` and `assets/index-B1x2.js`. No other file is served. */
-export type ConsoleFiles = ReadonlyMap<string, Prepared>;
+export type ConsoleFiles = ReadonlyMap<string, PreparedContent>;
 
 export interface ConsoleOptions {
   version: string;
@@ -48,7 +48,12 @@ export class Console {
   }
 
   /** The answer to a request for `/` or the console; `undefined` when it asks for something else. */
-  answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Answer | Promise<Answer> | undefined {
+  responseTo({
+    method,
+    url = '',
+    headers,
+    rawHeaders,
+  }: IncomingMessage): ApiResponse | Promise<ApiResponse> | undefined {
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const [path = ''] = pathAndQueryOf(url).split('?', 1);
     if (path === '/') return acceptsHtml(headers) ? toHome() : this.#self();
@@ -59,25 +64,25 @@ export class Console {
   }
 
   /** What a program that calls `/` learns. */
-  #self(): Answer {
+  #self(): ApiResponse {
     const { version } = this.#options;
     const self = { name: 'Waypost', version, console: HOME, docs: '/docs', openapi: '/openapi.json' };
-    return { ...answer(200, self), headers: { ...HEADERS, 'cache-control': 'no-store' } };
+    return { ...jsonResponse(200, self), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
   /** What the console must know before it can call. Pages of other origins are refused earlier (decision 026). */
-  #environment(): Answer {
+  #environment(): ApiResponse {
     const { version, developmentToken: token, docsUrl } = this.#options;
     const environment = {
       ...(token === undefined ? { mode: 'serve' } : { mode: 'dev', token }),
       version,
       ...(docsUrl && { docsUrl }),
     };
-    return { ...answer(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
+    return { ...jsonResponse(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
   /** One of the built files; the application for any other name. */
-  async file(name: string, rawHeaders: readonly string[]): Promise<Answer> {
+  async file(name: string, rawHeaders: readonly string[]): Promise<ApiResponse> {
     const files = this.#files ?? (await this.#read());
     if (files === undefined) return notBuilt();
     // The application finds its screens by the path, so every path that is no file leads to it.
@@ -85,7 +90,7 @@ export class Console {
     const file = files.get(name) ?? (isHashed ? undefined : files.get('index.html'));
     if (file === undefined) return refusal(404, 'not found');
     const cacheControl = isHashed ? `public, max-age=${A_YEAR_S}, immutable` : 'no-cache';
-    return answerPrepared(file, rawHeaders, { ...HEADERS, 'cache-control': cacheControl });
+    return preparedResponse(file, rawHeaders, { ...HEADERS, 'cache-control': cacheControl });
   }
 
   /** Not before the first request: a server that nobody looks at keeps none of it in memory. */
@@ -97,7 +102,7 @@ export class Console {
   }
 }
 
-function toHome(): Answer {
+function toHome(): ApiResponse {
   return { status: 302, json: '', headers: { ...HEADERS, location: HOME, 'cache-control': 'no-store' } };
 }
 
@@ -105,7 +110,7 @@ function acceptsHtml({ accept = '' }: IncomingMessage['headers']): boolean {
   return /\btext\/html\b/i.test(accept);
 }
 
-function notBuilt(): Answer {
+function notBuilt(): ApiResponse {
   const body = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Waypost: the console is not built</title></head>

@@ -5,26 +5,26 @@
 import { writeOpenApi } from '../openapi.ts';
 import { type Route, row, type Services } from '../route.ts';
 import { DocumentSchema, PageSchema } from '../schemas.ts';
-import { answerPrepared, type Prepared, prepare } from './prepared.ts';
+import { type PreparedContent, prepareContent, preparedResponse } from './prepared-content.ts';
 
 const HEADERS = { 'cache-control': 'no-cache' };
 
 /** `others` are all other routes of the interface. The document is prepared on the first request. */
 export function documentRoutes(others: readonly Route[], { console }: Services): Route[] {
-  let document: Promise<Prepared> | undefined;
+  let document: Promise<PreparedContent> | undefined;
   const write = (): string => JSON.stringify(writeOpenApi([...others, ...routes]));
-  const readDocument = () => (document ??= prepare('application/json', new TextEncoder().encode(write())));
+  const readDocument = () => (document ??= prepareContent('application/json', new TextEncoder().encode(write())));
   const routes: Route[] = [
     {
       ...row('public', 'GET', '/openapi.json', 'getOpenApiDocument'),
       summary: 'This API as an OpenAPI document.',
-      answers: { 200: DocumentSchema },
-      handle: async ({ rawHeaders }) => answerPrepared(await readDocument(), rawHeaders, HEADERS),
+      responses: { 200: DocumentSchema },
+      handle: async ({ rawHeaders }) => preparedResponse(await readDocument(), rawHeaders, HEADERS),
     },
     {
       ...row('public', 'GET', '/docs', 'getDocumentation'),
       summary: 'The API reference as a page with search and a form to try each request.',
-      answers: { 200: PageSchema },
+      responses: { 200: PageSchema },
       handle: ({ rawHeaders }) => console.file('docs.html', rawHeaders),
     },
   ];

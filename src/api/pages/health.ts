@@ -3,7 +3,7 @@
  */
 import type { CellAway } from '../../engine/commands.ts';
 import { publicReason } from '../../engine/store-errors.ts';
-import { type Answer, answer, refusal } from '../answer.ts';
+import { type ApiResponse, jsonResponse, refusal } from '../response.ts';
 import { type Route, row, type Services } from '../route.ts';
 import { HealthSchema } from '../schemas.ts';
 
@@ -12,7 +12,7 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
   let pinging: Promise<readonly CellAway[]> | undefined;
 
   /** Ready: started, not shutting down, and the store reads and saves, or with several cells one of them. */
-  async function ready(): Promise<Answer> {
+  async function ready(): Promise<ApiResponse> {
     if (!isReady()) return refusal(503, 'the server is starting or shutting down');
     pinging ??= engine.ping().finally(() => {
       pinging = undefined;
@@ -24,23 +24,23 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
       log.warn('store_not_reachable', { reason: error instanceof Error ? error.message : String(error) });
       return refusal(503, `the store does not read and save: ${publicReason(error)}`);
     }
-    if (away.length === 0) return answer(200, { status: 'ready' });
+    if (away.length === 0) return jsonResponse(200, { status: 'ready' });
     const reasons = Object.fromEntries(away.map(({ name, reason }) => [name, reason]));
-    return answer(200, { status: 'ready', away: away.map(({ name }) => name), reasons });
+    return jsonResponse(200, { status: 'ready', away: away.map(({ name }) => name), reasons });
   }
 
   return [
     {
       ...row('public', 'GET', '/healthz', 'getHealth'),
       summary: 'Responds while the process is alive.',
-      answers: { 200: HealthSchema },
-      handle: () => answer(200, { status: 'alive' }),
+      responses: { 200: HealthSchema },
+      handle: () => jsonResponse(200, { status: 'alive' }),
     },
     {
       ...row('public', 'GET', '/readyz', 'getReadiness'),
       summary: 'Responds with 200 while requests can be served, otherwise with 503.',
       refusals: [503],
-      answers: { 200: HealthSchema },
+      responses: { 200: HealthSchema },
       handle: ready,
     },
   ];

@@ -2,29 +2,29 @@
 import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import { type Answer, answer } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
+import { type ApiResponse, jsonResponse } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { SignatureCheckSchema, SignatureVerdictSchema, SigningKeysSchema } from '../schemas.ts';
 
 export function keyRoutes({ accounts }: Services): Route[] {
-  async function get({ projectId }: Call): Promise<Answer> {
+  async function get({ projectId }: Call): Promise<ApiResponse> {
     const { current, next } = await accounts.signingKeys(projectId);
-    return answer(200, { current, next });
+    return jsonResponse(200, { current, next });
   }
 
-  async function rotate({ projectId }: Call): Promise<Answer> {
+  async function rotate({ projectId }: Call): Promise<ApiResponse> {
     const { current, next } = await accounts.rotate(projectId);
-    return answer(200, { current, next });
+    return jsonResponse(200, { current, next });
   }
 
-  const rotation = { answers: { 200: SigningKeysSchema }, handle: rotate };
+  const rotation = { responses: { 200: SigningKeysSchema }, handle: rotate };
   return [
     {
       ...row('full', 'GET', '/v2/keys', 'getSigningKeys'),
       summary: 'Reads the signing keys.',
-      answers: { 200: SigningKeysSchema },
+      responses: { 200: SigningKeysSchema },
       handle: get,
     },
     {
@@ -41,12 +41,12 @@ export function keyRoutes({ accounts }: Services): Route[] {
 }
 
 export function signatureRoutes({ accounts, clock }: Services): Route[] {
-  async function verify({ projectId, body }: Call): Promise<Answer> {
+  async function verify({ projectId, body }: Call): Promise<ApiResponse> {
     const given = readSignatureCheck(await readJson(body, SMALL_JSON_LIMIT));
     const { current, next } = await accounts.signingKeys(projectId);
     const nowS = Math.floor(clock.nowMs() / 1000);
     const verdict = verifySignature({ ...given, signingKeys: [current, next], nowS });
-    return answer(200, verdict.valid ? { isValid: true } : { isValid: false, failed: verdict.failures });
+    return jsonResponse(200, verdict.valid ? { isValid: true } : { isValid: false, failed: verdict.failures });
   }
 
   return [
@@ -55,7 +55,7 @@ export function signatureRoutes({ accounts, clock }: Services): Route[] {
       summary:
         'Verifies a signature as a receiver does, with the signing keys of the project, and lists the checks that fail.',
       takes: { body: SignatureCheckSchema },
-      answers: { 200: SignatureVerdictSchema },
+      responses: { 200: SignatureVerdictSchema },
       handle: verify,
     },
   ];

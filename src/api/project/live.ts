@@ -9,8 +9,8 @@ import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { MethodSchema } from '../../protocol/options/config-options.ts';
 import { maskPassword } from '../../protocol/urls/masked-url.ts';
-import { type Answer, answerOfJson, arrayOf, refusal, type Sink } from '../answer.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
+import { type ApiResponse, jsonArrayOf, jsonObjectResponse, refusal, type Sink } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { AtLeastOne, exactly, LabelsSchema, MessageIdSchema, Ms, shapeOf, Text } from '../schemas.ts';
 
@@ -80,7 +80,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
     for (const stream of streams) stream.end('draining');
   });
 
-  function watch(call: Call): Answer {
+  function watch(call: Call): ApiResponse {
     const open = openByProject.get(call.projectId) ?? 0;
     if (open >= STREAMS_MAX)
       return refusal(429, `${STREAMS_MAX} live streams of this project are open: close one first`);
@@ -93,11 +93,11 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
       stream: {
         contentType: 'text/event-stream',
-        begin: (to) => {
+        start: (to) => {
           stop = start(call, to);
         },
       },
-      sent: () => {
+      onSent: () => {
         stop();
         const othersOpen = (openByProject.get(call.projectId) ?? 0) - 1;
         if (othersOpen > 0) openByProject.set(call.projectId, othersOpen);
@@ -136,7 +136,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
     };
   }
 
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { cursor = '0', count = PAGE_MAX } = readQuery(rawQuery, ENTRIES_QUERY);
     const after = decodeCursor(cursor);
     if (after === undefined) throw invalidParameter('cursor', 'take it from an entry or an event of the live stream');
@@ -146,7 +146,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       except: [],
       count,
     });
-    return answerOfJson({ entries: await arrayOf(entries, LIVE_ENTRY.view, { clock, endOfTurn }) });
+    return jsonObjectResponse({ entries: await jsonArrayOf(entries, LIVE_ENTRY.view, { clock, endOfTurn }) });
   }
 
   return [
@@ -155,13 +155,13 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
       summary:
         'Lists the log entries after a position, oldest first: those that a client of the live stream has missed.',
       takes: { query: ENTRIES_QUERY },
-      answers: { 200: LiveEntriesSchema },
+      responses: { 200: LiveEntriesSchema },
       handle: list,
     },
     {
       ...row('read', 'GET', '/v2/waypost/live', 'watchLog'),
       summary: 'Sends each log entry of the project, those of workflow runs included, when it is written.',
-      answers: { 200: LiveSchema },
+      responses: { 200: LiveSchema },
       handle: watch,
     },
   ];

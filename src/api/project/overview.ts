@@ -3,9 +3,9 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
 import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/counts.ts';
-import { type Answer, answer, answerOfJson, arrayOf } from '../answer.ts';
 import { cutToPage } from '../messages/filters.ts';
 import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';
+import { type ApiResponse, jsonArrayOf, jsonObjectResponse, jsonResponse } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from '../schemas.ts';
 
@@ -79,7 +79,7 @@ const OverviewSchema = exactly(
 );
 
 export function overviewRoutes({ engine, tokens }: Services): Route[] {
-  async function overview({ projectId }: Call): Promise<Answer> {
+  async function overview({ projectId }: Call): Promise<ApiResponse> {
     const [backlog, failures, { isShared, ...storage }] = await Promise.all([
       engine.readBacklog(projectId),
       engine.storeOf(projectId).backlog.readFailures(),
@@ -88,7 +88,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
     // The size of a shared database tells a project about others. Without secret tokens there is nothing to hide.
     const isSecret = isShared && tokens !== undefined;
     const { logsMs, dlqMs } = engine.retention;
-    return answer(200, {
+    return jsonResponse(200, {
       ...backlogView(backlog),
       ...failuresView(failures),
       retention: { logs: logsMs, dlq: dlqMs },
@@ -101,7 +101,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/waypost/overview', 'getOverview'),
       summary: 'Summarizes unfinished work, what delays it, and the causes of the latest failures.',
-      answers: { 200: OverviewSchema },
+      responses: { 200: OverviewSchema },
       handle: overview,
     },
   ];
@@ -182,14 +182,14 @@ export const MinutesSchema = exactly({
 });
 
 export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { toMs = clock.nowMs(), fromMs = Math.max(0, toMs - HOUR_MS), cursor } = readQuery(rawQuery, MINUTES_QUERY);
     const first = cursor === undefined ? minuteOf(fromMs) : wholeNumber('cursor', cursor) + MINUTE_MS;
     const page = { fromMs: first, toMs, count: MINUTES_MAX + 1 };
     const found = await engine.storeOf(projectId).minutes.listMinutes(page);
     const { items, cursor: next } = cutToPage(found, MINUTES_MAX, ({ atMs }) => String(atMs));
-    const minutes = await arrayOf(items, minuteView, { clock, endOfTurn });
-    return answerOfJson({ bounds: JSON.stringify(BOUNDS_MS), minutes, cursor: JSON.stringify(next) });
+    const minutes = await jsonArrayOf(items, minuteView, { clock, endOfTurn });
+    return jsonObjectResponse({ bounds: JSON.stringify(BOUNDS_MS), minutes, cursor: JSON.stringify(next) });
   }
 
   return [
@@ -197,7 +197,7 @@ export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
       ...row('read', 'GET', '/v2/waypost/minutes', 'listMinutes'),
       summary: 'Counts accepted, attempted and delivered messages per minute, with their latencies.',
       takes: { query: MINUTES_QUERY },
-      answers: { 200: MinutesSchema },
+      responses: { 200: MinutesSchema },
       handle: list,
     },
   ];
@@ -269,7 +269,7 @@ export const PROJECT_METRICS: readonly ProjectMetric[] = [
 ];
 
 export function projectMetricRoutes({ engine, clock }: Services): Route[] {
-  async function metrics({ projectId }: Call): Promise<Answer> {
+  async function metrics({ projectId }: Call): Promise<ApiResponse> {
     const nowMs = clock.nowMs();
     const atMs = minuteOf(nowMs - COMPLETE_AFTER_MS) - MINUTE_MS;
     const store = engine.storeOf(projectId);
@@ -286,7 +286,7 @@ export function projectMetricRoutes({ engine, clock }: Services): Route[] {
     {
       ...row('read', 'GET', '/v2/waypost/metrics', 'getMetrics'),
       summary: 'Reads the metrics of the project in the text format of Prometheus.',
-      answers: { 200: Type.String({ contentMediaType: 'text/plain' }) },
+      responses: { 200: Type.String({ contentMediaType: 'text/plain' }) },
       handle: metrics,
     },
   ];

@@ -5,9 +5,9 @@ import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { isTokenName, TOKEN_NAME_RULE, tokenIdOf } from '../../protocol/token.ts';
 import type { ProjectTokens } from '../accounts.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { exactly, Ms, NewTokenSchema, SessionSchema, shapeOf, TokenNameSchema, TokenScopeSchema } from '../schemas.ts';
 
@@ -45,18 +45,21 @@ export function tokenRoutes({ tokens }: Services): Route[] {
 }
 
 function routesFor(tokens: ProjectTokens): Route[] {
-  async function list({ projectId, tokenHash }: Call): Promise<Answer> {
+  async function list({ projectId, tokenHash }: Call): Promise<ApiResponse> {
     const found = await tokens.list(projectId);
-    return answer(200, { tokens: found.map((token) => TOKEN.view(token, tokenHash)) });
+    return jsonResponse(200, { tokens: found.map((token) => TOKEN.view(token, tokenHash)) });
   }
 
-  async function make({ projectId, tokenHash: by, body }: Call): Promise<Answer> {
+  async function make({ projectId, tokenHash: by, body }: Call): Promise<ApiResponse> {
     const newToken = readNewToken(await readJson(body, SMALL_JSON_LIMIT));
-    const { token, secret } = await tokens.make({ projectId, by, ...newToken });
-    return { ...answer(201, { token: secret, ...TOKEN.view(token, by) }), headers: { 'cache-control': 'no-store' } };
+    const { token, secret } = await tokens.create({ projectId, by, ...newToken });
+    return {
+      ...jsonResponse(201, { token: secret, ...TOKEN.view(token, by) }),
+      headers: { 'cache-control': 'no-store' },
+    };
   }
 
-  async function revoke({ projectId, tokenHash: by, id: tokenId }: Call): Promise<Answer> {
+  async function revoke({ projectId, tokenHash: by, id: tokenId }: Call): Promise<ApiResponse> {
     await tokens.revoke({ projectId, by, tokenId });
     return NO_BODY;
   }
@@ -67,7 +70,7 @@ function routesFor(tokens: ProjectTokens): Route[] {
       ...row('full', 'GET', PATH, 'listTokens'),
       ...headerTokenOnly,
       summary: 'Lists the tokens of the project, oldest first. The tokens themselves are not stored.',
-      answers: { 200: TokenListSchema },
+      responses: { 200: TokenListSchema },
       handle: list,
     },
     {
@@ -76,7 +79,7 @@ function routesFor(tokens: ProjectTokens): Route[] {
       summary: 'Creates a token for the project and shows it once.',
       takes: { body: NewTokenSchema },
       refusals: [412],
-      answers: { 201: CreatedTokenSchema },
+      responses: { 201: CreatedTokenSchema },
       handle: make,
     },
     {
@@ -106,9 +109,9 @@ export function sessionRoutes({ accounts }: Services): Route[] {
     {
       ...row('any', 'GET', '/v2/waypost/session', 'getSession'),
       summary: 'Reads the project and the permissions of the token.',
-      answers: { 200: SessionSchema },
+      responses: { 200: SessionSchema },
       handle: ({ projectId, scope, tokenName }) =>
-        answer(200, { project: accounts.projectName(projectId), scope, tokenName }),
+        jsonResponse(200, { project: accounts.projectName(projectId), scope, tokenName }),
     },
   ];
 }

@@ -4,9 +4,9 @@ import type { Millis } from '../../engine/model.ts';
 import { invalidBody } from '../../protocol/errors.ts';
 import { objectOf } from '../../protocol/json-objects.ts';
 import { isDateMs, toDurationMs } from '../../protocol/times/durations.ts';
-import { type Answer, answer } from '../answer.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
+import { type ApiResponse, jsonResponse } from '../response.ts';
 import { type Call, type Route, row, type Services, type VirtualTime } from '../route.ts';
 import { exactly, Ms, Text } from '../schemas.ts';
 
@@ -29,15 +29,15 @@ export function virtualTimeRoutes({ virtualTime }: Services): Route[] {
 }
 
 function routesFor(time: VirtualTime): Route[] {
-  const response = (): Answer => answer(200, { now: time.nowMs(), isIdle: time.isIdle });
+  const response = (): ApiResponse => jsonResponse(200, { now: time.nowMs(), isIdle: time.isIdle });
 
-  async function advance({ body }: Call): Promise<Answer> {
+  async function advance({ body }: Call): Promise<ApiResponse> {
     const { duration } = await membersOf(body);
     await time.advance(durationMs('duration', duration, time));
     return response();
   }
 
-  async function runUntilIdle({ body }: Call): Promise<Answer> {
+  async function runUntilIdle({ body }: Call): Promise<ApiResponse> {
     const { limit = LIMIT_MS } = await membersOf(body);
     await time.runUntilIdle(durationMs('limit', limit, time));
     return response();
@@ -48,7 +48,7 @@ function routesFor(time: VirtualTime): Route[] {
       ...row('full', 'POST', `${PATH}/advance`, 'advanceTime'),
       summary: 'Advances virtual time, and waits until all work that becomes due is done. Only with --virtual-time.',
       takes: { body: AdvanceSchema },
-      answers: { 200: PassedSchema },
+      responses: { 200: PassedSchema },
       handle: advance,
     },
     {
@@ -56,7 +56,7 @@ function routesFor(time: VirtualTime): Route[] {
       summary:
         'Advances virtual time until no message and no run waits for a time, by at most the limit or 366 days. Only with --virtual-time.',
       takes: { body: UntilIdleSchema },
-      answers: { 200: PassedSchema },
+      responses: { 200: PassedSchema },
       handle: runUntilIdle,
     },
   ];

@@ -4,10 +4,10 @@ import { Slices } from '../../engine/loops/slices.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { toRunPublishError } from '../../protocol/workflow/run-errors.ts';
 import { type ApiLimits, BATCH_HEADERS_PER_ITEM, BATCH_VALUES, HEADER_LINES_MAX } from '../limits.ts';
-import { type GivenItem, type ItemLimits, RefusedItems, readItems } from '../requests/given-items.ts';
-import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
+import { JSON_INLINE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
 import type { JsonThread } from '../requests/json-thread.ts';
 import type { RequestBody } from '../requests/request-body.ts';
+import { InvalidItems, type ItemLimits, type RequestItem, readItems } from '../requests/request-items.ts';
 
 type BatchLimits = Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax' | 'headerBytesMax'>;
 
@@ -28,21 +28,21 @@ export async function handleItems<T>(
   body: RequestBody,
   { limits, json, clock, endOfTurn }: ItemServices,
   mayContinueRun: boolean,
-  handle: (given: GivenItem[], slices: Slices) => Promise<T>,
+  handle: (given: RequestItem[], slices: Slices) => Promise<T>,
 ): Promise<T> {
   const bytes = await body.read({
     bytesMax: limits.batchBytesMax,
     setting: 'batch_bytes_max',
     memoryPerByte: JSON_MEMORY_PER_BYTE,
   });
-  let given: GivenItem[] = [];
+  let given: RequestItem[] = [];
   try {
     const limitsOfItems = itemLimits(limits);
     given =
-      bytes.length > JSON_HERE_BYTES_MAX ? await json.items(bytes, limitsOfItems) : readItems(bytes, limitsOfItems);
+      bytes.length > JSON_INLINE_BYTES_MAX ? await json.items(bytes, limitsOfItems) : readItems(bytes, limitsOfItems);
     return await handle(given, new Slices(clock, endOfTurn));
   } catch (error) {
-    const isRefused = error instanceof RefusedItems;
+    const isRefused = error instanceof InvalidItems;
     const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : given.some((item) => item.isSentByRun));
     const refusal = isRefused ? error.cause : error;
     throw isOfRun ? toRunPublishError(refusal) : refusal;

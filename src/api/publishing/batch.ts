@@ -8,10 +8,10 @@ import { quotaExceeded } from '../../protocol/errors.ts';
 import { checkNewName } from '../../protocol/names.ts';
 import { readPublishOptions } from '../../protocol/options/options.ts';
 import type { PlainHeaderPolicy } from '../../protocol/trace-context.ts';
-import type { Answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
-import { atItem, type GivenItem } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
+import { errorAtItem, type RequestItem } from '../requests/request-items.ts';
+import type { ApiResponse } from '../response.ts';
 import { type Call, type CheckDestination, type Route, row, type Services } from '../route.ts';
 import { completeRunPublish, refuseRun } from '../runs/run-publish.ts';
 import { BatchItemsSchema, BatchSchema } from '../schemas.ts';
@@ -46,7 +46,7 @@ export function batchRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
-  function publishAll(call: Call): Promise<Answer> {
+  function publishAll(call: Call): Promise<ApiResponse> {
     const { projectId, callerIp, body, ignored, rawHeaders } = call;
     const check = checkDestination(projectId);
     const shared = { callerIp, plainHeaders: { ...plainHeaders, requestHeaders: rawHeaders } };
@@ -61,7 +61,7 @@ export function batchRoutes(services: Services): Route[] {
           ignored,
           index,
         );
-        const item = await readItem(givenItem, context).catch((error) => Promise.reject(atItem(index, error)));
+        const item = await readItem(givenItem, context).catch((error) => Promise.reject(errorAtItem(index, error)));
         items.push(item);
         refusals.push(refusalOf(item, index, check));
         if (slices.isOver) await slices.next();
@@ -88,12 +88,12 @@ export function batchRoutes(services: Services): Route[] {
       if (first) await checkCallbacks(first.options.settings, check);
       return undefined;
     } catch (error) {
-      return atItem(index, error);
+      return errorAtItem(index, error);
     }
   }
 
   /** The existing URL groups among the destinations, by name. */
-  async function findGroups(projectId: ProjectId, given: readonly GivenItem[]): Promise<Map<string, UrlGroup>> {
+  async function findGroups(projectId: ProjectId, given: readonly RequestItem[]): Promise<Map<string, UrlGroup>> {
     const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
     const found = await Promise.all(
       [...names].map((name) => engine.storeOf(projectId).urlGroups.findUrlGroup({ name })),
@@ -101,7 +101,7 @@ export function batchRoutes(services: Services): Route[] {
     return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
   }
 
-  async function readItem(given: GivenItem, context: ItemContext): Promise<Item> {
+  async function readItem(given: RequestItem, context: ItemContext): Promise<Item> {
     const { destination, body, queue, rawHeaders, isSentByRun } = given;
     const { groups, budget, nowMs, callerIp, plainHeaders } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
@@ -130,7 +130,7 @@ export function batchRoutes(services: Services): Route[] {
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
       refusals: [412, 422],
-      answers: { 200: BatchSchema },
+      responses: { 200: BatchSchema },
       handle: publishAll,
     },
   ];

@@ -7,8 +7,8 @@ import { isConnectionHeader, trimBlanks } from '../../protocol/headers.ts';
 import { memo } from '../../protocol/memo.ts';
 import { type ConfigName, hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
 import { queryParameters } from '../../protocol/urls/request-target.ts';
-import type { Answer } from '../answer.ts';
 import type { AcceptedInput } from '../messages/filters.ts';
+import type { ApiResponse } from '../response.ts';
 import { CLIENT_HEADERS, type ConfigHeader } from './config-headers.ts';
 
 const IGNORED = 'Waypost-Ignored';
@@ -55,7 +55,7 @@ export class Ignored {
   }
 
   /** The response with the names in a header, if there are any. */
-  addTo(response: Answer): Answer {
+  addTo(response: ApiResponse): ApiResponse {
     if (this.#named === undefined) return response;
     const names = this.#isTruncated ? [...this.#named, '...'] : [...this.#named];
     return { ...response, headers: { ...response.headers, [IGNORED]: names.join(', ') } };

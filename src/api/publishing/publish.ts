@@ -11,8 +11,8 @@ import { readDestination } from '../../protocol/urls/destination.ts';
 import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import { type SplitQuery, splitQuery } from '../../protocol/urls/request-target.ts';
 import { isSentByRun, isSentBySdk, toRunPublishError } from '../../protocol/workflow/run-errors.ts';
-import type { Answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
+import type { ApiResponse } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { completeRunPublish, refuseRun } from '../runs/run-publish.ts';
 import { PublishSchema } from '../schemas.ts';
@@ -28,12 +28,12 @@ export function publishRoutes(services: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
   const createSchedule = scheduleCreation(services);
 
-  async function enqueue(call: Call): Promise<Answer> {
+  async function enqueue(call: Call): Promise<ApiResponse> {
     checkNewName('queue name', call.id);
     return publish(call, call.id);
   }
 
-  async function publish(call: Call, queueName?: string): Promise<Answer> {
+  async function publish(call: Call, queueName?: string): Promise<ApiResponse> {
     const { rawHeaders, callerIp } = call;
     let isOfRun = isSentByRun({ rawHeaders, queryConfig: [] });
     try {
@@ -71,7 +71,7 @@ export function publishRoutes(services: Services): Route[] {
     name: string,
     queryConfig: QueryConfig,
     queueName: string | undefined,
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const { projectId, callerIp } = call;
     const group = await engine.storeOf(projectId).urlGroups.findUrlGroup({ name });
     if (group) await checkEndpoints(group.endpoints, checkDestination(projectId));
@@ -118,7 +118,7 @@ export function publishRoutes(services: Services): Route[] {
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
       refusals: [404, 422],
-      answers: { 200: PublishSchema, 202: PublishSchema },
+      responses: { 200: PublishSchema, 202: PublishSchema },
       handle: (call) => publish(call),
     },
     {
@@ -126,7 +126,7 @@ export function publishRoutes(services: Services): Route[] {
       summary: 'Enqueues a message for the URL in the path, or one for each endpoint of the URL group.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
       refusals: [404, 412],
-      answers: { 200: PublishSchema, 202: PublishSchema },
+      responses: { 200: PublishSchema, 202: PublishSchema },
       handle: enqueue,
     },
   ];

@@ -10,13 +10,13 @@ import type { PublishOptions } from '../../protocol/options/settings.ts';
 import { selectSavedHeaders } from '../../protocol/options/trigger-options.ts';
 import type { Destination } from '../../protocol/urls/destination.ts';
 import type { SplitQuery } from '../../protocol/urls/request-target.ts';
-import { type Answer, answer } from '../answer.ts';
 import { authorizeFully } from '../edge/authentication.ts';
 import { messageLimit } from '../limits.ts';
+import { type ApiResponse, jsonResponse } from '../response.ts';
 import type { Call, Services } from '../route.ts';
 import { checkAddress, checkCallbacks } from './destinations.ts';
 
-type CreateSchedule = (call: Call, destination: Destination, queryConfig: SplitQuery['config']) => Promise<Answer>;
+type CreateSchedule = (call: Call, destination: Destination, queryConfig: SplitQuery['config']) => Promise<ApiResponse>;
 
 export function scheduleCreation(services: Services): CreateSchedule {
   const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
@@ -38,7 +38,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
     if (destination.kind === 'group') command.kept = selectSavedHeaders(input);
     const created = await engine.createSchedule(projectId, command, limits.schedulesMax);
     if (created === 'tooMany') throw quotaExceeded('maxSchedules', limits.schedulesMax);
-    return answer(200, created);
+    return jsonResponse(200, created);
   };
 }
 

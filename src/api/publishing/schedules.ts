@@ -3,8 +3,8 @@
 import { ApiError } from '../../protocol/errors.ts';
 import { readDestination } from '../../protocol/urls/destination.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { scheduleView } from '../messages/views.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { ScheduleCreatedSchema, ScheduleListSchema, ScheduleSchema } from '../schemas.ts';
 import { SCHEDULE_HEADERS } from './config-headers.ts';
@@ -15,29 +15,29 @@ export function scheduleRoutes(services: Services): Route[] {
   const { storeOf } = engine;
   const createSchedule = scheduleCreation(services);
 
-  function create(call: Call): Promise<Answer> {
+  function create(call: Call): Promise<ApiResponse> {
     const query = splitQuery(call.rawQuery);
     return createSchedule(call, readDestination(call.rawDestination, query.rest), query.config);
   }
 
-  async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await storeOf(projectId).schedules.listSchedules()).map(scheduleView));
+  async function list({ projectId }: Call): Promise<ApiResponse> {
+    return jsonResponse(200, (await storeOf(projectId).schedules.listSchedules()).map(scheduleView));
   }
 
-  async function get({ projectId, id }: Call): Promise<Answer> {
+  async function get({ projectId, id }: Call): Promise<ApiResponse> {
     const view = await storeOf(projectId).schedules.findSchedule({ id });
     if (!view) throw notFound(id);
-    return answer(200, scheduleView(view));
+    return jsonResponse(200, scheduleView(view));
   }
 
-  async function drop({ projectId, id }: Call): Promise<Answer> {
+  async function drop({ projectId, id }: Call): Promise<ApiResponse> {
     await storeOf(projectId).schedules.deleteSchedule({ id });
     return NO_BODY;
   }
 
   /** Official clients send PATCH; the documentation of QStash says POST. */
   function pauseRoutes(word: 'pause' | 'resume', summary: string): Route[] {
-    const handle = async ({ projectId, id }: Call): Promise<Answer> => {
+    const handle = async ({ projectId, id }: Call): Promise<ApiResponse> => {
       if ((await engine.setSchedulePaused(projectId, id, word === 'pause')) === 'missing') throw notFound(id);
       return NO_BODY;
     };
@@ -53,21 +53,21 @@ export function scheduleRoutes(services: Services): Route[] {
       ...row('full', 'POST', '/v2/schedules/*', 'createSchedule'),
       summary: 'Creates a schedule for the URL or URL group in the path, or replaces the schedule with its id.',
       takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
-      answers: { 200: ScheduleCreatedSchema },
+      responses: { 200: ScheduleCreatedSchema },
       handle: create,
     },
     {
       ...row('read', 'GET', '/v2/schedules', 'listSchedules'),
       isLong: true,
       summary: 'Lists the schedules in order of creation. Bodies beyond the first 16 MiB are omitted.',
-      answers: { 200: ScheduleListSchema },
+      responses: { 200: ScheduleListSchema },
       handle: list,
     },
     {
       ...row('read', 'GET', '/v2/schedules/:scheduleId', 'getSchedule'),
       isLong: true,
       summary: 'Reads one schedule.',
-      answers: { 200: ScheduleSchema },
+      responses: { 200: ScheduleSchema },
       handle: get,
     },
     {

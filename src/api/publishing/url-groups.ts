@@ -12,9 +12,9 @@ import type { HeaderMap } from '../../protocol/options/settings.ts';
 import { redactDefaults } from '../../protocol/redaction.ts';
 import { withoutFragment } from '../../protocol/urls/destination.ts';
 import { maskPassword } from '../../protocol/urls/masked-url.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { refuseRun } from '../runs/run-publish.ts';
 import { EndpointsSchema, exactly, GroupHeadersSchema, HeaderMapSchema, Ms, shapeOf, Text } from '../schemas.ts';
@@ -51,7 +51,7 @@ export function urlGroupRoutes(services: Services): Route[] {
   } = services;
   const groupLimits = { groupsMax: limits.urlGroupsMax, endpointsMax: limits.urlGroupEndpointsMax };
 
-  async function add({ projectId, id: name, body }: Call): Promise<Answer> {
+  async function add({ projectId, id: name, body }: Call): Promise<ApiResponse> {
     checkNewName('topic name', name);
     const endpoints = selectorsOf(await readJson(body, SMALL_JSON_LIMIT)).map(endpointOf);
     await checkEndpoints(endpoints, checkDestination(projectId));
@@ -65,7 +65,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     }
   }
 
-  async function remove({ projectId, id: name, body }: Call): Promise<Answer> {
+  async function remove({ projectId, id: name, body }: Call): Promise<ApiResponse> {
     checkName('topic name', name);
     const selectors = selectorsOf(await readJson(body, SMALL_JSON_LIMIT));
     if ((await storeOf(projectId).urlGroups.removeEndpoints({ name, selectors })) === 'missing')
@@ -73,7 +73,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     return NO_BODY;
   }
 
-  async function setHeaders({ projectId, id: name, body, ignored }: Call): Promise<Answer> {
+  async function setHeaders({ projectId, id: name, body, ignored }: Call): Promise<ApiResponse> {
     checkName('topic name', name);
     const headers = await readDefaults(projectId, await readJson(body, SMALL_JSON_LIMIT), ignored);
     if ((await storeOf(projectId).urlGroups.setGroupHeaders({ name, headers })) === 'missing')
@@ -101,18 +101,18 @@ export function urlGroupRoutes(services: Services): Route[] {
     return headerMapFromRaw(rawHeaders);
   }
 
-  async function list({ projectId }: Call): Promise<Answer> {
-    return answer(200, (await storeOf(projectId).urlGroups.listUrlGroups()).map(URL_GROUP.view));
+  async function list({ projectId }: Call): Promise<ApiResponse> {
+    return jsonResponse(200, (await storeOf(projectId).urlGroups.listUrlGroups()).map(URL_GROUP.view));
   }
 
-  async function get({ projectId, id: name }: Call): Promise<Answer> {
+  async function get({ projectId, id: name }: Call): Promise<ApiResponse> {
     checkName('topic name', name);
     const group = await storeOf(projectId).urlGroups.findUrlGroup({ name });
     if (!group) throw groupNotFound(name);
-    return answer(200, URL_GROUP.view(group));
+    return jsonResponse(200, URL_GROUP.view(group));
   }
 
-  async function drop({ projectId, id: name }: Call): Promise<Answer> {
+  async function drop({ projectId, id: name }: Call): Promise<ApiResponse> {
     checkName('topic name', name);
     await storeOf(projectId).urlGroups.deleteUrlGroup({ name });
     return NO_BODY;
@@ -150,14 +150,14 @@ export function urlGroupRoutes(services: Services): Route[] {
       ...row('read', 'GET', groupPath, 'getUrlGroup'),
       isLong: true,
       summary: 'Reads one URL group.',
-      answers: { 200: URL_GROUP.schema },
+      responses: { 200: URL_GROUP.schema },
       handle: get,
     },
     {
       ...row('read', 'GET', '/v2/topics', 'listUrlGroups'),
       isLong: true,
       summary: 'Lists the URL groups by name.',
-      answers: { 200: Type.Array(URL_GROUP.schema) },
+      responses: { 200: Type.Array(URL_GROUP.schema) },
       handle: list,
     },
   ];

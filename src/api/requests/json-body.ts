@@ -11,7 +11,7 @@ export interface JsonLimit extends BodyLimit {
 }
 
 /** Larger bodies are parsed in a thread of their own, because a parser cannot pause to let other work run. */
-export const JSON_HERE_BYTES_MAX = 256 * 1024;
+export const JSON_INLINE_BYTES_MAX = 256 * 1024;
 
 /** Memory per byte of JSON: the text and the parsed values are in memory together. */
 export const JSON_MEMORY_PER_BYTE = 2;

@@ -1,6 +1,6 @@
 /** The messages between a server's thread and the thread that parses its large JSON. */
 import { ApiError, type ErrorCode } from '../../protocol/errors.ts';
-import type { GivenItem, ItemLimits } from './given-items.ts';
+import type { ItemLimits, RequestItem } from './request-items.ts';
 
 export type JsonJob =
   | { kind: 'items'; bytes: Uint8Array; limits: ItemLimits }
@@ -11,13 +11,13 @@ export type JsonJob =
 export type JsonRequest = JsonJob | { kind: 'continue' };
 
 export type JsonReply =
-  | { kind: 'items'; items: GivenItem[]; isLast: boolean }
+  | { kind: 'items'; items: RequestItem[]; isLast: boolean }
   | { kind: 'value'; value: unknown }
   | { kind: 'refused'; code: ErrorCode; message: string; isAnySentByRun: boolean }
   /** A fault of ours. */
   | { kind: 'failed'; reason: string };
 
-export function refusedOf(error: unknown, isAnySentByRun: boolean): JsonReply {
+export function errorReply(error: unknown, isAnySentByRun: boolean): JsonReply {
   if (error instanceof ApiError) return { kind: 'refused', code: error.code, message: error.message, isAnySentByRun };
   return { kind: 'failed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }

@@ -5,8 +5,8 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../engine/ports.ts';
 import { ApiError } from '../../protocol/errors.ts';
-import { type GivenItem, type ItemLimits, RefusedItems } from './given-items.ts';
 import type { JsonJob, JsonReply, JsonRequest } from './json-jobs.ts';
+import { InvalidItems, type ItemLimits, type RequestItem } from './request-items.ts';
 
 /** A thread that was idle for this long is ended, to free its memory. */
 const IDLE_MS = 5_000;
@@ -31,16 +31,16 @@ export class JsonThread {
    * As `readItems`; the items arrive in slices. The buffer of `bytes` moves to the thread and cannot be used
    * afterwards.
    */
-  items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<GivenItem[]> {
+  items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<RequestItem[]> {
     return this.#take(async () => {
-      const items: GivenItem[] = [];
+      const items: RequestItem[] = [];
       let reply = await this.#ask({ kind: 'items', bytes, limits }, bytes.buffer);
       while (reply.kind === 'items') {
         for (const item of reply.items) items.push(item);
         if (reply.isLast) return items;
         reply = await this.#ask({ kind: 'continue' });
       }
-      throw reply.kind === 'refused' ? new RefusedItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
+      throw reply.kind === 'refused' ? new InvalidItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
     });
   }
 

@@ -4,26 +4,26 @@
  */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { parseCheckpoint } from '../runs/checkpoint-json.ts';
-import { type GivenItem, RefusedItems, readItems } from './given-items.ts';
 import { parseJson } from './json-body.ts';
-import { type JsonReply, type JsonRequest, refusedOf } from './json-jobs.ts';
+import { errorReply, type JsonReply, type JsonRequest } from './json-jobs.ts';
+import { InvalidItems, type RequestItem, readItems } from './request-items.ts';
 
 /** Limits of one slice: a message of this size is received within a few milliseconds. */
 const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };
 
 /** Larger bodies are transferred to the other thread; smaller ones are cheaper to copy. */
-const HANDED_OVER_BYTES_MIN = 16 * 1024;
+const TRANSFERRED_BYTES_MIN = 16 * 1024;
 
 if (parentPort) serve(parentPort);
 
 function serve(owner: MessagePort): void {
-  let items: GivenItem[] = [];
+  let items: RequestItem[] = [];
   let sent = 0;
   const answer = (request: JsonRequest): [JsonReply, ArrayBuffer[]?] => {
     if (request.kind === 'value') return [{ kind: 'value', value: parseJson(request.bytes, request.valuesMax) }];
     if (request.kind === 'checkpoint') {
       const { value, steps } = parseCheckpoint(request.bytes, request.othersMax);
-      return [{ kind: 'value', value }, handedOver(steps)];
+      return [{ kind: 'value', value }, buffersToTransfer(steps)];
     }
     if (request.kind === 'items') {
       items = readItems(request.bytes, request.limits);
@@ -33,20 +33,20 @@ function serve(owner: MessagePort): void {
     sent += slice.length;
     const isLast = sent === items.length;
     if (isLast) items = [];
-    return [{ kind: 'items', items: slice, isLast }, handedOver(slice.map(({ body }) => body))];
+    return [{ kind: 'items', items: slice, isLast }, buffersToTransfer(slice.map(({ body }) => body))];
   };
   owner.on('message', (request: JsonRequest) => {
     try {
       owner.postMessage(...answer(request));
     } catch (error) {
-      const isRefused = error instanceof RefusedItems;
-      owner.postMessage(refusedOf(isRefused ? error.cause : error, isRefused && error.isAnySentByRun));
+      const isRefused = error instanceof InvalidItems;
+      owner.postMessage(errorReply(isRefused ? error.cause : error, isRefused && error.isAnySentByRun));
     }
   });
 }
 
 /** At least one item, if any are left. */
-function sliceFrom(items: readonly GivenItem[], first: number): GivenItem[] {
+function sliceFrom(items: readonly RequestItem[], first: number): RequestItem[] {
   let texts = 0;
   let bytes = 0;
   let end = first;
@@ -54,12 +54,12 @@ function sliceFrom(items: readonly GivenItem[], first: number): GivenItem[] {
     const item = items[end];
     texts += item?.rawHeaders.length ?? 0;
     const length = item?.body.length ?? 0;
-    bytes += length < HANDED_OVER_BYTES_MIN ? length : 0;
+    bytes += length < TRANSFERRED_BYTES_MIN ? length : 0;
     if (end > first && (texts > SLICE.headerTexts || bytes > SLICE.bodyBytes)) break;
   }
   return items.slice(first, end);
 }
 
-function handedOver(bodies: readonly Uint8Array<ArrayBuffer>[]): ArrayBuffer[] {
-  return bodies.flatMap(({ length, buffer }) => (length < HANDED_OVER_BYTES_MIN ? [] : [buffer]));
+function buffersToTransfer(bodies: readonly Uint8Array<ArrayBuffer>[]): ArrayBuffer[] {
+  return bodies.flatMap(({ length, buffer }) => (length < TRANSFERRED_BYTES_MIN ? [] : [buffer]));
 }

@@ -8,7 +8,7 @@ import { type CommaRule, queryParameters, queryValues } from '../../protocol/url
 import { FILTER_VALUES_MAX, IDS_MAX } from '../limits.ts';
 
 /** The values given under one name. */
-export interface Given {
+export interface GivenValues {
   /** Never contains `''`: empty elements are dropped. */
   values: string[];
   from: 'query' | 'body';
@@ -25,7 +25,7 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   /** Only of ids: what an empty list of them selects, in any request or in all but the query of a bulk action. */
   emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
   /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
-  read: (given: Given) => Value | undefined;
+  read: (given: GivenValues) => Value | undefined;
 }
 
 /** The values of `Row`, by member. */
@@ -37,7 +37,7 @@ export function parameter<const Name extends string, Value>(
   name: Name,
   meaning: string,
   schema: TSchema,
-  read: (given: Given) => Value | undefined,
+  read: (given: GivenValues) => Value | undefined,
 ): Parameter<Name, Value> {
   return { name, meaning, schema, member: name, read };
 }
@@ -61,7 +61,7 @@ export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
 }
 
 /** The only value; `''` when there is none. Throws `ApiError` 400 when there are several. */
-export function singleValue(name: string, { values }: Given): string {
+export function singleValue(name: string, { values }: GivenValues): string {
   const [first = '', second] = values;
   if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
   return first;
@@ -87,12 +87,14 @@ export function text<const Name extends string>(name: Name, meaning: string): Pa
 /** Texts of which any one may match. */
 export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
   return parameter(name, meaning, several(Type.String()), (given) =>
-    given.values.length === 0 ? undefined : different(name, given, FILTER_VALUES_MAX),
+    given.values.length === 0 ? undefined : distinctValues(name, given, FILTER_VALUES_MAX),
   );
 }
 
 export function ids(name: string, meaning: string, emptyIds: Parameter['emptyIds']): Parameter<'ids', string[]> {
-  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (given) => different(name, given, IDS_MAX));
+  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (given) =>
+    distinctValues(name, given, IDS_MAX),
+  );
   return { ...into('ids', row), ...(emptyIds && { emptyIds }) };
 }
 
@@ -107,7 +109,7 @@ export function time<const Name extends string>(name: Name, meaning: string): Pa
 /** Statuses of answers. */
 export function statuses<const Name extends string>(name: Name, meaning: string): Parameter<Name, number[]> {
   return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (given) =>
-    different(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
+    distinctValues(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
   );
 }
 
@@ -171,7 +173,7 @@ function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
 }
 
 /** Removes repeated values. Throws when more than `valuesMax` are left. */
-function different(name: string, { values }: Given, valuesMax: number): string[] {
+function distinctValues(name: string, { values }: GivenValues, valuesMax: number): string[] {
   const once = [...new Set(values)];
   if (once.length > valuesMax)
     throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
@@ -180,10 +182,13 @@ function different(name: string, { values }: Given, valuesMax: number): string[]
 
 /** The values of `rows` in a query; other parameters are ignored, as on all reads. */
 export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonly Row[]): Values<Row> {
-  return valuesOf(rows, givenFor(rows, rawQuery));
+  return valuesOf(rows, collectValues(rows, rawQuery));
 }
 
-export function valuesOf<Row extends Parameter>(rows: readonly Row[], given: ReadonlyMap<string, Given>): Values<Row> {
+export function valuesOf<Row extends Parameter>(
+  rows: readonly Row[],
+  given: ReadonlyMap<string, GivenValues>,
+): Values<Row> {
   const values: Record<string, unknown> = {};
   for (const { name, member, read } of rows) {
     const found = given.get(name);
@@ -199,14 +204,14 @@ export function valuesOf<Row extends Parameter>(rows: readonly Row[], given: Rea
  * The values given for `rows`; where query and body have the same name, the query wins. `onUnknown` is called for every
  * other name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
  */
-export function givenFor(
+export function collectValues(
   rows: readonly Parameter[],
   rawQuery: string,
   body?: unknown,
   onUnknown: (name: string) => void = () => {},
-): Map<string, Given> {
+): Map<string, GivenValues> {
   const byName = new Map(rows.map((row) => [row.name, row]));
-  const given = new Map<string, Given>();
+  const given = new Map<string, GivenValues>();
   for (const [name, rawValues] of queryParameters(rawQuery)) {
     if (name === '' || name.toLowerCase() === 'qstash_token') continue;
     const row = byName.get(name);
@@ -221,7 +226,7 @@ export function givenFor(
 }
 
 /** A given name may be of any length; the error text repeats only its beginning. */
-export function shown(name: string): string {
+export function shortened(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
 

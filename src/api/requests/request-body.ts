@@ -25,10 +25,10 @@ export interface BodyLimit {
 }
 
 /** The client left before its body was complete, so no answer is sent. */
-export class CallerGone extends Error {
+export class ClientDisconnected extends Error {
   constructor() {
     super('the caller closed the connection before the request was complete');
-    this.name = 'CallerGone';
+    this.name = 'ClientDisconnected';
   }
 }
 
@@ -92,7 +92,7 @@ export class RequestBody {
 
   /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
   release(): void {
-    this.#budget.giveBack(this.#projectId, this.#bytesTaken);
+    this.#budget.release(this.#projectId, this.#bytesTaken);
     this.#bytesTaken = 0;
   }
 
@@ -108,7 +108,7 @@ export class RequestBody {
     return new Promise((resolve, reject) => {
       // The client left while something else was awaited: `close` has already been emitted, and no event would follow.
       if (request.destroyed) {
-        reject(new CallerGone());
+        reject(new ClientDisconnected());
         return;
       }
       let block: Block = { bytes: Buffer.alloc(0), length: 0 };
@@ -148,11 +148,11 @@ export class RequestBody {
       const onEnd = (): void => {
         stop();
         const isWhole = blocks.length === 1 && block.length === block.bytes.length;
-        resolve(isWhole ? block.bytes : joined(blocks, this.#slices()));
+        resolve(isWhole ? block.bytes : joinBlocks(blocks, this.#slices()));
       };
       const onClose = (): void => {
         stop();
-        reject(new CallerGone());
+        reject(new ClientDisconnected());
       };
       request.on('data', onData);
       request.on('end', onEnd);
@@ -162,12 +162,12 @@ export class RequestBody {
 
   /** The refusal when there is no room for `bytes` more. */
   #refusalOf(bytes: number): ApiError | undefined {
-    if (this.#budget.hasRoom(this.#projectId, bytes, this.#bytesTaken)) return undefined;
+    if (this.#budget.hasCapacity(this.#projectId, bytes, this.#bytesTaken)) return undefined;
     return new ApiError('unavailable', 'too many request bodies are in memory, try again shortly');
   }
 
   #take(bytes: number): void {
-    this.#budget.take(this.#projectId, bytes);
+    this.#budget.reserve(this.#projectId, bytes);
     this.#bytesTaken += bytes;
   }
 }
@@ -177,7 +177,7 @@ export function expectsContinue(request: IncomingMessage): boolean {
 }
 
 /** Copied in slices: the pages of new memory alone take tens of milliseconds for 100 MiB. */
-async function joined(blocks: Block[], slices: Slices): Promise<Bytes> {
+async function joinBlocks(blocks: Block[], slices: Slices): Promise<Bytes> {
   const whole = Buffer.allocUnsafeSlow(blocks.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (let block = blocks.shift(); block; block = blocks.shift()) {

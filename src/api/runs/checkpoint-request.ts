@@ -11,8 +11,8 @@ import { isDateMs, parseDurationMs } from '../../protocol/times/durations.ts';
 import { toRunError } from '../../protocol/workflow/run-errors.ts';
 import { identityOfStep, readStep } from '../../workflow/steps.ts';
 import { HEADER_LINES_MAX, messageLimit } from '../limits.ts';
-import { shapeOf } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
+import { readItem } from '../requests/request-items.ts';
 import type { Services } from '../route.ts';
 import { completeRunPublish } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
@@ -170,7 +170,7 @@ async function readInvokeElement(value: unknown, services: ReadServices): Promis
 
 /** Reads a message like an item of a batch. Addresses are checked only at delivery, as for all messages of a run. */
 function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: ReadServices): PublishCommand {
-  const item = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
+  const item = readItem(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
   const { destination, rawHeaders, body } = item;
   if (destination.kind !== 'url' || item.queue !== '') throw invalid('the destination must be a URL, without a queue');
   const limit = messageLimit(limits.messageBytesMax);

@@ -4,10 +4,10 @@ import type { CheckpointCommand, CheckpointResult, Handover } from '../../engine
 import { ApiError } from '../../protocol/errors.ts';
 import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '../../protocol/workflow/checkpoints.ts';
 import type { Accounts } from '../accounts.ts';
-import { type Answer, answerToError } from '../answer.ts';
 import { bearerToken, unauthenticated } from '../edge/authentication.ts';
-import type { SentCheckpoint } from '../edge/other-workers.ts';
-import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
+import type { CheckpointRequest } from '../edge/other-workers.ts';
+import { JSON_INLINE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
+import { type ApiResponse, errorResponse } from '../response.ts';
 import { type Call, headerOf, type Route, row, type Services } from '../route.ts';
 import { CheckpointSavedSchema, CheckpointSchema } from '../schemas.ts';
 import { parseCheckpoint } from './checkpoint-json.ts';
@@ -28,7 +28,7 @@ export function checkpointRoutes(services: Services): Route[] {
 
   const othersMax = Math.max(VALUES_OUTSIDE_STEPS.least, limits.batchItemsMax * VALUES_OUTSIDE_STEPS.perItem);
 
-  async function checkpoint({ rawHeaders, body, callerIp, leaving }: Call): Promise<Answer> {
+  async function checkpoint({ rawHeaders, body, callerIp, leaving }: Call): Promise<ApiResponse> {
     const authorization = headerOf(rawHeaders, 'authorization');
     const caller = callerClaimOf(accounts, authorization);
     if (!caller) throw unauthenticated();
@@ -38,25 +38,25 @@ export function checkpointRoutes(services: Services): Route[] {
       setting: 'batch_bytes_max',
       memoryPerByte: JSON_MEMORY_PER_BYTE,
     });
-    const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
+    const sent: CheckpointRequest = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
     // Only the worker that makes the call can continue it. If that worker is unavailable, the checkpoint is saved here.
     const isElsewhere = others && caller.worker !== others.own;
-    const response = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
+    const response = isElsewhere && (await others.forward(caller.worker, sent, leaving()));
     return response || carryOut(sent, { leaving, releaseBody: () => body.release() });
   }
 
   /** Saves a checkpoint that another worker received for a call of this worker. `undefined`: this worker has no such call. */
-  async function carryOutForOther(sent: SentCheckpoint, leaving: AbortSignal): Promise<Answer | undefined> {
+  async function carryOutForOther(sent: CheckpointRequest, leaving: AbortSignal): Promise<ApiResponse | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
     return carryOut(sent, { leaving: () => leaving, releaseBody: () => {} }).catch((error: unknown) =>
-      answerToError(error, log, PATH),
+      errorResponse(error, log, PATH),
     );
   }
 
   async function carryOut(
-    { caller, token: callerToken, body, callerIp }: SentCheckpoint,
+    { caller, token: callerToken, body, callerIp }: CheckpointRequest,
     { leaving, releaseBody }: { leaving: () => AbortSignal; releaseBody: () => void },
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const bodyHash = hash('sha256', body, 'base64url');
     const request = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
@@ -84,14 +84,14 @@ export function checkpointRoutes(services: Services): Route[] {
   }
 
   function parse(bytes: Uint8Array<ArrayBuffer>): unknown {
-    return bytes.length > JSON_HERE_BYTES_MAX
+    return bytes.length > JSON_INLINE_BYTES_MAX
       ? json.checkpoint(bytes, othersMax)
       : parseCheckpoint(bytes, othersMax).value;
   }
 
   /** The claim of a token in the body, which must be for the caller's run. `element` says where the token is. */
   function readClaim(token: string, element: string, caller: CheckpointClaim): CheckpointClaim {
-    const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
+    const claim = readCheckpointToken(token, (projectId) => accounts.cachedSigningKeys(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
     throw new ApiError('unprocessable', `invalid checkpoint: ${element} is not a token of this run`);
   }
@@ -102,7 +102,7 @@ export function checkpointRoutes(services: Services): Route[] {
     { projectId, runKey }: CheckpointClaim,
   ): string {
     const worker = others?.own ?? 0;
-    const [signingKey = ''] = accounts.signingKeysKnown(projectId);
+    const [signingKey = ''] = accounts.cachedSigningKeys(projectId);
     const claimMembers = ({
       messageId,
       key,
@@ -127,7 +127,7 @@ export function checkpointRoutes(services: Services): Route[] {
         'Saves the results of steps while the endpoint of a run continues the same call. The token in Authorization is the one that was delivered with the call.',
       takes: { body: CheckpointSchema },
       refusals: [401, 409, 412, 413, 422, 429, 503],
-      answers: { 200: CheckpointSavedSchema },
+      responses: { 200: CheckpointSavedSchema },
       handle: checkpoint,
     },
   ];
@@ -147,11 +147,11 @@ function textOf(bytes: Uint8Array): string {
 
 /** The claim that the caller received with a delivery; `undefined` if the token was not issued by this server. */
 export function callerClaimOf(
-  accounts: Pick<Accounts, 'signingKeysKnown'>,
+  accounts: Pick<Accounts, 'cachedSigningKeys'>,
   authorization: string | undefined,
 ): CheckpointClaim | undefined {
   const token = bearerToken(authorization);
   return token === undefined
     ? undefined
-    : readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
+    : readCheckpointToken(token, (projectId) => accounts.cachedSigningKeys(projectId));
 }

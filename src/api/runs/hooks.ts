@@ -3,8 +3,8 @@ import { ApiError } from '../../protocol/errors.ts';
 import { headerMapFromRaw } from '../../protocol/headers.ts';
 import { isName } from '../../protocol/names.ts';
 import { hookEvent } from '../../workflow/waits.ts';
-import { type Answer, NO_BODY } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
+import { type ApiResponse, NO_BODY } from '../response.ts';
 import type { Call, Route, RouteMethod, Services } from '../route.ts';
 
 const METHODS: readonly RouteMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
@@ -12,9 +12,9 @@ const METHODS: readonly RouteMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 
 export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
-  async function call({ ids, method, rawHeaders, calledUrl, body }: Call): Promise<Answer> {
+  async function call({ ids, method, rawHeaders, calledUrl, body }: Call): Promise<ApiResponse> {
     const [userId = '', runId = '', eventId = ''] = ids;
-    const projectId = accounts.projectNamed(userId);
+    const projectId = accounts.projectByName(userId);
     if (projectId === undefined || !isHook(eventId)) throw noSuchHook();
     // This route needs no token, so only a call for an active run may fill memory with a body.
     if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
@@ -36,7 +36,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     summary: 'Calls a webhook of a workflow run: this request ends the current wait for it, or the next one.',
     ...(method === 'GET' || method === 'HEAD' ? undefined : { takes: { body: 'bytes' } }),
     refusals: [400, 412, 413, 503],
-    answers: { 200: undefined },
+    responses: { 200: undefined },
     handle: call,
   }));
 }

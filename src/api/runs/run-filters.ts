@@ -15,8 +15,8 @@ import type { StepState } from '../../workflow/step-summaries.ts';
 import { type CountLimits, countParameter, NO_NAMES, pageRequestOf, readFilters } from '../messages/filters.ts';
 import {
   CURSOR,
+  collectValues,
   flag,
-  givenFor,
   ids,
   into,
   invalidParameter,
@@ -208,7 +208,7 @@ export interface RunsRequest {
 
 /** Reads the query of the grouped view. Throws `ApiError` 400 that names the parameter. */
 export function readRunsQuery(rawQuery: string): RunsRequest {
-  const given = givenFor(RUNS_QUERY, rawQuery);
+  const given = collectValues(RUNS_QUERY, rawQuery);
   const { bodyBytesMax, ...page } = valuesOf(RUNS_PAGE, given);
   const request = { page: pageRequestOf(page, RUNS_PAGE_MAX), ...(bodyBytesMax !== undefined && { bodyBytesMax }) };
   const { runs } = valuesOf([NAMED_RUNS], given);

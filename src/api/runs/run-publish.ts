@@ -8,7 +8,7 @@ import type { PublishOptions } from '../../protocol/options/settings.ts';
 import { readInvocation } from '../../protocol/workflow/invocation.ts';
 import { readStep } from '../../workflow/steps.ts';
 import { VALUES_PER_ITEM_MAX } from '../limits.ts';
-import { JSON_HERE_BYTES_MAX, parseJson } from '../requests/json-body.ts';
+import { JSON_INLINE_BYTES_MAX, parseJson } from '../requests/json-body.ts';
 import type { Services } from '../route.ts';
 
 /**
@@ -28,7 +28,7 @@ export function completeRunPublish(
     // The withInvocation library also receives the result, so its features are known from this request.
     return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
   };
-  if (command.body.length > JSON_HERE_BYTES_MAX)
+  if (command.body.length > JSON_INLINE_BYTES_MAX)
     return json.value(command.body, VALUES_PER_ITEM_MAX).then(withInvocation);
   return withInvocation(parseJson(command.body, VALUES_PER_ITEM_MAX));
 }

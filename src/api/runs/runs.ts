@@ -1,13 +1,13 @@
 /** Reads the journals of active workflow runs, ends runs, and resumes parked runs (contract W 17.2, K 7). */
 import { ApiError } from '../../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
-import { type Answer, answer, NO_BODY } from '../answer.ts';
 import { authorizeFully, unauthenticated } from '../edge/authentication.ts';
 import { ResponseQueue } from '../edge/response-queue.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
 import { RUN_END_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
 import { flag, readQuery } from '../requests/parameters.ts';
+import { type ApiResponse, jsonResponse, NO_BODY } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import { CancelledSchema, Count, exactly } from '../schemas.ts';
 import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
@@ -27,25 +27,25 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
    * Returns the whole journal to an endpoint whose delivery would have been too large (contract W 8.3). All calls of a
    * parallel group may ask for it at the same time.
    */
-  async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<Answer> {
+  async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<ApiResponse> {
     // The run's endpoint needs the unredacted bodies, and has a full token, since it also ends the run with it. A read
     // token does not get the bodies (contract W 16.3). The token of a delivery is valid only for its run.
     if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
       authorizeFully(scope);
     const bytes = (await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0;
-    const { cutOff, end: sent } = await responses.take(projectId, bytes, hangUp());
+    const { cutOff, release: onSent } = await responses.reserve(projectId, bytes, hangUp());
     try {
       const entries = await engine.readJournal(projectId, id, runKey);
       if (!entries) throw notActive(id);
       // Base64 and ids are plain ASCII.
-      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent, cutOff };
+      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), onSent, cutOff };
     } catch (error) {
-      sent();
+      onSent();
       throw error;
     }
   }
 
-  async function end({ projectId, id, rawQuery, rawHeaders, body, runKey }: Call): Promise<Answer> {
+  async function end({ projectId, id, rawQuery, rawHeaders, body, runKey }: Call): Promise<ApiResponse> {
     const createdAtMs = createdAtOf(rawHeaders);
     const { cancel = true } = readQuery(rawQuery, [CANCEL]);
     if (cancel) {
@@ -59,13 +59,13 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
     return NO_BODY;
   }
 
-  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
+  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<ApiResponse> {
     const request = readCancelRequest(rawQuery, await readJson(body, SMALL_JSON_LIMIT));
     const cancelled =
       'ids' in request
         ? await engine.cancelRuns(projectId, request.ids)
         : await engine.cancelRunsMatching(projectId, request.filter, request.count);
-    return answer(200, { cancelled });
+    return jsonResponse(200, { cancelled });
   }
 
   return [
@@ -73,7 +73,7 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
       ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId', 'getWorkflowRunJournal'),
       isForItsRun: true,
       summary: 'Reads the recorded results of the steps of an active workflow run.',
-      answers: { 200: JournalSchema },
+      responses: { 200: JournalSchema },
       handle: getJournal,
     },
     {
@@ -87,7 +87,7 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
       ...row('full', 'DELETE', '/v2/workflows/runs', 'cancelWorkflowRuns'),
       summary: 'Cancels the active workflow runs that match filters, all without a filter.',
       takes: { query: CANCEL_PARAMETERS },
-      answers: { 200: CancelledSchema },
+      responses: { 200: CancelledSchema },
       handle: cancelMany,
     },
   ];
@@ -115,27 +115,27 @@ function notActive(id: string): ApiError {
 const ResumedSchema = exactly({ resumed: Count });
 
 export function parkedRunRoutes({ engine }: Services): Route[] {
-  async function resumeOne({ projectId, id }: Call): Promise<Answer> {
+  async function resumeOne({ projectId, id }: Call): Promise<ApiResponse> {
     const wasParked = await engine.resumeParkedRun(projectId, id);
     if (wasParked === undefined) throw new ApiError('not_found', `workflow run ${id} is not active`);
-    return answer(200, { resumed: wasParked ? 1 : 0 });
+    return jsonResponse(200, { resumed: wasParked ? 1 : 0 });
   }
 
-  async function resumeAll({ projectId }: Call): Promise<Answer> {
-    return answer(200, { resumed: await engine.resumeParkedRuns(projectId) });
+  async function resumeAll({ projectId }: Call): Promise<ApiResponse> {
+    return jsonResponse(200, { resumed: await engine.resumeParkedRuns(projectId) });
   }
 
   return [
     {
       ...row('full', 'POST', '/v2/waypost/runs/:workflowRunId/resume', 'resumeParkedWorkflowRun'),
       summary: 'Attempts a workflow run at once if it is parked because its code has changed.',
-      answers: { 200: ResumedSchema },
+      responses: { 200: ResumedSchema },
       handle: resumeOne,
     },
     {
       ...row('full', 'POST', '/v2/waypost/runs/resume', 'resumeParkedWorkflowRuns'),
       summary: 'Attempts all workflow runs at once that are parked because their code has changed, and counts them.',
-      answers: { 200: ResumedSchema },
+      responses: { 200: ResumedSchema },
       handle: resumeAll,
     },
   ];

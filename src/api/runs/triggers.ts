@@ -10,14 +10,14 @@ import type { PlainHeaderPolicy } from '../../protocol/trace-context.ts';
 import { type Destination, readDestination } from '../../protocol/urls/destination.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
 import { isSentBySdk } from '../../protocol/workflow/run-errors.ts';
-import { type Answer, answer } from '../answer.ts';
 import { messageLimit } from '../limits.ts';
 import { handleItems } from '../publishing/batch-items.ts';
 import { TRIGGER_HEADERS } from '../publishing/config-headers.ts';
 import { checkAddress, checkCallbacks } from '../publishing/destinations.ts';
 import { KnownHeaders } from '../publishing/ignored.ts';
-import { at, atItem, type GivenItem } from '../requests/given-items.ts';
 import { bodyTooLarge } from '../requests/request-body.ts';
+import { errorAtItem, type RequestItem, readAt } from '../requests/request-items.ts';
+import { type ApiResponse, jsonResponse } from '../response.ts';
 import { type Call, type CheckDestination, type Route, row, type Services } from '../route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from '../schemas.ts';
 
@@ -35,7 +35,7 @@ export function triggerRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
-  async function trigger(call: Call): Promise<Answer> {
+  async function trigger(call: Call): Promise<ApiResponse> {
     const { rawQuery, rawDestination, rawHeaders } = call;
     const query = splitQuery(rawQuery);
     if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
@@ -48,26 +48,26 @@ export function triggerRoutes(services: Services): Route[] {
     const body = await call.body.read(bodyLimit);
     const [triggered] = await publishAll(call, [{ ...command, body }]);
     const { deduplicated, ...run } = triggered ?? missing();
-    return answer(200, deduplicated ? { ...run, deduplicated } : run);
+    return jsonResponse(200, deduplicated ? { ...run, deduplicated } : run);
   }
 
-  function triggerAll(call: Call): Promise<Answer> {
+  function triggerAll(call: Call): Promise<ApiResponse> {
     const { body, callerIp, ignored, rawHeaders } = call;
     const plain = { ...plainHeaders, requestHeaders: rawHeaders };
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands = await slices.map(given, (item, index) => {
         KNOWN_HEADERS.findIgnored(item.rawHeaders, ignored, index);
-        return at(index, () => readItem(item, plain, callerIp, nowMs));
+        return readAt(index, () => readItem(item, plain, callerIp, nowMs));
       });
       const check = checkDestination(call.projectId);
       await Promise.all(commands.map((command, index) => checkCommand(command, index, check)));
-      return answer(201, await publishAll(call, commands));
+      return jsonResponse(201, await publishAll(call, commands));
     });
   }
 
   function readItem(
-    item: GivenItem,
+    item: RequestItem,
     plain: PlainHeaderPolicy,
     callerIp: string | undefined,
     nowMs: Millis,
@@ -95,7 +95,7 @@ export function triggerRoutes(services: Services): Route[] {
       await checkAddress(url, check);
       await checkCallbacks(options.settings, check);
     } catch (error) {
-      throw atItem(index, error);
+      throw errorAtItem(index, error);
     }
   }
 
@@ -109,7 +109,7 @@ export function triggerRoutes(services: Services): Route[] {
       ...row('publish', 'POST', '/v2/trigger/*', 'triggerWorkflow'),
       summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
       takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
-      answers: { 200: TriggeredSchema },
+      responses: { 200: TriggeredSchema },
       handle: trigger,
     },
     {
@@ -117,7 +117,7 @@ export function triggerRoutes(services: Services): Route[] {
       summary: 'Starts several workflow runs in one request.',
       takes: { body: TriggerItemsSchema },
       refusals: [412],
-      answers: { 201: TriggeredListSchema },
+      responses: { 201: TriggeredListSchema },
       handle: triggerAll,
     },
   ];

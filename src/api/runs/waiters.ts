@@ -8,12 +8,12 @@ import { redactConfigHeaders, redactedText } from '../../protocol/redaction.ts';
 import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import { splitQuery } from '../../protocol/urls/request-target.ts';
 import { toRunError } from '../../protocol/workflow/run-errors.ts';
-import { type Answer, answer } from '../answer.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
 import { cutToPage } from '../messages/filters.ts';
 import { WAIT_HEADERS } from '../publishing/config-headers.ts';
 import { readJson } from '../requests/json-body.ts';
 import { CURSOR, invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
+import { type ApiResponse, jsonResponse } from '../response.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
 import {
   exactly,
@@ -77,7 +77,7 @@ const NOTIFIED = shapeOf<[NotificationResult]>()(
 export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
-  async function wait(call: Call): Promise<Answer> {
+  async function wait(call: Call): Promise<ApiResponse> {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
     const command = await withRunErrors(async () => {
       checkNewName('event id', call.id);
@@ -87,28 +87,28 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
     });
     if (callerIp !== undefined) command.callerIp = callerIp;
     const { messageId, deduplicated } = await engine.wait(projectId, command);
-    return answer(200, deduplicated ? { messageId, deduplicated } : { messageId });
+    return jsonResponse(200, deduplicated ? { messageId, deduplicated } : { messageId });
   }
 
-  async function notify(call: Call): Promise<Answer> {
+  async function notify(call: Call): Promise<ApiResponse> {
     checkName('event id', call.id);
     const list = new NotifiedJson();
     await engine.notify(call.projectId, call.id, await call.body.read(bodyLimit), (batch) => list.add(batch));
     return { status: 201, json: list.json };
   }
 
-  async function notifyRun(call: Call): Promise<Answer> {
+  async function notifyRun(call: Call): Promise<ApiResponse> {
     const [runId = '', eventId = ''] = call.ids;
     checkName('event id', eventId);
     const event = await call.body.read(bodyLimit);
     const notified = await engine.notifyRun(call.projectId, runId, eventId, event, { oldestOnly: false });
     if (!notified) throw new ApiError('not_found', 'no workflow run with this id is active');
-    return answer(201, NOTIFIED.view(notified));
+    return jsonResponse(201, NOTIFIED.view(notified));
   }
 
-  async function list({ projectId, id }: Call): Promise<Answer> {
+  async function list({ projectId, id }: Call): Promise<ApiResponse> {
     checkName('event id', id);
-    return answer(200, (await engine.listWaiters(projectId, id)).map(waiterView));
+    return jsonResponse(200, (await engine.listWaiters(projectId, id)).map(waiterView));
   }
 
   return [
@@ -117,14 +117,14 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       summary: 'Makes a step of a workflow run wait for an event. Used by client libraries.',
       takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
       refusals: [412, 422],
-      answers: { 200: WaitingSchema },
+      responses: { 200: WaitingSchema },
       handle: wait,
     },
     {
       ...row('full', 'POST', '/v2/notify/:eventId', 'notifyEvent'),
       summary: 'Wakes all workflow runs that wait for the event, with the body as its data.',
       takes: { body: 'bytes' },
-      answers: { 201: Type.Array(NOTIFIED.schema) },
+      responses: { 201: Type.Array(NOTIFIED.schema) },
       handle: notify,
     },
     {
@@ -133,7 +133,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
         'Wakes one workflow run that waits for the event. If it does not wait yet, its next wait for the event ends at once.',
       takes: { body: 'bytes' },
       refusals: [412],
-      answers: { 201: NOTIFIED.schema },
+      responses: { 201: NOTIFIED.schema },
       handle: notifyRun,
     },
     {
@@ -141,7 +141,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       isLong: true,
       summary: 'Lists the waiters for the event: up to 1,000, in order of registration.',
       refusals: [400],
-      answers: { 200: Type.Array(WAITER.schema) },
+      responses: { 200: Type.Array(WAITER.schema) },
       handle: list,
     },
   ];
@@ -216,13 +216,13 @@ const AllWaitersSchema = exactly({ waiters: Type.Array(LISTED_WAITER.schema), cu
 
 /** Lists the waiters of all events. Our own addition: QStash lists only those of one event. */
 export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
-  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+  async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);
     const after = cursor === undefined ? undefined : positionOf(cursor);
     const page = { prefix, ...(after && { after }), count: count + 1 };
     const found = await storeOf(projectId).waiters.listAllWaiters(page);
     const { items, cursor: next } = cutToPage(found, count, ({ key, eventId }) => `${key}-${eventId}`);
-    return answer(200, { waiters: items.map(LISTED_WAITER.view), cursor: next });
+    return jsonResponse(200, { waiters: items.map(LISTED_WAITER.view), cursor: next });
   }
 
   return [
@@ -230,7 +230,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
       ...row('read', 'GET', '/v2/waypost/waiters', 'listAllWaiters'),
       summary: 'Lists the waiting workflow runs by event, then in order of registration.',
       takes: { query: ALL_WAITERS_QUERY },
-      answers: { 200: AllWaitersSchema },
+      responses: { 200: AllWaitersSchema },
       handle: list,
     },
   ];

@@ -1,7 +1,7 @@
 /** Takes checkpoints to the worker that makes their call: each two workers of a process talk over a port of their own. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import type { Answer } from '../../api/answer.ts';
-import type { CarryOut, OtherWorkers, SentCheckpoint } from '../../api/edge/other-workers.ts';
+import type { CheckpointHandler, CheckpointRequest, OtherWorkers } from '../../api/edge/other-workers.ts';
+import type { ApiResponse } from '../../api/response.ts';
 import { PendingCalls } from './pending-calls.ts';
 
 /** What one worker needs to talk to the others. */
@@ -12,15 +12,15 @@ export interface PortsToOthers {
 }
 
 type Message =
-  | { kind: 'asked'; id: number; checkpoint: SentCheckpoint }
+  | { kind: 'asked'; id: number; checkpoint: CheckpointRequest }
   /** The caller no longer waits for the answer. */
   | { kind: 'hungUp'; id: number }
   /** Without `value`: the worker makes no such call. */
-  | { kind: 'answered'; id: number; value?: Answer };
+  | { kind: 'answered'; id: number; value?: ApiResponse };
 
 interface Other {
   port: MessagePort;
-  asked: PendingCalls<Answer>;
+  asked: PendingCalls<ApiResponse>;
 }
 
 /** Connects each of `count` workers with each other one. */
@@ -49,7 +49,7 @@ export class OtherThreads implements OtherWorkers {
    * There is no limit of time: a thread that does not answer stands still or waits for the store, and who asks it over HTTP waits
    * as well. To save the checkpoint here meanwhile could make it `lost` there, though it is saved.
    */
-  async carryOut(worker: number, checkpoint: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined> {
+  async forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined> {
     const other = this.#others.get(worker);
     if (!other) return undefined;
     let tell = (): void => {};
@@ -63,7 +63,7 @@ export class OtherThreads implements OtherWorkers {
     return answer;
   }
 
-  serve(carryOut: CarryOut): void {
+  serve(carryOut: CheckpointHandler): void {
     for (const [number, { port, asked }] of this.#others) {
       const hangUps = new Map<number, AbortController>();
       port.on('message', async (message: Message) => {

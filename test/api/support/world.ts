@@ -11,7 +11,7 @@ import { Browsers } from '../../../src/api/edge/browsers.ts';
 import type { Listener } from '../../../src/api/edge/listener.ts';
 import type { ApiLimits } from '../../../src/api/limits.ts';
 import { Console } from '../../../src/api/pages/console.ts';
-import { prepare } from '../../../src/api/pages/prepared.ts';
+import { prepareContent } from '../../../src/api/pages/prepared-content.ts';
 import { JsonThread } from '../../../src/api/requests/json-thread.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -30,7 +30,7 @@ import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/sys
 import { ENGINE_SETTINGS } from '../../support/engine-settings.ts';
 
 /** Stands in for the built page of the interface. */
-const PAGE = prepare('text/html; charset=utf-8', Buffer.from('<!doctype html>'));
+const PAGE = prepareContent('text/html; charset=utf-8', Buffer.from('<!doctype html>'));
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
@@ -358,7 +358,7 @@ class MemoryAccounts implements Accounts {
     return this.#callers.get(tokenHash);
   }
 
-  projectNamed(name: string): ProjectId | undefined {
+  projectByName(name: string): ProjectId | undefined {
     return this.#projects.get(name);
   }
 
@@ -367,7 +367,7 @@ class MemoryAccounts implements Accounts {
     return name;
   }
 
-  signingKeysKnown(projectId: ProjectId): readonly string[] {
+  cachedSigningKeys(projectId: ProjectId): readonly string[] {
     const keys = this.#keys.get(projectId);
     return keys ? [keys.current, keys.next] : [];
   }

@@ -34,7 +34,7 @@ values. If you know the symptom but no text, see [troubleshooting](troubleshooti
 The response is \`{"error": "<text>"}\` with the status. A refused request stores nothing, unless its text says otherwise. In a batch, the text ends
 with \`(item <index>)\`, and for an endpoint of a URL group with \`(endpoint <name>)\`.
 
-${refusedRequests(texts, source('src/protocol/errors.ts'), source('src/api/answer.ts'), source('src/api/edge/listener.ts')).join('\n\n')}
+${refusedRequests(texts, source('src/protocol/errors.ts'), source('src/api/response.ts'), source('src/api/edge/listener.ts')).join('\n\n')}
 
 ## When an attempt fails
 

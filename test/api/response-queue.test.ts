@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { Answer } from '../../src/api/answer.ts';
-import { ResponseQueue, type Turn } from '../../src/api/edge/response-queue.ts';
-import { CallerGone } from '../../src/api/requests/request-body.ts';
+import { type MemoryReservation, ResponseQueue } from '../../src/api/edge/response-queue.ts';
+import { ClientDisconnected } from '../../src/api/requests/request-body.ts';
+import type { ApiResponse } from '../../src/api/response.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const SLOW = 1;
@@ -12,7 +12,7 @@ const THIRD = 3;
 function open() {
   const clock = new SimulatedClock();
   const turns = new ResponseQueue(800, clock);
-  const begun = new Map<string, Turn | undefined>();
+  const begun = new Map<string, MemoryReservation | undefined>();
   const hangUps = new Map<string, AbortController>();
   return {
     clock,
@@ -20,20 +20,20 @@ function open() {
     ask(name: string, projectId: number, bytes: number): Promise<void> {
       const hangUp = new AbortController();
       hangUps.set(name, hangUp);
-      return turns.take(projectId, bytes, hangUp.signal).then((turn) => {
+      return turns.reserve(projectId, bytes, hangUp.signal).then((turn) => {
         begun.set(name, turn);
         // As the connection does when it is closed.
-        turn.cutOff.addEventListener('abort', () => turn.end());
+        turn.cutOff.addEventListener('abort', () => turn.release());
       });
     },
     /** Makes an answer with `make` once there is room. */
-    hold(name: string, projectId: number, bytes: number, make: () => Promise<Answer>): Promise<Answer> {
-      return turns.hold(projectId, bytes, new AbortController().signal, () => {
+    hold(name: string, projectId: number, bytes: number, make: () => Promise<ApiResponse>): Promise<ApiResponse> {
+      return turns.runWithMemory(projectId, bytes, new AbortController().signal, () => {
         begun.set(name, undefined);
         return make();
       });
     },
-    end: (name: string) => begun.get(name)?.end(),
+    end: (name: string) => begun.get(name)?.release(),
     hangUp: (name: string) => hangUps.get(name)?.abort(),
     /** Names of the answers that have had their turn. */
     begun: async (): Promise<string[]> => {
@@ -120,16 +120,16 @@ it('lets nobody pass a large one that has waited for half a minute', async () =>
 
 it('gives back what an answer turns out not to need, and the rest when it is sent', async () => {
   const { ask, begun, hold } = open();
-  const made = Promise.withResolvers<Answer>();
+  const made = Promise.withResolvers<ApiResponse>();
   const held = hold('slow', SLOW, 600, () => made.promise);
   void ask('other', OTHER, 600);
   expect(await begun()).toEqual(['slow']);
   made.resolve({ status: 200, json: 'x'.repeat(100) });
-  const { sent } = await held;
+  const { onSent } = await held;
   expect(await begun()).toEqual(['slow', 'other']);
   void ask('third', THIRD, 100);
   expect(await begun()).toEqual(['slow', 'other']);
-  sent?.();
+  onSent?.();
   expect(await begun()).toEqual(['slow', 'other', 'third']);
 });
 
@@ -142,14 +142,14 @@ it('gives all back when there is no answer', async () => {
 
 it('takes no room for a client that has hung up already', async () => {
   const turns = new ResponseQueue(800, new SimulatedClock());
-  await expect(turns.take(SLOW, 5_000, AbortSignal.abort())).rejects.toThrow(CallerGone);
-  await turns.take(OTHER, 5_000, new AbortController().signal);
+  await expect(turns.reserve(SLOW, 5_000, AbortSignal.abort())).rejects.toThrow(ClientDisconnected);
+  await turns.reserve(OTHER, 5_000, new AbortController().signal);
 });
 
 it('forgets a client that hangs up before its turn', async () => {
   const { ask, begun, end, hangUp } = open();
   void ask('slow', SLOW, 600);
-  const gone = expect(ask('gone', OTHER, 600)).rejects.toThrow(CallerGone);
+  const gone = expect(ask('gone', OTHER, 600)).rejects.toThrow(ClientDisconnected);
   void ask('other', OTHER, 50);
   expect(await begun()).toEqual(['slow']);
   hangUp('gone');

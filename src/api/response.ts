@@ -5,25 +5,25 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { Overloaded, RateLimited } from '../protocol/rate-limits.ts';
 
-export interface Answer {
+export interface ApiResponse {
   status: number;
   /** JSON text; `''` for the responses that the contract calls "200, no body". */
   json: string;
   /** A page or a file instead of `json`; a text is sent as UTF-8. */
   content?: { type: string; body: string | Uint8Array };
   /** Text that is streamed until one side ends it, instead of `json`. It is the last response of its connection. */
-  stream?: AnswerStream;
+  stream?: ResponseStream;
   headers?: Readonly<Record<string, string>>;
   /** Called when the response has left memory: it was sent, or the client has disconnected. */
-  sent?: () => void;
+  onSent?: () => void;
   /** When it aborts, the client has been too slow: the connection is closed in the middle of the answer. */
   cutOff?: AbortSignal;
 }
 
-export interface AnswerStream {
+export interface ResponseStream {
   contentType: string;
   /** Called once the head of the answer is on its way. `Answer.sent` is called after it. */
-  begin: (to: Sink) => void;
+  start: (to: Sink) => void;
 }
 
 /** What a stream is written to. */
@@ -39,21 +39,21 @@ export interface Sink {
 /** Long enough for a flush to end or for a full disk to be checked again; short enough that no client gives up. */
 const RETRY_AFTER_S = 1;
 
-export const NO_BODY: Answer = { status: 200, json: '' };
+export const NO_BODY: ApiResponse = { status: 200, json: '' };
 
 /** `value` as JSON. Throws when `value` cannot be written as JSON, which is a fault in our code. */
-export function answer(status: number, value: unknown): Answer {
+export function jsonResponse(status: number, value: unknown): ApiResponse {
   return { status, json: JSON.stringify(value) };
 }
 
 /** An object of members that are JSON already, in this order. A member is left out when it is `undefined`, as the cursor of the last page. */
-export function answerOfJson(members: Readonly<Record<string, string | undefined>>): Answer {
+export function jsonObjectResponse(members: Readonly<Record<string, string | undefined>>): ApiResponse {
   const given = Object.entries(members).filter(([, json]) => json !== undefined);
   return { status: 200, json: `{${given.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
 }
 
 /** The views of `items` as a JSON array, written in slices: a page may have a thousand entries with many headers each. */
-export async function arrayOf<T>(
+export async function jsonArrayOf<T>(
   items: readonly T[],
   view: (item: T) => unknown,
   { clock, endOfTurn }: { clock: Clock; endOfTurn: () => Promise<void> },
@@ -63,8 +63,8 @@ export async function arrayOf<T>(
 }
 
 /** A refusal in the form that all clients parse. */
-export function refusal(status: number, error: string, headers?: Answer['headers']): Answer {
-  const refused: Answer = { status, json: JSON.stringify({ error }) };
+export function refusal(status: number, error: string, headers?: ApiResponse['headers']): ApiResponse {
+  const refused: ApiResponse = { status, json: JSON.stringify({ error }) };
   if (headers) refused.headers = headers;
   return refused;
 }
@@ -74,7 +74,7 @@ export function refusal(status: number, error: string, headers?: Answer['headers
  * asked to come back. Every other error is a fault in our code: it is logged, and the client learns no details
  * (contract M 25).
  */
-export function answerToError(error: unknown, log: EventLog, where: string): Answer {
+export function errorResponse(error: unknown, log: EventLog, where: string): ApiResponse {
   if (error instanceof ApiError) {
     if (error instanceof RateLimited || error instanceof Overloaded)
       return refusal(error.status, error.message, error.headers);

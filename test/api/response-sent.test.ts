@@ -27,7 +27,7 @@ async function serving(
     const connection = new Connection(request.socket, PACER);
     respond(
       { request, response, connection },
-      { status: 200, json: 'x'.repeat(bytes), sent: resolve, cutOff },
+      { status: 200, json: 'x'.repeat(bytes), onSent: resolve, cutOff },
       new SimulatedClock(),
     );
   });

@@ -11,7 +11,7 @@ import { isSentByRun } from '../../protocol/workflow/run-errors.ts';
 import { parseJson } from './json-body.ts';
 
 /** An item whose members have the right types. */
-export interface GivenItem {
+export interface RequestItem {
   destination: Destination;
   /** In a buffer of its own and of just its size, since it is passed to other threads. */
   body: Uint8Array<ArrayBuffer>;
@@ -34,14 +34,14 @@ export interface ItemLimits {
 const UTF8 = new TextEncoder();
 
 /** Throws `RefusedItems`, whose cause is an `ApiError` that names the item. */
-export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
+export function readItems(json: Uint8Array, limits: ItemLimits): RequestItem[] {
   const parsed = json.length === 0 ? undefined : parseJson(json, limits.valuesMax);
   try {
-    const items: GivenItem[] = [];
+    const items: RequestItem[] = [];
     let lines = 0;
     let bytes = 0;
     for (const [index, item] of itemsOf(parsed, limits.itemsMax).entries()) {
-      const given = at(index, () => shapeOf(item, limits.headers));
+      const given = readAt(index, () => readItem(item, limits.headers));
       for (const text of given.rawHeaders) bytes += text.length;
       lines += given.rawHeaders.length / 2;
       if (lines > limits.allHeaders.linesMax || bytes > limits.allHeaders.bytesMax) {
@@ -51,18 +51,18 @@ export function readItems(json: Uint8Array, limits: ItemLimits): GivenItem[] {
     }
     return items;
   } catch (error) {
-    throw new RefusedItems(error, isAnySentByRun(parsed));
+    throw new InvalidItems(error, isAnySentByRun(parsed));
   }
 }
 
 /** An error while items were read. */
-export class RefusedItems extends Error {
+export class InvalidItems extends Error {
   /** Whether a running workflow sent any item: its library takes a 400 for the end of the run (contract W 4.7). */
   readonly isAnySentByRun: boolean;
 
   constructor(cause: unknown, isAnySentByRun: boolean) {
     super('the items of a request were refused', { cause });
-    this.name = 'RefusedItems';
+    this.name = 'InvalidItems';
     this.isAnySentByRun = isAnySentByRun;
   }
 }
@@ -74,7 +74,7 @@ function itemsOf(body: unknown, itemsMax: number): unknown[] {
 }
 
 /** One item. Throws `ApiError`. */
-export function shapeOf(item: unknown, headerLimit: HeaderLimit): GivenItem {
+export function readItem(item: unknown, headerLimit: HeaderLimit): RequestItem {
   if (!isObject(item)) throw invalidBody('an object is needed');
   const destinationText = textMember(item, 'destination');
   const body = textMember(item, 'body');
@@ -113,15 +113,15 @@ function textMember(members: Record<string, unknown>, name: string): string {
 }
 
 /** Returns what `read` returns; a refusal names the item. */
-export function at<T>(index: number, read: () => T): T {
+export function readAt<T>(index: number, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw atItem(index, error);
+    throw errorAtItem(index, error);
   }
 }
 
 /** The same refusal with the number of the item, counted from 0. */
-export function atItem(index: number, error: unknown): unknown {
+export function errorAtItem(index: number, error: unknown): unknown {
   return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
 }

@@ -2,10 +2,10 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Answer } from '../answer.ts';
+import type { ApiResponse } from '../response.ts';
 import { headerOf } from '../route.ts';
 
-export interface Prepared {
+export interface PreparedContent {
   contentType: string;
   bytes: Uint8Array;
   /** The same compressed; absent when that saves nothing. */
@@ -14,7 +14,7 @@ export interface Prepared {
   etag: string;
 }
 
-export async function prepare(contentType: string, bytes: Uint8Array): Promise<Prepared> {
+export async function prepareContent(contentType: string, bytes: Uint8Array): Promise<PreparedContent> {
   const compressed = await promisify(gzip)(bytes, { level: 9 });
   return {
     contentType,
@@ -25,11 +25,11 @@ export async function prepare(contentType: string, bytes: Uint8Array): Promise<P
 }
 
 /** The form that the client asks for: 304 when it has it already. */
-export function answerPrepared(
-  { contentType: type, bytes, gzip: compressed, etag }: Prepared,
+export function preparedResponse(
+  { contentType: type, bytes, gzip: compressed, etag }: PreparedContent,
   rawHeaders: readonly string[],
   given: Readonly<Record<string, string>>,
-): Answer {
+): ApiResponse {
   const headers = { ...given, etag, vary: 'Origin, Accept-Encoding' };
   if (headerOf(rawHeaders, 'if-none-match')?.includes(etag)) return { status: 304, json: '', headers };
   if (compressed === undefined || !acceptsGzip(headerOf(rawHeaders, 'accept-encoding'))) {
