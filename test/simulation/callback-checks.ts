@@ -1,4 +1,4 @@
-/** P3: is there one callback for each attempt that is recorded, one failure callback for each death, and no other? */
+/** Checks P3: exactly one callback for each recorded attempt, one failure callback for each dead message, and no others. */
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { DeadMessage } from '../../src/engine/stores.ts';
 import type { History } from './histories.ts';
@@ -9,11 +9,11 @@ interface Payload {
   sourceMessageId: MessageId;
   retried: number;
   status: number;
-  /** In failure callbacks alone. */
+  /** Only in failure callbacks. */
   dlqId?: string;
 }
 
-/** An attempt of which somebody is to be told. */
+/** A callback that must exist. */
 interface Telling {
   kind: 'callback' | 'failureCallback';
   retried: number;
@@ -46,7 +46,7 @@ export function checkCallbacks(world: World, dead: DeadMessage[], histories: Map
   checkDlqIds(world, dead, callbacks);
 }
 
-/** All that a message's logs say its callbacks must tell. Of a failure that a cancel ended nobody is told. */
+/** The callbacks that must exist according to the log of a message. A failure followed by a cancel has none. */
 function tellingsOf({ settings }: Message, letters: string): Telling[] {
   const tellings: Telling[] = [];
   let retried = 0;
@@ -75,7 +75,7 @@ function checkTold(world: World, source: Message, { kind, isDelivered }: Telling
   }
 }
 
-/** How many of the callbacks may come from the retry of another one of them. */
+/** How many of the callbacks may come from DLQ retries of the others. */
 function revivalsOf({ ledger }: World, told: Callback[]): number {
   const keys = new Set(told.map(({ message }) => String(message.key)));
   const retries = ledger.deadCalls.filter(
@@ -84,7 +84,7 @@ function revivalsOf({ ledger }: World, told: Callback[]): number {
   return retries.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
 
-/** The DLQ id in a failure callback is that of an entry, unless somebody asked for that entry's removal. */
+/** The DLQ id in a failure callback is that of an entry, unless a client retried or deleted the entry. */
 function checkDlqIds(world: World, dead: DeadMessage[], callbacks: Callback[]): void {
   const known = new Set([...dead.map(({ dlqId }) => dlqId), ...world.ledger.deadCalls.flatMap(({ dlqIds }) => dlqIds)]);
   for (const { message, payload } of callbacks) {

@@ -1,7 +1,7 @@
 /**
- * Checks the promises of docs/architecture.md once the healed world is at rest. It shares no rules with test/crash/checks.ts, which
- * judges real servers by what clients and endpoints see: here every state change and every start is known, in the order in which it
- * was saved, so that these rules are stricter and allow only for calls without an answer and for jumps of the clock.
+ * Checks the promises of docs/architecture.md when all work of the healed world is finished. Shares no rules with
+ * test/crash/checks.ts, which sees real servers only through clients and endpoints: here every state change and every start is
+ * known in the order in which it was saved, so the rules are stricter: they allow only for lost responses and set clocks.
  */
 
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
@@ -18,12 +18,12 @@ import { checkSchedules } from './schedule-checks.ts';
 import { KNOWN_TO_MS } from './wall-clock.ts';
 import { BODY_BYTES_MAX, type World } from './world.ts';
 
-/** What is left when the world is at rest. */
+/** The state of the stores when all work is finished. */
 export interface Remains {
   logs: LogEntry[];
   dead: DeadMessage[];
   unfinished: MessageId[];
-  /** All state changes in the order in which they were saved, whatever the clock said. */
+  /** All state changes in the order in which they were saved, regardless of clocks. */
   changes: { id: MessageId; state: LogState }[];
 }
 
@@ -52,14 +52,14 @@ export function checkAll(world: World, remains: Remains): void {
   checkSchedules(evidence);
 }
 
-/** P1: what the client was told is accepted is in the store. */
+/** P1: every acknowledged message is in the store. */
 function checkAcknowledged({ world, histories }: Evidence): void {
   for (const id of world.ledger.knownIds({ ofOthers: true })) {
     if (!histories.has(id)) world.violate('P1', 'an accepted message is not in the store', id);
   }
 }
 
-/** What was refused does not exist; of what nobody knows, a batch exists as a whole or not at all. */
+/** Rejected messages do not exist. A batch with an unknown outcome exists as a whole or not at all. */
 function checkNotAcknowledged({ world, histories }: Evidence): void {
   const known = new Set(world.ledger.knownIds({ ofOthers: true }));
   const callByRef = new Map<number, Publish & Call>();
@@ -85,7 +85,7 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   }
 }
 
-/** A message whose queue may have been one too many is left out of its batch. */
+/** A message that may have exceeded the limit of queues is omitted from its batch. */
 function mayBeRefused({ limits }: World, { options }: PublishCommand): boolean {
   return limits.queuesMax > 0 && options.settings.queueName !== undefined;
 }
@@ -98,13 +98,13 @@ function unknownRevivalsOf({ ledger }: World, all: History[]): number {
 
 /** C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (contract M 6.2, 6.3). */
 const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
-/** What ended before its project was moved is told to the new cell, which may have been asked to cancel it meanwhile. */
+/** The new cell learns of a message that ended before its project was moved, perhaps after a request to cancel it. */
 const LEGAL_IN_CELLS = /^C(A+ER)*A+(D|EF)Q$/;
 
-/** P2: every message ends exactly once, by a way that the contract knows. */
-function checkEndings({ world, remains: failed, histories }: Evidence): void {
-  for (const id of failed.unfinished) world.violate('P2', 'a message never ends', id);
-  const unfinished = new Set(failed.unfinished);
+/** P2: every message ends exactly once, with a sequence of states that the contract allows. */
+function checkEndings({ world, remains, histories }: Evidence): void {
+  for (const id of remains.unfinished) world.violate('P2', 'a message never ends', id);
+  const unfinished = new Set(remains.unfinished);
   for (const { message, letters } of histories.values()) {
     const isLegal = LEGAL.test(letters) || (world.databases.length > 1 && LEGAL_IN_CELLS.test(letters));
     if (!unfinished.has(message.id) && !isLegal) {
@@ -114,8 +114,8 @@ function checkEndings({ world, remains: failed, histories }: Evidence): void {
 }
 
 /**
- * Each attempt is logged, counted and in time; a repeated one is explained by the end of a process. `mayBeHeld`: whether a call
- * may have gone on with the message, whose first attempt then was that of another one.
+ * Each attempt is logged, counted and on time; a repeated one is explained by the end of a process. `mayBeHeld`: whether an
+ * open call may have handled the message, so that its first attempt was part of another message's.
  */
 export function checkAttempts(
   { world, histories, attemptsById }: Pick<Evidence, 'world' | 'histories' | 'attemptsById'>,
@@ -136,10 +136,10 @@ export function checkAttempts(
       }
       const [first] = repeated;
       if (!first || round.activeCount > 1 || first.sentAtMs >= round.dueAtMs) continue;
-      // What was due for a process before stays due, though the next one goes by a clock that was set back meanwhile.
+      // A message that was due for an earlier process stays due, even if the clock was set back before the next one.
       const startedAt = world.startOf.get(first)?.at ?? 0;
       if (world.ends.some(({ at, nowMs }) => at <= startedAt && nowMs >= round.dueAtMs)) continue;
-      // What follows an attempt at once is created no earlier than that was: ahead of a clock that was set back since.
+      // A message that follows an attempt is created no earlier than the attempt: ahead of a clock that was set back since.
       const isAtOnce = retried === 0 && history.message.notBeforeMs <= history.message.createdAtMs;
       if (isAtOnce && world.jumps.some(({ at }) => at <= startedAt)) continue;
       if (wasHastened(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
@@ -151,8 +151,8 @@ export function checkAttempts(
 }
 
 /**
- * Whether somebody asked for an attempt at once, and this may have been done between the starts of the attempts `before` and
- * `first`: the worker that was asked may have stopped meanwhile, or waited for its store.
+ * Whether a client requested an immediate attempt that may have been made between the starts of the attempts `before` and
+ * `first`. The worker may have been stopped, or have waited for its store.
  */
 function wasHastened(world: World, asked: MessageId, before: Attempt | undefined, first: Attempt): boolean {
   const fromMs = (before && world.startOf.get(before)?.atMs) ?? 0;
@@ -168,7 +168,7 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     const mayBeNext = before === undefined && mayBeHeld && attempt.retried === 1;
     const expected = before === undefined ? Number(mayBeNext) : before.retried + 1;
     const isRepeated = before !== undefined && attempt.retried === before.retried;
-    // A call may give back what it was handed.
+    // A call may release a message that it was handed.
     const isWithout = before?.isHandover || isParked(before?.reply);
     if (before && isRepeated && !isWithout && !hasEndedRun(world, before, attempt)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
@@ -182,7 +182,7 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
   }
 }
 
-/** Whether the endpoint said that its code has changed, which is no failed attempt. */
+/** Whether the endpoint reported changed code, which does not count as a failed attempt. */
 function isParked(reply: Attempt['reply']): boolean {
   return reply?.kind === 'answer' && reply.header?.['Upstash-Workflow-Code-Changed'] !== undefined;
 }
@@ -194,9 +194,9 @@ function hasEndedRun(world: World, first: Attempt, second: Attempt): boolean {
   return world.endings.some((at) => at >= from && at <= to);
 }
 
-/** P3: what the logs say of an ending, the endpoints and the DLQ say too. */
-function checkDead({ world, remains: failed, histories, attemptsById }: Evidence): void {
-  const deadByKey = new Map(failed.dead.map((entry) => [entry.message.key, entry]));
+/** P3: logs, endpoints and the DLQ agree on the end of each message. */
+function checkDead({ world, remains, histories, attemptsById }: Evidence): void {
+  const deadByKey = new Map(remains.dead.map((entry) => [entry.message.key, entry]));
   const calls = Map.groupBy(
     world.ledger.deadCalls.flatMap((call) => call.dlqIds.map((dlqId) => ({ dlqId, call }))),
     ({ dlqId }) => dlqId.split('-')[1] ?? '',
@@ -231,13 +231,13 @@ function forbidsRetry({ reply }: Attempt): boolean {
   return reply?.kind === 'answer' && reply.status === 489 && reply.header !== undefined;
 }
 
-/** P2: only what was asked for is cancelled, and what was cancelled is not sent any more. */
-function checkCancels({ world, remains: failed, histories, attemptsById }: Evidence): void {
+/** P2: a message is cancelled only on request, and is not sent after that. */
+function checkCancels({ world, remains, histories, attemptsById }: Evidence): void {
   const { cancels } = world.ledger;
   const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
-  // A bulk cancel works in pieces: one that was refused may have done some of them.
+  // A bulk cancel works in batches: a rejected one may have cancelled some of them.
   const askedLabels = new Set(cancels.flatMap(({ label }) => label ?? []));
-  // So does the deletion of a queue.
+  // The deletion of a queue, too.
   const deletions = world.ledger.queueCalls.filter(({ action }) => action === 'delete');
   const deletedQueues = new Set(deletions.map(({ queueName }) => queueName));
   for (const { message, letters } of histories.values()) {
@@ -253,21 +253,21 @@ function checkCancels({ world, remains: failed, histories, attemptsById }: Evide
     for (const id of ids) {
       const attempts = attemptsById.get(id) ?? [];
       const late = attempts.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
-      // The answer to a claim that was committed before the cancel may come long after it.
-      if (late && attempts.length > claimsBeforeCancel(failed, id))
+      // The response to a claim that was committed before the cancel may arrive long after it.
+      if (late && attempts.length > claimsBeforeCancel(remains, id))
         world.violate('P2', 'sent after its cancel was confirmed', id);
     }
   }
 }
 
-/** How often the message was claimed before the cancel was saved; 0 when none was. */
+/** How often the message was claimed before its cancel was saved; 0 without a cancel. */
 function claimsBeforeCancel({ changes }: Remains, messageId: MessageId): number {
   const states = changes.flatMap(({ id, state }) => (id === messageId ? [state] : []));
   const cancelledAt = states.findIndex((state) => state === 'CANCEL_REQUESTED' || state === 'CANCELED');
   return states.slice(0, Math.max(0, cancelledAt)).filter((state) => state === 'ACTIVE').length;
 }
 
-/** P3: one message an id in the window, and a duplicate is answered with a message that exists. */
+/** P3: one message per deduplication id and window; a duplicate gets the id of an existing message. */
 function checkDeduplication({ world, histories }: Evidence): void {
   const items = world.ledger.publishes.flatMap(({ items }) => items);
   const callByRef = new Map(
@@ -295,10 +295,10 @@ function checkDeduplication({ world, histories }: Evidence): void {
       const before = twins[index - 1]?.message;
       if (!before) continue;
       const expiresAtMs = before.createdAtMs + world.settings.deduplicationWindowMs;
-      // A worker that was stopped after it had read the clock may have saved it as late as its caller heard of it.
+      // A worker that was stopped after it read the clock may have saved the message as late as the call ended.
       const { begunAtMs = 0, endedAtMs = 0 } = callByRef.get(refOf(message.body)) ?? {};
       const savedByMs = message.createdAtMs + (endedAtMs - begunAtMs);
-      // When the clock was ahead for a while, the window may have ended then.
+      // While the clock was ahead, the window may have ended.
       if (savedByMs < expiresAtMs && !world.jumps.some(({ fromMs }) => fromMs >= expiresAtMs)) {
         world.violate('P3', 'two messages with one deduplication id in its window', message.id);
       }
@@ -306,16 +306,16 @@ function checkDeduplication({ world, histories }: Evidence): void {
   }
 }
 
-/** Whether `message` came from a DLQ retry that nobody heard of: it repeats the `ref` of an older one. */
+/** Whether `message` came from a DLQ retry with an unknown outcome: it repeats the `ref` of an older one. */
 function isSuccessor(world: World, { body, key, createdAtMs }: Message, all: History[]): boolean {
-  // Each cell has numbers of its own.
+  // Each cell has its own numbers.
   const isOlder = (other: Message) => (world.databases.length > 1 ? other.createdAtMs < createdAtMs : other.key < key);
   return all.some(({ message }) => isOlder(message) && refOf(message.body) === refOf(body));
 }
 
-/** P9: in quiet times a healthy endpoint's messages go out promptly, whatever the others do. */
+/** P9: without recent faults, a healthy endpoint's messages are sent promptly, whatever other endpoints do. */
 function checkPromptness({ world, attemptsById }: Evidence): void {
-  // With room for only a few messages each of the slow endpoints may hold one, and then nothing is left to share.
+  // With capacity for only a few messages, slow endpoints may use all of it.
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0) return;
   for (const { items, fortune, endedAtMs } of world.ledger.publishes) {
     if (fortune !== 'acked') continue;
@@ -336,8 +336,8 @@ function checkPromptness({ world, attemptsById }: Evidence): void {
 }
 
 /**
- * P2: while a process runs, what is to wait for some time waits for so long by the time that passes, whatever the wall clock is
- * set to. After its end the wall clock counts.
+ * P2: while a process runs, a delay is measured in elapsed time, however the wall clock is set. After the end of the process,
+ * the wall clock counts.
  */
 function checkDelays({ world, attemptsById }: Evidence): void {
   if (world.isShared || world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0)
@@ -359,10 +359,10 @@ function checkDelays({ world, attemptsById }: Evidence): void {
   }
 }
 
-/** Longer than refusals of the store and endpoints that never answer keep a message from its place. */
+/** Longer than any wait for the store or for a slot. */
 const CROWDED_MS: Millis = 600_000;
 
-/** With as few slots as there are here, five endpoints that never answer may hold them all: a newcomer takes the last one. */
+/** With this few slots, five endpoints that never respond may use all of them. */
 function isFullAt({ starts, settings }: World, atMs: Millis): boolean {
   const latest = starts.findLast((start) => start.atMs <= atMs);
   return latest !== undefined && latest.running.length >= settings.inFlightMax;

@@ -11,7 +11,7 @@ import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/operations/all.ts';
 import type { Store } from '../../src/store/store.ts';
 
-/** A database that has the one project, and nothing else. */
+/** Opens a database that contains one project, and nothing else. */
 export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
   await migrate(driver);
   await storeOver(driver).projects.ensureProject({
@@ -24,11 +24,11 @@ export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':m
 
 interface Batching {
   costMax?: number;
-  /** Runs a batch of so many commands, with the time that it takes before and after it. */
+  /** Wraps the execution of a batch, for example to add its duration. */
   around?: <T>(commands: number, run: () => Promise<T>) => Promise<T>;
 }
 
-/** The store as production has it, group commit included, over `driver`. */
+/** The production store over `driver`, including group commit. */
 export function storeOver(
   driver: Driver,
   limits?: StoreLimits,

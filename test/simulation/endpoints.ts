@@ -1,11 +1,11 @@
-/** The endpoints of the simulated world and their moods. */
+/** The endpoints of the simulated world, which change their behavior at random. */
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { SimulatedClock } from '../support/simulated-clock.ts';
 import type { Endpoint, Reply } from '../support/simulated-network.ts';
 
-/** Always answers at once: what others do must cost it nothing (P9). */
+/** Always responds quickly. Other endpoints must not delay it (P9). */
 export const HEALTHY_ORIGIN = 'https://healthy.example';
-/** Where projects send that have no part in what is tried out. */
+/** The endpoint of all projects other than `PROJECT`. */
 export const OTHERS_ORIGIN = 'https://others.example';
 export const MOODY_ORIGINS = [1, 2, 3, 4, 5].map((number) => `https://moody-${number}.example`);
 
@@ -13,7 +13,7 @@ export function healthy(random: SeededRandom): Endpoint {
   return () => ({ kind: 'answer', status: random.choose([200, 201, 204, 299]), afterMs: random.int(1, 40) });
 }
 
-/** How an endpoint behaves until its mood changes. */
+/** The behavior of an endpoint until its mood changes. */
 const MOODS = {
   fine: (random) => () => ({ kind: 'answer', status: 200, afterMs: random.int(1, 200) }),
   slow: (random) => () => ({ kind: 'answer', status: 200, afterMs: random.int(1_000, 40_000) }),
@@ -31,7 +31,7 @@ const MOODS = {
   },
 } satisfies Record<string, (random: SeededRandom, clock: SimulatedClock) => Endpoint>;
 
-/** An endpoint in a mood drawn by lot. */
+/** An endpoint in a random mood. */
 export function moody(random: SeededRandom, clock: SimulatedClock): { mood: string; endpoint: Endpoint } {
   const mood = random.choose(Object.keys(MOODS) as (keyof typeof MOODS)[]);
   return { mood, endpoint: MOODS[mood](random.fork(), clock) };

@@ -1,8 +1,8 @@
 /**
  * A database connection of one process that takes time, fails, and dies with its process at the worst moments.
  *
- * The database behind it survives: what was committed is there when the next process starts. A dead process's calls
- * never come back, and reach the database no more.
+ * The database survives: committed data is there when the next process starts. Calls of a dead process never return, and
+ * no longer reach the database.
  */
 import type { Millis } from '../../src/engine/model.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -17,20 +17,20 @@ import type {
 } from '../../src/store/driver.ts';
 import type { SimulatedClock } from '../support/simulated-clock.ts';
 
-/** Where in a transaction the process dies. After the commit: it is durable, and nobody hears of it. */
+/** The moment in a transaction at which the process dies. After the commit, the data is durable, but nobody is notified. */
 export type CrashPoint = 'none' | 'before' | 'inside' | 'after commit';
 
-/** What befalls the next transaction. */
+/** The faults of the next transaction. */
 export interface Fate {
-  /** Time until the database has committed, and then until the caller hears of it. */
+  /** Time until the commit, and from there until the response arrives. */
   commitMs: Millis;
   answerMs: Millis;
-  /** Refused before anything was written. */
+  /** Rejected before anything is written. */
   unavailable: boolean;
-  /** Committed, but the caller is told that it was not. */
+  /** Committed, but the caller gets an error. */
   losesAnswer: boolean;
   crash: CrashPoint;
-  /** With `crash: 'inside'`: the statement before which it happens. */
+  /** With `crash: 'inside'`: the number of the statement before which the process dies. */
   crashAtStatement: number;
 }
 
@@ -46,12 +46,12 @@ export interface FaultyDriverDeps {
   clock: SimulatedClock;
   /** Resolves when the process is not stopped. */
   awake: () => Promise<void>;
-  /** Is told of the log entries of each transaction when that is committed. */
+  /** Called with the log entries of each committed transaction. */
   onLogged?: (events: readonly LoggedEvent[]) => void;
   nextFate: () => Fate;
-  /** Whether nobody reaches the database now. Default: no. */
+  /** Whether the database is unreachable. Default: no. */
   isAway?: () => boolean;
-  /** How long a read takes. Default: no time. */
+  /** The duration of a read. Default: 0. */
   readMs?: () => Millis;
   /** Kills the process that this connection belongs to. */
   crash: (where: CrashPoint) => void;
@@ -68,7 +68,7 @@ export class FaultyDriver implements Driver {
     this.dialect = deps.inner.dialect;
   }
 
-  /** Transactions and reads so far: a worker with nothing to do makes none (P12). */
+  /** The number of transactions and reads so far. An idle worker makes none (P12). */
   get calls(): number {
     return this.#calls;
   }
@@ -121,7 +121,7 @@ export class FaultyDriver implements Driver {
     try {
       return await this.#transaction(async (tx) => {
         await work(new Witnessed(tx, { nowMs, diesAt: fate.crashAtStatement, error: died }));
-        throw died; // it had fewer statements: dies just before the commit
+        throw died; // fewer statements: the process dies just before the commit
       });
     } catch (error) {
       if (error !== died) throw error;
@@ -149,7 +149,7 @@ export class FaultyDriver implements Driver {
   }
 }
 
-/** In simulated time. Fails with `error` from its `diesAt`-th statement on. */
+/** A transaction in simulated time. Its statements fail with `error` from the `diesAt`-th on. */
 class Witnessed implements Transaction {
   readonly logged: LoggedEvent[] = [];
   readonly nowMs: () => Promise<Millis>;
@@ -173,7 +173,7 @@ class Witnessed implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
-  /** As many statements as SQLite makes of it. */
+  /** Counts as many statements as SQLite executes. */
   async queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]> {
     for (const _ of given) this.#count();
     return await this.#inner.queryEach<Row>(text, given);

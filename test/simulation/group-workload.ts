@@ -1,4 +1,4 @@
-/** What the owner of the URL groups does with them, and which endpoints a group may have had at some time. */
+/** Draws random changes of URL groups, and computes the endpoints that a group may have had at a time. */
 import type { Engine } from '../../src/engine/commands.ts';
 import type { Endpoint } from '../../src/engine/messages/url-groups.ts';
 import type { Millis } from '../../src/engine/model.ts';
@@ -9,7 +9,7 @@ import { PROJECT, type World } from './world.ts';
 
 export const GROUPS = ['all', 'some'];
 
-/** Every endpoint that a group may have; half of them have a name. */
+/** All endpoints that a group can have; half of them have a name. */
 const ENDPOINTS: readonly Endpoint[] = [HEALTHY_ORIGIN, ...MOODY_ORIGINS].map((origin, index) => {
   const url = `${origin}/group`;
   return index % 2 === 0 ? { url } : { url, name: `endpoint-${index}` };
@@ -30,7 +30,7 @@ export class GroupWorkload {
 
   step(): void {
     const groupName = this.#random.choose(GROUPS);
-    // Who makes two changes at a time cannot know which came first.
+    // The order of two concurrent changes would be unknown.
     const { groupCalls } = this.#world.ledger;
     if (groupCalls.some((call) => call.groupName === groupName && call.fortune === 'pending')) return;
     const action = this.#random.weighted(STEP_WEIGHTS);
@@ -62,8 +62,8 @@ export class GroupWorkload {
 }
 
 /**
- * Sets of URLs, each as a sorted text, of which one was the group's at each moment from `fromMs` to `toMs`. Whose change
- * was not answered by a server that died knows of both.
+ * The sets of URLs, each as a sorted text, that the group may have had at some moment from `fromMs` to `toMs`. A change with an
+ * unknown outcome adds both the old and the new set.
  */
 export function possibleGroups(
   calls: readonly (GroupAction & Call)[],

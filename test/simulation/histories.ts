@@ -1,21 +1,21 @@
-/** What the logs tell of each message. */
+/** Summarizes the log of each message. */
 import type { LogState, Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 
-/** The attempts between two RETRY entries: one, and one more for each that was cut off by the end of its process. */
+/** The attempts between two RETRY entries: one, and one more for each that was interrupted by the end of its process. */
 export interface Round {
-  /** Earliest time of its first attempt. */
+  /** The earliest time of its first attempt. */
   dueAtMs: Millis;
   activeCount: number;
 }
 
 export interface History {
   message: Message;
-  /** One letter a log entry, in order. */
+  /** One letter per log entry, in order. */
   letters: string;
-  /** By the number of retries made before. */
+  /** Indexed by the number of retries before. */
   rounds: Round[];
-  /** When it was parked, until when, and when it was attempted again. */
+  /** When the message was parked, until when, and when it was attempted again. */
   parkings: { atMs: Millis; dueAtMs: Millis; triedAtMs?: Millis }[];
 }
 
@@ -31,7 +31,7 @@ const LETTERS: Record<LogState, string> = {
   CANCELED: 'X',
 };
 
-/** `logs` come earliest first. */
+/** Requires `logs` earliest first. */
 export function historiesOf(logs: readonly LogEntry[]): Map<MessageId, History> {
   const histories = new Map<MessageId, History>();
   for (const { message, state, detail, atMs } of logs) {

@@ -1,4 +1,4 @@
-/** Is the database sound, and does everything that waits have a reason? Asked in the middle of a run. */
+/** Checks, in the middle of a simulation, that the database is consistent and every waiting message has a reason. */
 import { explain } from '../../src/engine/messages/explain.ts';
 import type { Queries } from '../../src/store/driver.ts';
 import { decodeFlowKey, listKeys } from '../../src/store/operations/lanes/flow-commands.ts';
@@ -13,7 +13,7 @@ import { triggersByMessage } from './schedule-stories.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
 export async function inspect(world: World): Promise<void> {
-  // Of a project that is being moved there is only a part in each cell.
+  // While a project is being moved, no cell has all of its rows.
   if ((await world.count('select count(*) as count from project_moves')) > 0) return;
   await world.lookWith(async (queries) => {
     for (const { statement, offenders } of await checkInvariants(queries)) {
@@ -26,7 +26,7 @@ export async function inspect(world: World): Promise<void> {
   });
 }
 
-/** What the lists say of a lane is what the rows say, counted in another way. */
+/** The counts in the lists of lanes match the rows. */
 async function compareCounts(world: World, queries: Queries): Promise<void> {
   for (const row of await listQueues(queries, { projectId: PROJECT, after: '', count: 1_000, nowMs: 0 })) {
     const { name, lag } = decodeQueue(row);
@@ -55,21 +55,21 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
   }
 }
 
-/** P16: the latest trigger of which a schedule knows is the latest that made messages, and these are all of them. */
+/** P16: the latest trigger in a schedule's state is the latest one with messages, and has all of them. */
 async function compareTriggers(world: World, queries: Queries): Promise<void> {
   const triggers = triggersByMessage(world.ledger);
-  // A trigger is dated by the wall clock, its messages by the time that all messages go by.
+  // A trigger has the time of the wall clock, its messages the time of the steady clock.
   const isAhead = world.jumps.length > 0;
   for (const { schedule } of decodeScheduleViews(await listSchedules(queries, { projectId: PROJECT }))) {
     const { id, key, state } = schedule;
-    // What has a smaller key than the schedule is of a namesake that was deleted, if one process has given out both.
+    // A message with a smaller key than the schedule is of a deleted namesake, if one process assigned both keys.
     const rows = await queries.query<{ key: number; id: string; created_at_ms: number }>(
       'select key, id, created_at_ms from contents where schedule_id = ? and key > ? order by key',
       [id, world.isShared ? -1 : key],
     );
     const made = rows.filter((row) => triggers.has(row.id));
     const { atMs, firstKey, messages } = state.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
-    // Of several workers one may have smaller numbers than another that was before it.
+    // With several workers, later messages may have smaller numbers.
     const latest = made.filter((row) => row.key >= firstKey && (!world.isShared || row.key < firstKey + messages));
     const isTold = latest.every(
       (row, index) => row.key === firstKey + index && (row.created_at_ms === atMs || isAhead),
@@ -89,7 +89,7 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
   }
 }
 
-/** P14: each unfinished message is told a reason that can be true. */
+/** P14: each unfinished message has a reason that can be true. */
 async function askForReasons(world: World, queries: Queries): Promise<void> {
   const nowMs = world.nowMs;
   const rows = await queries.query<{ id: string; projectId: number }>(
@@ -110,8 +110,8 @@ async function askForReasons(world: World, queries: Queries): Promise<void> {
 }
 
 /**
- * Nothing that may start waits for longer than a moment, when the world is quiet and there is room. Of a message of a
- * queue nobody can say since when it may: its turn may just have come.
+ * Without recent faults, and with free capacity, no due message waits for long. Messages of queues are not checked: the time
+ * since when they may start is unknown.
  */
 async function lookForOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;

@@ -1,4 +1,4 @@
-/** Bugs by which one project takes what is another's: what becomes of promise P9 without each rule that protects it. */
+/** Bugs by which one project takes the capacity of another: each removes a rule that protects promise P9. */
 
 import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -23,7 +23,7 @@ export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partia
   'the lines of all projects but one are taken for empty': () => altered(servingOne),
 };
 
-/** The same after an outage. */
+/** The same for the simulation of an outage. */
 export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
   'a project that has just begun to wait has its turn like the others': () =>
     claimingWith(({ freshBacklogs = 0, backlogsToServe, ...request }) => ({
@@ -38,7 +38,7 @@ function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage
   }));
 }
 
-/** As if they were looked for by their origin alone, and found in the project that had them first. */
+/** Serves backlogs as if they were found by origin alone, in the first project. */
 function servingOne(store: Store): Partial<StoreMethods> {
   return {
     claim: async ({ request, nowMs }) => {

@@ -1,7 +1,7 @@
 /**
- * Two projects, of which one sends to hundreds of endpoints that never answer, at once and later, and floods one that both
- * use: whatever it does, the other's messages go out promptly, and so do its own to endpoints that answer. Once all of these
- * attempts hang, so do its own to endpoints that are new, or were refused once, and its retries (P9).
+ * Simulates an attacking project that sends to hundreds of endpoints that never respond, and floods one that another project
+ * uses, too. The messages of the other project, and the attacker's own to responsive endpoints, must be sent promptly. When all
+ * attempts hang, so must its messages to new endpoints, to an endpoint that refused a connection once, and its retries (P9).
  */
 
 import { SILENT_AFTER_MS } from '../../src/engine/lanes/in-flight.ts';
@@ -20,15 +20,15 @@ const HANGING_ORIGINS = 300;
 const FLOOD = 200;
 const PROBES = 200;
 const LATER_PROBES = 60;
-/** Between a message's due time and its attempt: the time of a few transactions. */
+/** The maximum time from a message's due time to its attempt: a few transactions. */
 const PROMPT_MS = 500;
-/** How long the endpoint that both use takes. */
+/** The response time of the endpoint that both projects use. */
 const SHARED_MS = 1_000;
 
 export const ISOLATED: EngineSettings = {
   ...ENGINE_SETTINGS,
   inFlightMax: 40,
-  silentMax: 400, // seven eighths of these are more than hang
+  silentMax: 400, // seven eighths of this exceed the attempts that hang
   inFlightBytesMax: 10_000_000,
   publishDelayTargetMs: 1e9,
   lazyFetchBytes: 3_000_000,
@@ -43,11 +43,11 @@ interface Probe {
   dueAtMs: number;
   promptMs: number;
   text: string;
-  /** Of this attempt; absent: the first. */
+  /** The retry to measure; absent: the first attempt. */
   retried?: number;
 }
 
-/** Plays it from `seed`; answers the promises that were broken. */
+/** Simulates the attack with `seed`; resolves to the broken promises. */
 export async function simulateIsolation(
   seed: number,
   { settings: altered = {}, ...sabotage }: Sabotage & { settings?: Partial<EngineSettings> } = {},
@@ -76,7 +76,7 @@ export async function simulateIsolation(
     network.setEndpoint(REFUSED, () =>
       isRefused ? { kind: 'reset', afterMs: 0 } : { kind: 'answer', status: 200, afterMs: 20 },
     );
-    // These are known to answer.
+    // These become healthy.
     for (const origin of [answering(ATTACKER), REFUSED]) await send(ATTACKER, origin, PROMPT_MS);
     await clock.advanceBy(5_000);
 
@@ -135,7 +135,7 @@ function answering(projectId: number): string {
   return `https://answering-${projectId}.example`;
 }
 
-/** An endpoint that nobody knows yet. */
+/** A new endpoint, whose health is unknown. */
 function newcomer({ network }: World, nth: number): string {
   const origin = `https://newcomer-${nth}.example`;
   network.setEndpoint(origin, () => ({ kind: 'answer', status: 200, afterMs: 20 }));
@@ -180,7 +180,7 @@ function checkPromptness(world: World, probes: readonly Probe[]): void {
   }
 }
 
-/** Those that never answered have half of the slots together, and their project nearly all of these while it is alone. */
+/** Endpoints of unknown health use at most half of the slots; a project that is alone can use nearly all of that half. */
 function checkHanging(world: World): void {
   const half = ISOLATED.inFlightMax / 2;
   const most = Math.max(
@@ -194,7 +194,7 @@ function checkHanging(world: World): void {
   if (most < Math.floor((half * 7) / 8)) world.violate('P9', `only ${most} slots used while nobody else wanted any`);
 }
 
-/** Each of the endpoints that never answer has its request. */
+/** Each endpoint that never responds has a request in flight. */
 function checkAllHang(world: World): void {
   const hang = world.starts.at(-1)?.running.filter(isHanging).length ?? 0;
   if (hang < HANGING_ORIGINS) world.violate('P9', `only ${hang} attempts hang at a time`);

@@ -1,4 +1,4 @@
-/** Did queues, flow-control keys and the project's limit hold what they promise (P4, P5)? */
+/** Checks the promises about queues, flow-control keys and the limit of a project (P4, P5). */
 import type { Claimed, Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { FlowControl } from '../../src/protocol/options/settings.ts';
 import type { Evidence } from './checks.ts';
@@ -18,7 +18,7 @@ export function checkLanes(evidence: Evidence): void {
   checkDeletions(evidence);
 }
 
-/** P4: all attempts of a project together are no more than it may have. */
+/** P4: the attempts of a project in flight do not exceed its limit. */
 function checkProject({ world }: Evidence): void {
   const { parallelismMax } = world.limits;
   if (parallelismMax === 0) return;
@@ -32,7 +32,7 @@ function checkProject({ world }: Evidence): void {
   }
 }
 
-/** P4: no key has more attempts in flight, or starts more in its windows, than it may; a paused one starts none. */
+/** P4: no key exceeds its parallelism, or its rate in any window; a paused key starts no attempts. */
 function checkKeys(evidence: Evidence): void {
   const { world } = evidence;
   const startsByKey = new Map<string, Start[]>();
@@ -57,12 +57,12 @@ function checkKeyParallelism(world: World, key: string, starts: Start[], changes
   }
 }
 
-/** How long before an attempt is seen its key may have counted it. */
+/** How long before the attempt is visible its key may have counted it. */
 const START_LAG_MS: Millis = 500;
 
 /**
- * Windows follow each other, and nobody outside knows when one begins. But a stretch that is shorter than `n` of them
- * touches no more than `n + 1`.
+ * Windows are consecutive, and their starts are unknown outside the server. But a time span shorter than `n` windows overlaps
+ * at most `n + 1`.
  */
 function checkKeyRate(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
   const inOrder = starts.toSorted((a, b) => a.claimedAtMs - b.claimedAtMs);
@@ -82,10 +82,10 @@ function checkKeyRate(world: World, key: string, starts: Start[], changes: Chang
   }
 }
 
-/** The longest that the workload draws. */
+/** The longest period that the workload draws. */
 const PERIOD_MS_MAX: Millis = 20_000;
 
-/** Whether something other than time may have ended a window. */
+/** Whether a window may have ended early: the clock was set, or the key was pinned or reset. */
 function hasNewWindow({ jumps, ledger }: World, key: string, fromMs: Millis, toMs: Millis): boolean {
   if (jumps.some(({ atMs }) => atMs >= fromMs && atMs <= toMs)) return true;
   const renewals = ledger.keyCalls.filter((call) => call.key === key && ['pin', 'reset'].includes(call.action));
@@ -120,7 +120,7 @@ function loosest(limits: readonly KeyLimits[]): KeyLimits {
 
 type Part = 'parallelism' | 'rate';
 
-/** What may have set `part` of the limits of `key`: its messages, and pins, under which messages set nothing. */
+/** All changes of `part` of the limits of `key`: by pins, and by messages while the key was not pinned. */
 function limitChanges(evidence: Evidence, key: string, part: Part): Change<KeyLimits>[] {
   const { keyCalls } = evidence.world.ledger;
   const pins = keyCalls.flatMap((call) => {
@@ -176,7 +176,7 @@ function limitsOf({ parallelism = Infinity, rate = Infinity, periodS }: FlowCont
   return { parallelism, rate, periodMs: periodS * 1000 };
 }
 
-/** P4: no queue works on more messages at a time than it may, and a paused one starts none. */
+/** P4: no queue exceeds its parallelism, and a paused queue starts no messages. */
 function checkQueues(evidence: Evidence): void {
   const { world } = evidence;
   const births = birthsOf(evidence);
@@ -192,7 +192,7 @@ function checkQueues(evidence: Evidence): void {
       ({ message }) =>
         message.settings.queueName === queueName && !isOfDeletedQueue(world, queueName, births.get(message.id), atMs),
     );
-    // What was started under a higher parallelism finishes, retries included.
+    // Messages that were started under a higher parallelism finish, including retries.
     const oldestMs = Math.min(atMs, ...inFlight.map(({ message }) => births.get(message.id)?.begunAtMs ?? atMs));
     const parallelism = Math.max(...possibleValues(changes, oldestMs, atMs).map((queue) => queue.parallelism));
     if (inFlight.length > parallelism) {
@@ -205,7 +205,7 @@ function checkQueues(evidence: Evidence): void {
 function queueChanges({ ledger }: World, queueName: string): Change<{ parallelism: number; isPaused: boolean }>[] {
   const fresh = initially({ parallelism: 1, isPaused: false });
   const calls = ledger.queueCalls.filter((call) => call.queueName === queueName && call.wasDone !== false);
-  // A pause leaves the parallelism as it was.
+  // A pause keeps the parallelism.
   const parallelism = Math.max(...(PARALLELISMS_BY_QUEUE[queueName] ?? []));
   const changes = calls.flatMap((call) => {
     if (call.action === 'delete') return changeOf(call, fresh.value) ?? [];
@@ -216,21 +216,21 @@ function queueChanges({ ledger }: World, queueName: string): Change<{ parallelis
 }
 
 /**
- * P5: with parallelism 1 first attempts follow the order of acceptance, and a started message holds the line until it and
+ * P5: with parallelism 1, first attempts follow the order of acceptance, and a started message blocks the queue until it and
  * its callbacks have ended.
  */
 function checkOrder(evidence: Evidence): void {
-  const { world, histories, remains: failed } = evidence;
+  const { world, histories, remains } = evidence;
   const births = birthsOf(evidence);
   const sources = callbackSources(evidence);
   for (const [queueName, parallelisms] of Object.entries(PARALLELISMS_BY_QUEUE)) {
     const parallelism = Math.max(...parallelisms);
-    /** Messages and their callbacks that are started and unfinished, each with the one whose slot it has. */
+    /** Started, unfinished messages and their callbacks, each with the message whose lane permit it uses. */
     const open = new Map<MessageId, MessageId>();
     const started = new Set<MessageId>();
     const acceptedAt = new Map<MessageId, number>();
     let latestStarted = -1;
-    for (const [index, { id, state }] of failed.changes.entries()) {
+    for (const [index, { id, state }] of remains.changes.entries()) {
       if (TERMINAL.has(state)) open.delete(id);
       const source = sources.get(id);
       if (source?.settings.queueName === queueName && state === 'CREATED') open.set(id, source.id);
@@ -257,20 +257,20 @@ function checkOrder(evidence: Evidence): void {
   }
 }
 
-/** The message that each callback tells of; a callback that came from the DLQ holds no slot. */
-function callbackSources({ world, histories, remains: failed }: Evidence): Map<MessageId, Message> {
+/** The source message of each callback. A callback that was retried from the DLQ has no lane permit. */
+function callbackSources({ world, histories, remains }: Evidence): Map<MessageId, Message> {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
   const told = new Set<string>();
-  // Not by their keys, which several workers give out at the same time.
-  const createdAt = new Map(failed.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
+  // Not by their keys, which several workers assign at the same time.
+  const createdAt = new Map(remains.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
   const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
   const oldestFirst = [...histories.values()].toSorted((a, b) => atOf(a) - atOf(b));
   for (const { message } of oldestFirst) {
     if (!isCallback(message.body) || revived.has(message.id)) continue;
     const text = new TextDecoder().decode(message.body);
     const source = histories.get((JSON.parse(text) as { sourceMessageId: MessageId }).sourceMessageId);
-    // The same body again: it was retried by somebody who heard no answer.
+    // The same body again: a retry from the DLQ with an unknown outcome.
     if (source && !told.has(text)) sources.set(message.id, source.message);
     told.add(text);
   }
@@ -278,9 +278,9 @@ function callbackSources({ world, histories, remains: failed }: Evidence): Map<M
 }
 
 /** P5: the messages of one batch enter their queue in its order (contract M 14.10). */
-function checkBatches({ world, remains: failed }: Evidence): void {
+function checkBatches({ world, remains }: Evidence): void {
   const acceptedAt = new Map<MessageId, number>();
-  for (const [index, { id, state }] of failed.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
+  for (const [index, { id, state }] of remains.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
   for (const { items, fortune } of world.ledger.publishes) {
     if (fortune !== 'acked') continue;
     const enqueued = items.filter(({ command, deduplicated }) => command.options.settings.queueName && !deduplicated);
@@ -293,7 +293,7 @@ function checkBatches({ world, remains: failed }: Evidence): void {
 
 const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-/** P2: nothing of a deleted queue starts after its deletion was confirmed. */
+/** P2: no message of a deleted queue starts after the deletion was confirmed. */
 function checkDeletions(evidence: Evidence): void {
   const { world, attemptsById, histories } = evidence;
   const births = birthsOf(evidence);
@@ -313,7 +313,7 @@ interface Birth {
   endedAtMs: Millis;
 }
 
-/** When each message was accepted, as nearly as its client knows. */
+/** When each message was accepted, as precisely as its client knows. */
 function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
   const births = new Map<MessageId, Birth>();
   const callByRef = new Map(
@@ -333,14 +333,14 @@ function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
     }
     const call =
       revivals.get(message.id) ?? callByRef.get(refOf(message.body)) ?? createdByRef.get(refOf(message.body));
-    // A successor that nobody heard of was made at some time after its first.
+    // A retry with an unknown outcome may have been saved at any later time.
     const isKnown = revivals.has(message.id) || published.has(message.id);
     if (call) births.set(message.id, { begunAtMs: call.begunAtMs, endedAtMs: isKnown ? call.endedAtMs : Infinity });
   }
   return births;
 }
 
-/** Whether a deletion may have come between the birth of a message and `atMs`, so that it may be of an earlier queue. */
+/** Whether the queue may have been deleted after the message was accepted, so that the message is of an earlier queue. */
 function isOfDeletedQueue({ ledger }: World, queueName: string, birth: Birth | undefined, atMs: Millis): boolean {
   if (!birth) return true;
   return ledger.queueCalls.some(

@@ -1,4 +1,4 @@
-/** Bugs that queues, limits and pauses have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+/** Bugs that queues, limits and pauses have had elsewhere, inserted between engine and store (see `planted-bugs.ts`). */
 
 import type { Message, NewMessage, Settlement } from '../../src/engine/model.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -57,7 +57,7 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
   });
 }
 
-/** The next one gets a slot beside those that are taken. */
+/** Gives the next message of the queue an additional lane permit. */
 async function withOneMoreSlot(store: Store, { settings }: Message, nowMs: number): Promise<void> {
   const queue =
     settings.queueName === undefined

@@ -1,4 +1,4 @@
-/** What the clients do with queues and flow-control keys: which lanes their messages name, and what befalls the lanes. */
+/** Draws random actions on queues and flow-control keys, and the lanes of messages. */
 import type { Engine } from '../../src/engine/commands.ts';
 import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
 import type { FlowControl, MessageSettings } from '../../src/protocol/options/settings.ts';
@@ -6,7 +6,7 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import type { KeyAction, QueueAction } from './ledger.ts';
 import { PROJECT, type World } from './world.ts';
 
-/** Each queue with the parallelisms that it may be given. */
+/** Each queue with the parallelisms that may be drawn for it. */
 export const PARALLELISMS_BY_QUEUE: Readonly<Record<string, readonly number[]>> = {
   'one-by-one': [1],
   'two-at-a-time': [2],
@@ -14,7 +14,7 @@ export const PARALLELISMS_BY_QUEUE: Readonly<Record<string, readonly number[]>> 
 };
 const QUEUES = Object.keys(PARALLELISMS_BY_QUEUE);
 
-/** The limits that all messages of a key state, or that each message draws its own. */
+/** The limits that all messages of a key state; `drawn`: each message draws its own. */
 const LIMITS_BY_KEY: Readonly<Record<string, Omit<FlowControl, 'key'> | 'drawn'>> = {
   slots: { parallelism: 2, periodS: 1 },
   rate: { rate: 2, periodS: 5 },
@@ -23,7 +23,7 @@ const LIMITS_BY_KEY: Readonly<Record<string, Omit<FlowControl, 'key'> | 'drawn'>
   pinned: 'drawn',
 };
 const KEYS = Object.keys(LIMITS_BY_KEY);
-/** The only key that is pinned, unpinned and reset: what the others allow is known better. */
+/** The only key that is pinned, unpinned and reset, so that the limits of the others are known precisely. */
 const PINNED_KEY = 'pinned';
 
 const UNPINNED_PARTS = [
@@ -47,7 +47,7 @@ const STEP_WEIGHTS = {
 export class LaneWorkload {
   readonly #world: World;
   readonly #random: SeededRandom;
-  /** How many of the messages are in a lane. */
+  /** The fraction of messages that are in a lane. */
   readonly #share: number;
 
   constructor(world: World, random: SeededRandom) {
@@ -61,7 +61,7 @@ export class LaneWorkload {
     void this[`${step}`]();
   }
 
-  /** The lanes of one message; none of them, as the lot falls. */
+  /** Draws the lanes of a message, if any. */
   lanesOfMessage(): Pick<MessageSettings, 'queueName' | 'flowControl'> {
     const random = this.#random;
     if (!random.chance(this.#share)) return {};
@@ -71,7 +71,7 @@ export class LaneWorkload {
     return lanes;
   }
 
-  /** Opens every lane that somebody has closed. Resolves when all of them are. */
+  /** Resumes all queues and keys, and removes all pins. */
   async openAll(): Promise<void> {
     for (const queueName of QUEUES) await this.resumeQueue(queueName);
     for (const key of KEYS) await this.resumeKey(key);

@@ -1,4 +1,4 @@
-/** What the clients asked for and what they heard, kept outside of everything that can crash. */
+/** Records the calls of all clients with their results, outside of everything that can crash. */
 import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
 import type { DeadRetryOverride } from '../../src/engine/messages/dead-retry.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
@@ -6,29 +6,29 @@ import type { CellId, Message, MessageId, Millis, ProjectId } from '../../src/en
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 
 /**
- * `acked`: the server said yes. `rejected`: it said no. `unknown`: it died before it answered, so that either may be
- * true.
+ * The result of a call. `acked`: the server confirmed it. `rejected`: the server rejected it. `unknown`: the server died before
+ * it responded, so the call may have taken effect.
  */
 export type Fortune = 'pending' | 'acked' | 'rejected' | 'unknown';
 
 export interface Call {
   fortune: Fortune;
-  /** Elapsed time when it was made. */
+  /** Elapsed time when the call was made. */
   begunAtMs: Millis;
-  /** Position in the trace, and elapsed time, when the answer was heard. */
+  /** Position in the trace, and elapsed time, when the response arrived. */
   endedAt: number;
   endedAtMs: Millis;
 }
 
 export interface Publish {
-  /** Each command's body says its `ref`, which finds it again in logs and deliveries. Refused: one queue too many. */
-  /** Of another project than the one that everything else is about, and the cell in which it lives. */
+  /** Set for a project other than `PROJECT`, with the cell in which it lives. */
   projectId?: ProjectId;
   cellId?: CellId;
+  /** The body of each command contains its `ref`, which logs and deliveries repeat. `refused`: over the limit of queues. */
   items: { ref: number; command: PublishCommand; id?: MessageId; deduplicated?: boolean; refused?: boolean }[];
 }
 
-/** Which messages a cancel was asked for: by id, or all with a label. */
+/** Selects the messages to cancel: by id, or all with a label. */
 export interface Cancel {
   ids?: MessageId[];
   label?: string;
@@ -38,46 +38,46 @@ export interface DeadAction {
   action: 'delete' | 'retry';
   dlqIds: string[];
   override?: DeadRetryOverride;
-  /** Answer of an acked retry. */
+  /** The response to an acked retry. */
   ids?: MessageId[];
-  /** Answer of an acked retry when an entry was gone: nothing was done. */
+  /** An acked retry had no effect, because an entry was missing. */
   missing?: boolean;
 }
 
-/** What was done to a queue as a whole. */
+/** An action on a queue. */
 export type QueueAction = (
   | { action: 'save'; parallelism: number; isPaused: boolean }
   | { action: 'pause' | 'resume' | 'delete' }
 ) & {
   queueName: string;
-  /** Of an acked one: false when there was no such queue, or none could be made. */
+  /** For an acked action: false if the queue did not exist or could not be created. */
   wasDone?: boolean;
 };
 
-/** What was done to a flow-control key as a whole. */
+/** An action on a flow-control key. */
 export type KeyAction =
   | { action: 'pause' | 'resume' | 'reset'; key: string }
   | { action: 'pin'; key: string; pin: FlowPin }
   | { action: 'unpin'; key: string; parallelism: boolean; rate: boolean };
 
-/** What was done to a schedule. Its messages' bodies say the `ref` of the command that planned them. */
+/** An action on a schedule. The bodies of its messages contain the `ref` of the command that created it. */
 export type ScheduleAction = (
   | { action: 'create'; ref: number; command: ScheduleCommand }
   | { action: 'pause' | 'resume' | 'delete' }
 ) & {
   scheduleId: string;
-  /** Of an acked one: false when there was no such schedule. */
+  /** For an acked action: false if the schedule did not exist. */
   wasDone?: boolean;
 };
 
-/** What was done to the endpoints of a URL group: one client does it all, a call after the other. */
+/** A change of the endpoints of a URL group. One client makes all changes, one at a time. */
 export interface GroupAction {
   action: 'add' | 'remove' | 'delete';
   groupName: string;
   urls: string[];
 }
 
-/** A publish to a URL group: of which endpoints it made messages, having read the group between the two times. */
+/** A publish to a URL group: the endpoints that got messages. The group was read between the two times. */
 export interface GroupPublish {
   groupName: string;
   urls: string[];
@@ -85,17 +85,17 @@ export interface GroupPublish {
   readAtMs: Millis;
 }
 
-/** A schedule's way on to its next time, as the engine asked its store for it: with these messages, in this order. */
+/** A trigger of a schedule that the engine asked its store to save, with its messages in order. */
 export interface Trigger {
   messages: Message[];
-  /** Of an acked one. */
+  /** For an acked trigger: whether its schedule had changed, so that nothing was saved. */
   isStale?: boolean;
 }
 
 export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
-  /** Messages that were to be attempted at once. */
+  /** Requests for an immediate attempt. */
   readonly hastened: ({ id: MessageId } & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
   readonly queueCalls: (QueueAction & Call)[] = [];
@@ -104,14 +104,14 @@ export class Ledger {
   readonly groupCalls: (GroupAction & Call)[] = [];
   readonly groupPublishes: GroupPublish[] = [];
   readonly triggers: (Trigger & Call)[] = [];
-  /** Number of the process that whoever makes the next call has turned to. */
+  /** The number of the process that receives the next call. */
   turnedTo = 0;
   readonly #elapsedMs: () => Millis;
-  /** Each with the process that was asked. */
+  /** The pending calls, with the number of the process that received each. */
   readonly #pending = new Map<Call, number>();
   #refs = 0;
 
-  /** `elapsedMs` says how much time has passed. */
+  /** `elapsedMs` returns the elapsed time. */
   constructor(elapsedMs: () => Millis) {
     this.#elapsedMs = elapsedMs;
   }
@@ -121,7 +121,7 @@ export class Ledger {
     return this.#refs;
   }
 
-  /** Notes a call that is now under way. */
+  /** Records a call that has just started. */
   begin<T extends object>(list: (T & Call)[], asked: T): T & Call {
     const begunAtMs = this.#elapsedMs();
     const call: T & Call = { ...asked, fortune: 'pending', begunAtMs, endedAt: 0, endedAtMs: Infinity };
@@ -130,7 +130,7 @@ export class Ledger {
     return call;
   }
 
-  /** Notes the answer; ignored when the caller had given up already. Answers whether it counted. */
+  /** Records the result of a call. Returns false, and records nothing, if the call was given up before. */
   end(call: Call, fortune: 'acked' | 'rejected' | 'unknown', at: number, atMs: Millis): boolean {
     if (!this.#pending.delete(call)) return false;
     call.fortune = fortune;
@@ -139,7 +139,7 @@ export class Ledger {
     return true;
   }
 
-  /** The process is gone: whoever still waits for it will never know. */
+  /** Marks all pending calls of a dead process as unknown. */
   giveUp(process: number, at: number, atMs: Millis): void {
     for (const [call, asked] of this.#pending) {
       if (asked !== process) continue;
@@ -150,12 +150,12 @@ export class Ledger {
     }
   }
 
-  /** Whether somebody waits for a change to a queue or a key. */
+  /** Whether a change of a queue or a key is pending. */
   get isLaneCallPending(): boolean {
     return [...this.queueCalls, ...this.keyCalls].some(({ fortune }) => fortune === 'pending');
   }
 
-  /** Ids of all messages that some client knows to exist; those of other projects only if they are wanted. */
+  /** The ids of all messages that were acknowledged. `ofOthers`: also those of other projects. */
   knownIds({ ofOthers = false } = {}): MessageId[] {
     const calls = this.publishes.filter(({ projectId }) => ofOthers || projectId === undefined);
     const published = calls.flatMap((call) => (call.fortune === 'acked' ? call.items : []));
@@ -169,12 +169,12 @@ export function refOf(body: Uint8Array): number {
   return Number(new TextDecoder().decode(body).split(' ')[0]);
 }
 
-/** Whether a body is a callback's: clients publish none that looks like one. */
+/** Whether the body is that of a callback. Clients publish no similar bodies. */
 export function isCallback(body: Uint8Array): boolean {
   return body[0] === '{'.charCodeAt(0);
 }
 
-/** A body of about `bytes` bytes that says `ref`. */
+/** A body of at least `bytes` bytes that contains `ref`. */
 export function bodyOf(ref: number, bytes: number): Uint8Array {
   return new TextEncoder().encode(`${ref} `.padEnd(bytes, '.'));
 }

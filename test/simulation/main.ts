@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workers 3] [--cells 3] [--workflows] [--trace]`: plays the service from one seed
- * after the other, faults included, and checks its promises. A seed that fails, fails again in the same way.
+ * Simulates the service with faults, for one or more seeds, and checks its promises. A failing seed is reproducible.
+ * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workers 3] [--cells 3] [--workflows] [--trace]`
  */
 import { parseArgs } from 'node:util';
 import { type SimulationReport, simulate } from './simulate.ts';

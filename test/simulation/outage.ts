@@ -1,6 +1,6 @@
 /**
- * Ten projects whose messages fell due while the database was away, and one without a backlog that then needs more than an equal
- * share of what a slow database lets through: it does not wait for the backlogs of the others (decision 038).
+ * Simulates an outage of the database: afterwards ten projects have a backlog of due messages, and one without a backlog needs
+ * more than an equal share of a slow database. It must not wait for the backlogs of the others (decision 038).
  */
 import { SeededRandom } from '../support/seeded-random.ts';
 import { openDatabase } from './database.ts';
@@ -9,22 +9,22 @@ import { type Sabotage, type Violation, World } from './world.ts';
 
 const BEHIND = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 const FRESH = 11;
-/** Of each project that is behind. */
+/** The number of due messages of each project with a backlog. */
 const BACKLOG = 400;
 const OUTAGE_MS = 60_000;
 const COMMIT_MS_MAX = 100;
-/** All of them together more than can be claimed in an equal share, and less than half of what can. */
+/** In total more than an equal share of what can be claimed, and less than half of it. */
 const BURSTS = 12;
 const BURST = 40;
 const BURST_EVERY_MS = 200;
-/** So that they are claimed when they are due. */
+/** Delayed, so that the messages are claimed instead of being sent directly after the publish. */
 const DELAY_MS = 400;
-/** From its due time on, nine of ten go out within this. With equal shares it is twice as much, and more with each burst. */
+/** Nine of ten messages are sent within this time after they are due. Equal shares would take at least twice as long. */
 const PROMPT_MS = 2_000;
 
 const SETTINGS = { ...ISOLATED, inFlightMax: 1_000, inFlightPerOriginMax: 500 };
 
-/** Plays it from `seed`; answers the promises that were broken. */
+/** Simulates the outage with `seed`; resolves to the broken promises. */
 export async function simulateOutage(seed: number, sabotage: Sabotage = {}): Promise<Violation[]> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
@@ -51,7 +51,7 @@ export async function simulateOutage(seed: number, sabotage: Sabotage = {}): Pro
       world,
       FRESH,
       messages(FRESH, 16, () => 0),
-    ); // its endpoints are known to answer
+    ); // its endpoints become healthy
     world.makeUnavailable(OUTAGE_MS);
     await clock.advanceBy(OUTAGE_MS);
 

@@ -1,6 +1,6 @@
 /**
- * An overload to the millisecond: many clients of one project publish as fast as they are answered, on a database that
- * commits a few rows at a time. Beside them are another project, and a workflow run that goes on step by step.
+ * Simulates an overload: many clients of one project publish as soon as they get a response, on a database that commits a
+ * few rows at a time. Another project publishes at the same time, and a workflow run continues step by step.
  */
 
 import type { Engine } from '../../src/engine/commands.ts';
@@ -25,17 +25,17 @@ export interface OverloadBug {
   settings?: Partial<EngineSettings>;
 }
 
-/** What is seen after the first seconds. Times are in milliseconds. */
+/** The measurements after the warm-up. Times are in milliseconds. */
 export interface OverloadSeen {
   accepted: number;
   delivered: number;
   shed: number;
-  /** From each accepted publish of the many to its answer. */
+  /** The response time of each accepted publish of the busy clients. */
   publishMs: Millis[];
-  /** Of the other project, from each publish to its arrival. */
+  /** The time from each publish of the other project to its arrival at the endpoint. */
   otherMs: Millis[];
   otherShed: number;
-  /** From each step's publish to its delivery. */
+  /** The time from the publish of each step to its delivery. */
   stepMs: Millis[];
   stepsShed: number;
 }
@@ -45,12 +45,12 @@ const COMMIT_MS = 40;
 const ROWS_PER_COMMIT = 40;
 const WARM_UP_MS = 3_000;
 const MEASURED_MS = 5_000;
-/** Messages that can be accepted and settled in that time, if nothing else is saved. */
+/** The number of messages that can be accepted and settled in `MEASURED_MS` if nothing else is saved. */
 export const SAVED_MAX = ((MEASURED_MS / COMMIT_MS) * ROWS_PER_COMMIT) / 2;
 const OTHER_EVERY_MS = 200;
 const ORIGINS = { busy: 'https://busy.example', other: 'https://other.example', run: 'https://run.example' } as const;
 
-/** Many places, and a retention that drops nothing meanwhile. */
+/** Many slots, and a retention that deletes nothing during the test. */
 export const SETTINGS: EngineSettings = {
   ...ENGINE_SETTINGS,
   inFlightMax: 512,
@@ -78,7 +78,7 @@ class Overload {
   readonly #bug: OverloadBug;
   #seen = nothingSeen();
   #engine!: Engine;
-  /** By the message's body: when it was published. */
+  /** When each message was published, by its body. */
   readonly #publishedAtMs = new Map<string, Millis>();
 
   constructor(bug: OverloadBug) {
@@ -136,7 +136,7 @@ class Overload {
     this.#engine = override(engine, this.#bug.engine?.(engine) ?? {});
   }
 
-  /** As soon as it is answered, or when it is told to come back. */
+  /** Publishes again after each response, or after the `Retry-After` of a rejection. */
   async #publishForEver(projectId: ProjectId, client: number): Promise<void> {
     for (let nth = 0; ; nth += 1) {
       const startMs = this.#clock.elapsedMs;
@@ -160,7 +160,7 @@ class Overload {
     }
   }
 
-  /** One step after the other, each published a while after the one before was delivered. */
+  /** Publishes the steps of a run, one at each interval. */
   async #goOnWithRun(): Promise<void> {
     const runId = 'wfr_run';
     const kind = { isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false };
@@ -176,7 +176,7 @@ class Overload {
     }
   }
 
-  /** Its refusal; `undefined`: it was accepted. */
+  /** Resolves to the rejection; `undefined`: the publish was accepted. */
   async #publish(projectId: ProjectId, command: PublishCommand): Promise<Overloaded | undefined> {
     this.#publishedAtMs.set(textOf(command.body), this.#clock.elapsedMs);
     try {

@@ -1,6 +1,6 @@
 /**
- * Bugs that queues of this kind have had, put between the engine and its store, so that a test can prove that the
- * simulation would catch each.
+ * Bugs that queues of this kind have had, inserted between the engine and its store, so that a test can prove that the
+ * simulation finds each.
  */
 
 import type { Accepted } from '../../src/engine/messages/accepted.ts';
@@ -14,21 +14,21 @@ import type { SimulationOptions, SimulationReport } from './simulate.ts';
 import type { Sabotage } from './world.ts';
 
 export interface PlantedBug {
-  /** The promise that must be named. */
+  /** The promise that the checks must report as broken. */
   promise: string;
   sabotage: () => Sabotage;
-  /** The seed to begin with: one that finds it. Default: 1. */
+  /** The first seed to try: one that finds the bug. Default: 1. */
   seed?: number;
-  /** How long a run takes to show it, where it takes longer than most. */
+  /** The number of steps, if the bug needs more than others. */
   steps?: number;
 }
 
 type Play = (options: SimulationOptions) => Promise<SimulationReport>;
 
-/** Of seeds, for a bug that its own does not find any more: this many leave room for a change of the workload. */
+/** The number of seeds to try, in case a change of the workload hides the bug from its own seed. */
 const SEEDS_MAX = 40;
 
-/** The promises that were broken until the bug was found, or by all seeds when it was not. */
+/** The promises that were broken until the bug was found, or with all seeds if it was not found. */
 export async function brokenBy(
   { promise, sabotage, seed: first = 1, steps: own }: PlantedBug,
   play: Play,
@@ -88,7 +88,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 
-/** What is left out falls through to the store itself. */
+/** Replaces some methods of the store. */
 export function altered(alter: (store: Store, unguarded: () => Store) => Partial<StoreMethods>): Sabotage {
   return { store: (store, unguarded = () => store) => alteredStore(store, alter(store, unguarded)) };
 }
@@ -97,7 +97,7 @@ function forgettingCancels(): Partial<StoreMethods> {
   return { cancelById: async ({ ids }) => ids.length };
 }
 
-/** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */
+/** Sends the current claim token with every settle. Learns the tokens from all claims. */
 function withoutTokenCheck(): Sabotage {
   const tokens = new Map<MessageKey, ClaimToken>();
   const watchNews = (newMessages: NewMessage[]) => {
@@ -129,7 +129,7 @@ function withoutTokenCheck(): Sabotage {
 function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
   return {
     accept: async ({ messages, nowMs }) => {
-      store.messages.accept({ messages, nowMs }).catch(() => {}); // whoever was told yes will not hear of the refusal
+      store.messages.accept({ messages, nowMs }).catch(() => {}); // the caller is not notified of a rejection
       return messages.map(({ state }) => ({ kind: 'accepted', state: state.kind }));
     },
   };
@@ -157,7 +157,7 @@ function uncountedRetries(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** What a lane or a race has kept back goes out all the same. */
+/** Reports messages as claimed although the store keeps them waiting. */
 function startingWhatWaits(store: Store): Partial<StoreMethods> {
   return {
     accept: async ({ messages, nowMs }) => {
@@ -194,7 +194,7 @@ function withoutBurial(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** The worker is told that they were saved as it wished. */
+/** Reports the callbacks as saved. */
 function forgettingCallbacks(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
@@ -217,7 +217,7 @@ function callbacksOfStale(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
+/** A crash between the two transactions leaves an attempt without a callback. */
 function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
@@ -233,7 +233,7 @@ function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** One transaction reserves the id, the next one saves the message: what comes between them is seen. */
+/** One transaction reserves the id, the next one saves the message. A crash between them leaves a reserved id without one. */
 function reservingApart(): Sabotage {
   const reserved = new Map<string, { messageId: MessageId; expiresAtMs: Millis }>();
   return altered((store) => ({
@@ -255,7 +255,7 @@ function reservingApart(): Sabotage {
   }));
 }
 
-/** A message that finds its origin full is put where nobody looks for it. */
+/** Messages in endpoint backlogs are never claimed. */
 function forgettingLines(store: Store): Partial<StoreMethods> {
   return {
     waitingBacklogs: async () => [],
@@ -266,7 +266,7 @@ function forgettingLines(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** The worker takes the message for somebody else's by now, and it stays claimed. */
+/** The worker treats the settle as stale, and the message stays claimed. */
 function givingUpOutcomes(store: Store): Partial<StoreMethods> {
   return {
     settle: ({ settlement, nowMs, handoff }) =>
@@ -281,7 +281,7 @@ function byTheWallAlone(machine: Machine): Clock {
   return withWallTime(new SteadyClock(machine));
 }
 
-/** Every third message's worker waits for ever to hear that its result was saved. */
+/** The settle of every third message never resolves. */
 function losingSlots(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
@@ -306,7 +306,7 @@ function claimingEarly(store: Store): Partial<StoreMethods> {
   return { claim: ({ request, nowMs }) => store.messages.claim({ request, nowMs: nowMs + 30_000 }) };
 }
 
-/** The store always says that something is due soon. */
+/** The store always reports that a message is due soon. */
 function pollingStore(store: Store): Partial<StoreMethods> {
   return {
     claim: async ({ request, nowMs }) => {

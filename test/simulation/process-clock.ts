@@ -1,22 +1,22 @@
 /**
- * The clock of one process. With the process its timers end; while the process is stopped, as by SIGSTOP, what falls due
- * waits until it goes on; and what it shows may be wrong by a fixed time.
+ * The clock of one process. Its timers end with the process. While the process is stopped, as by SIGSTOP, due timers wait
+ * until it continues. The wall clock may be wrong by a fixed skew.
  */
 import type { Millis } from '../../src/engine/model.ts';
 import type { Machine, Timer } from '../../src/engine/ports.ts';
 
-/** The server is gone, and with it the answer. */
+/** The process died before it responded. */
 export class ProcessDied extends Error {}
 
 export class ProcessClock implements Machine {
   /** Rejects when the process dies. */
   readonly death: Promise<never>;
-  /** How far it is ahead of the true time. */
+  /** How far the wall clock is ahead of the true time. */
   skewMs: Millis;
   readonly #clock: Machine;
   #isDead = false;
   #reject: (error: Error) => void = () => {};
-  /** What fell due while the process was stopped. */
+  /** Timers that became due while the process was stopped. */
   #held: (() => void)[] = [];
   #awake: { promise: Promise<void>; resolve: () => void } | undefined;
 
@@ -26,7 +26,7 @@ export class ProcessClock implements Machine {
     this.death = new Promise((_, reject) => {
       this.#reject = reject;
     });
-    this.death.catch(() => {}); // heard only while the process starts
+    this.death.catch(() => {}); // awaited only while the process starts
   }
 
   wallMs(): Millis {
@@ -57,7 +57,7 @@ export class ProcessClock implements Machine {
     };
   }
 
-  /** Resolves at once, or when the process goes on. */
+  /** Resolves at once, or when a stopped process continues. */
   awake(): Promise<void> {
     return this.#awake?.promise ?? Promise.resolve();
   }
@@ -71,7 +71,7 @@ export class ProcessClock implements Machine {
     const awake = this.#awake;
     this.#held = [];
     this.#awake = undefined;
-    for (const run of held) run(); // as an event loop does: timers before what came in over connections
+    for (const run of held) run(); // like an event loop: timers before network I/O
     awake?.resolve();
   }
 

@@ -1,6 +1,6 @@
 /**
- * P16: does each time of an active schedule make its messages, once, whatever crashes and whoever changes it meanwhile?
- * And does a publish to a URL group make one message for each endpoint?
+ * Checks P16: each time of an active schedule creates its messages exactly once, despite crashes and concurrent changes, and
+ * a publish to a URL group creates one message for each endpoint.
  */
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 import type { Evidence } from './checks.ts';
@@ -21,11 +21,11 @@ import { possibleValues } from './settings-in-force.ts';
 import { WallClock } from './wall-clock.ts';
 import type { World } from './world.ts';
 
-/** Between the decision that a schedule is triggered and the transaction that saves it. */
+/** The time between the decision to trigger a schedule and the transaction that saves the trigger. */
 const DECIDED_BEFORE_MS: Millis = 1_000;
-/** A clock that is further behind the times that were triggered already was wrong before: they come again. */
+/** If the clock is further behind the latest trigger, it was wrong before, and the times are triggered again. */
 const SET_BACK_MS_MAX: Millis = 24 * 3_600_000;
-/** A time that is further back was missed, not late. */
+/** A time that is further in the past was missed, not late. */
 const LATE_MS: Millis = 60_000;
 
 export function checkSchedules(evidence: Evidence): void {
@@ -49,7 +49,7 @@ export function checkSchedules(evidence: Evidence): void {
   }
 }
 
-/** P3: a schedule moves on with all messages of its trigger or not at all; no others say that they are of a schedule. */
+/** P3: a schedule advances with all messages of its trigger or not at all; no other message belongs to a schedule. */
 function checkSaved({ world, histories }: Evidence): void {
   const triggers = triggersByMessage(world.ledger);
   for (const { fortune, isStale, messages } of world.ledger.triggers) {
@@ -72,7 +72,7 @@ function checkSaved({ world, histories }: Evidence): void {
   if (stray) world.violate('P2', 'a message of a schedule exists that no trigger made', stray.message.id);
 }
 
-/** A publish to a group is a batch, one message an endpoint as it could have been when the group was read. */
+/** A publish to a group has one message per endpoint of a state that the group may have had when it was read. */
 function checkGroupPublishes(world: World): void {
   for (const { groupName, urls, begunAtMs, readAtMs } of world.ledger.groupPublishes) {
     const text = textOfUrls(urls);
@@ -83,7 +83,7 @@ function checkGroupPublishes(world: World): void {
   }
 }
 
-/** A paused or deleted schedule makes nothing after this was confirmed, an overwritten one nothing of its old plan. */
+/** A paused or deleted schedule creates no messages once this is confirmed; an overwritten one none of its old plan. */
 function checkInForce(world: World, story: ScheduleStory, { begunAtMs, endedAtMs, plan, messages }: MadeTrigger): void {
   const states = possibleValues(story.states, begunAtMs, endedAtMs);
   if (!states.includes('active')) {
@@ -94,7 +94,7 @@ function checkInForce(world: World, story: ScheduleStory, { begunAtMs, endedAtMs
   }
 }
 
-/** Each message is what was planned. */
+/** Each message matches the plan of its schedule. */
 function checkMessages(world: World, { plan, messages }: MadeTrigger): void {
   const { destination, options } = plan.command;
   const { scheduleId, scheduleQueueName, delayMs = 0 } = options;
@@ -116,7 +116,7 @@ function checkMessages(world: World, { plan, messages }: MadeTrigger): void {
   }
 }
 
-/** One message an endpoint, each time: of a URL, or of a group as it could have been at that moment. */
+/** Each time has one message per endpoint: of the URL, or of a state that the group may have had at that moment. */
 function checkEndpoints(world: World, { plan, messages, timesByUrl, begunAtMs }: MadeTrigger): void {
   const { destination } = plan.command;
   const id = messages[0]?.id;
@@ -131,8 +131,8 @@ function checkEndpoints(world: World, { plan, messages, timesByUrl, begunAtMs }:
 }
 
 /**
- * No time is triggered twice: each trigger finds a time of its own after those that the triggers before it found. Only a
- * schedule that was deleted, or that somebody touched while the clock was far behind, may begin anew.
+ * No time is triggered twice: each trigger has its own time after those of the earlier triggers. Only a schedule that was
+ * deleted, or changed while the clock was far behind, may repeat times.
  */
 function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory, wall: WallClock): void {
   let passedMs = -Infinity;
@@ -140,7 +140,7 @@ function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory,
     const { begunAtMs, plan, messages } = trigger;
     const decidedAtMs = begunAtMs - DECIDED_BEFORE_MS;
     const before = triggers[index - 1];
-    // What was triggered stays known, however often somebody touches the schedule meanwhile.
+    // Triggered times stay known, however often the schedule is changed.
     const knownMs = passedMs;
     for (const call of calls) {
       if (call.begunAtMs > begunAtMs || call.endedAtMs < (before?.begunAtMs ?? 0)) continue;
@@ -164,14 +164,14 @@ function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory,
         const text = `schedule ${scheduleId} was triggered again for ${new Date(passedMs).toISOString()}`;
         world.violate('P16', text, messages[0]?.id);
       }
-      // What nothing is known of can be no later than this.
+      // The earliest time that an unknown trigger can have.
       passedMs = nextMs === -Infinity ? wall.lowest(0, begunAtMs) : nextMs;
     }
     if (!makesUpForEach(plan)) passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, begunAtMs));
   }
 }
 
-/** A late trigger may stand close before the next one, but three of them need two intervals less one. */
+/** A late trigger may be close to the next one, but three triggers need almost two intervals. */
 function checkInterval(
   world: World,
   { scheduleId, calls, triggers }: Pick<ScheduleStory, 'scheduleId' | 'calls' | 'triggers'>,
@@ -193,7 +193,7 @@ interface Known {
   endings: Endings;
 }
 
-/** In quiet times each time of an active schedule is triggered at once, and exactly once. */
+/** Without recent faults, each time of an active schedule is triggered promptly and exactly once. */
 function checkRegular(world: World, story: ScheduleStory, { wall, endings }: Known): void {
   for (const { atMs, timeMs, plan } of surelyDue(world, story, wall)) {
     if (!isQuietSince(world, atMs, atMs + PROMPT_MS)) continue;
@@ -211,7 +211,7 @@ function checkRegular(world: World, story: ScheduleStory, { wall, endings }: Kno
   }
 }
 
-/** The times at which a schedule surely was active with one plan, later than all that the clock had shown in its life. */
+/** The times at which a schedule was certainly active with one plan, later than any earlier reading of the clock. */
 function surelyDue(
   world: World,
   story: ScheduleStory,
@@ -228,7 +228,7 @@ function surelyDue(
   });
 }
 
-/** A clock time up to which the schedule may have had its times already, or wait for none. */
+/** The wall-clock time up to which the schedule may have been triggered already, or may have no times. */
 function passedBefore(story: ScheduleStory, atMs: Millis, wall: WallClock): Millis {
   let passedMs = -Infinity;
   let sinceMs: Millis = 0;
@@ -248,7 +248,7 @@ function passedBefore(story: ScheduleStory, atMs: Millis, wall: WallClock): Mill
   return Math.max(passedMs, wall.highest(sinceMs, atMs - 1));
 }
 
-/** An outage is made up for once it is over, unless the schedule wants none of that. */
+/** Missed times are caught up after an outage, unless the schedule skips them. */
 function checkMadeUp(world: World, story: ScheduleStory, wall: WallClock): void {
   for (const { atMs, timeMs, plan } of surelyDue(world, story, wall)) {
     const { scheduleCatchUp, scheduleOverlap, cron } = plan.command.options;
@@ -261,7 +261,7 @@ function checkMadeUp(world: World, story: ScheduleStory, wall: WallClock): void 
   }
 }
 
-/** When the world had been quiet for long enough after `atMs`; `undefined` when it never was. */
+/** When the world had been without faults for long enough after `atMs`; `undefined` if never. */
 function firstQuietAfter({ disturbances, clock }: World, atMs: Millis): Millis | undefined {
   let quietAtMs = atMs + AFTERMATH_MS;
   for (const each of disturbances.toSorted((a, b) => a - b)) {
@@ -271,7 +271,7 @@ function firstQuietAfter({ disturbances, clock }: World, atMs: Millis): Millis |
   return quietAtMs <= clock.elapsedMs ? quietAtMs : undefined;
 }
 
-/** With catch-up `all` no time is lost and none is added between two triggers that are known to be on time. */
+/** With catch-up `all`, no time is lost or added between two triggers that were certainly on time. */
 function checkEach(world: World, { scheduleId, calls, triggers }: ScheduleStory): void {
   let fromIndex: number | undefined;
   for (const [index, trigger] of triggers.entries()) {
@@ -292,7 +292,7 @@ function checkEach(world: World, { scheduleId, calls, triggers }: ScheduleStory)
   }
 }
 
-/** With catch-up `skip` nothing is made for a time that was missed. */
+/** With catch-up `skip`, a missed time creates no messages. */
 function checkSkipped(world: World, { scheduleId, triggers }: ScheduleStory, wall: WallClock): void {
   for (const { plan, begunAtMs, messages } of triggers) {
     const { cron, scheduleCatchUp } = plan.command.options;
@@ -307,12 +307,12 @@ function checkSkipped(world: World, { scheduleId, triggers }: ScheduleStory, wal
   }
 }
 
-/** A schedule that does not overlap is triggered only when the messages of the trigger before have ended. */
+/** A schedule without overlap is triggered only after the messages of its previous trigger have ended. */
 function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleStory, endings: Endings): void {
   for (const [index, { plan, begunAtMs, messages }] of triggers.entries()) {
     const before = triggers[index - 1];
     if (plan.command.options.scheduleOverlap !== 'skip' || before?.plan.ref !== plan.ref) continue;
-    // It has forgotten what its namesake made, or had a trigger in between that made nothing.
+    // It was recreated, or a trigger in between had no messages.
     if (calls.some((call) => call.begunAtMs <= begunAtMs && call.endedAtMs >= before.begunAtMs)) continue;
     if (mayHaveNoEndpoint(world, plan, before.begunAtMs, begunAtMs)) continue;
     const madeAt = endings.createdAt.get(messages[0]?.id ?? '') ?? -1;
@@ -323,7 +323,7 @@ function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleSto
   }
 }
 
-/** Where in the order of all changes messages were created and ended, and what the clock showed at the end. */
+/** The positions of the creation and the end of messages in the order of all changes, and the wall-clock time of the end. */
 interface Endings {
   createdAt: Map<MessageId, number>;
   endedAt: Map<MessageId, number>;
@@ -332,13 +332,13 @@ interface Endings {
 
 const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-function endingsOf({ remains: failed }: Evidence): Endings {
+function endingsOf({ remains }: Evidence): Endings {
   const endings: Endings = { createdAt: new Map(), endedAt: new Map(), endedAtWallMs: new Map() };
-  for (const [index, { id, state }] of failed.changes.entries()) {
+  for (const [index, { id, state }] of remains.changes.entries()) {
     if (state === 'CREATED') endings.createdAt.set(id, index);
     else if (TERMINAL.has(state)) endings.endedAt.set(id, index);
   }
-  for (const { message, state, atMs } of failed.logs) {
+  for (const { message, state, atMs } of remains.logs) {
     if (TERMINAL.has(state)) endings.endedAtWallMs.set(message.id, atMs);
   }
   return endings;
@@ -349,21 +349,21 @@ function makesUpForEach({ command }: PlanInForce): boolean {
   return scheduleCatchUp === 'all' && scheduleOverlap !== 'skip';
 }
 
-/** Whether the plan is for a URL group that may have been empty at some time. */
+/** Whether the plan is for a URL group that may have been empty at some moment. */
 function mayHaveNoEndpoint({ ledger }: World, { command }: PlanInForce, fromMs: Millis, toMs = fromMs): boolean {
   const { destination } = command;
   if (destination.kind === 'url') return false;
   return possibleGroups(ledger.groupCalls, destination.name, [fromMs - DECIDED_BEFORE_MS, toMs + PROMPT_MS]).has('');
 }
 
-/** Whether the schedule does not overlap, and a message of its trigger before may not have ended at a time. */
+/** Whether the schedule has no overlap, and a message of its previous trigger may not have ended at `timeMs`. */
 function mayBeBusy(
   { jumps }: World,
   { triggers }: ScheduleStory,
   { plan, atMs, timeMs, endings }: { plan: PlanInForce; atMs: Millis; timeMs: Millis; endings: Endings },
 ): boolean {
   if (plan.command.options.scheduleOverlap !== 'skip') return false;
-  // Once the clock was set, the time at which a message ended says nothing any more.
+  // After the clock was set, the end times of messages are not comparable.
   if (jumps.some((jump) => jump.atMs > atMs)) return true;
   const before = triggers.findLast(({ begunAtMs }) => begunAtMs < atMs);
   return (before?.messages ?? []).some(({ id }) => (endings.endedAtWallMs.get(id) ?? Infinity) >= timeMs);

@@ -1,4 +1,4 @@
-/** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+/** Bugs that schedules have had elsewhere, inserted between the engine and its store (see `planted-bugs.ts`). */
 
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import type { UrlGroup } from '../../src/engine/messages/url-groups.ts';
@@ -51,7 +51,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
 };
 
-/** As if the clock that was set back were that of the times to come. */
+/** Treats triggers as reset after any change of the clock. */
 function forgettingPassed(store: Store): Partial<StoreMethods> {
   return {
     strandedSchedules: ({ passedAfterMs, ...piece }) =>
@@ -61,7 +61,7 @@ function forgettingPassed(store: Store): Partial<StoreMethods> {
 
 type Answers = (Saved[] | 'stale')[];
 
-/** The engine is told that its messages were saved as it wished. */
+/** Reports the messages as saved. */
 function movingOnAlone(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async ({ changes, nowMs }) => {
@@ -76,7 +76,7 @@ function movingOnAlone(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Every other time, or it would be triggered without end. */
+/** Only every other time, otherwise the schedule would be triggered endlessly. */
 function stayingBehind(store: Store): Partial<StoreMethods> {
   const stayed = new Set<number>();
   return {
@@ -94,7 +94,7 @@ function stayingBehind(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** In a transaction of their own. */
+/** Saves the messages in their own transaction. */
 function movingOnLater(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async ({ changes, nowMs }): Promise<Answers> => {
@@ -111,7 +111,7 @@ function movingOnLater(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** And its trigger takes its time, so that others change the schedule between the look and the write. */
+/** Delays the trigger as well, so that the schedule can change between the read and the write. */
 function withoutVersions(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
@@ -140,12 +140,12 @@ function withoutPause(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** It is only out of sight. */
+/** Confirms the deletion without making it. */
 function withoutDeletion(): Partial<StoreMethods> {
   return { deleteSchedule: async () => {} };
 }
 
-/** What was due before the process started is passed over. */
+/** Skips times that were due before the process started. */
 function forgettingMissed(store: Store): Partial<StoreMethods> {
   let startedAtMs: number | undefined;
   return {

@@ -1,4 +1,4 @@
-/** What became of each schedule: what was asked of it, the triggers that were made for it, and what could be in force when. */
+/** Collects the story of each schedule: the calls, its triggers, and the states and plans that may have been in force. */
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Evidence } from './checks.ts';
@@ -10,11 +10,11 @@ export type ScheduleState = 'gone' | 'active' | 'paused';
 
 export interface ScheduleStory {
   scheduleId: string;
-  /** Without those that were refused or found no schedule. */
+  /** Without rejected calls, and calls that found no schedule. */
   calls: (ScheduleAction & Call)[];
   states: Change<ScheduleState>[];
   plans: Change<PlanInForce>[];
-  /** In the order in which they were made. */
+  /** In the order in which they were saved. */
   triggers: MadeTrigger[];
 }
 
@@ -23,17 +23,17 @@ export interface PlanInForce {
   command: ScheduleCommand;
 }
 
-/** The messages that one transaction made for a schedule, of which there are several times of one trigger with catch-up `all`. */
+/** The messages of a schedule that one transaction saved; with catch-up `all`, those of several times. */
 export interface MadeTrigger {
-  /** When the engine asked for it, and when it heard of it, or died. */
+  /** When the engine requested it, and when it got the response, or died. */
   begunAtMs: Millis;
   endedAtMs: Millis;
-  /** What the clock showed when its messages were made. */
+  /** The wall-clock time when its messages were created. */
   wallMs: Millis;
   plan: PlanInForce;
-  /** Those that are in the store, by key. */
+  /** The messages that are in the store. */
   messages: Message[];
-  /** How many of them there are to each endpoint; of a URL group all have equally many. */
+  /** The number of messages per endpoint; equal for all endpoints of a URL group. */
   timesByUrl: Map<string, number>;
 }
 
@@ -59,17 +59,17 @@ export function storiesOf(evidence: Evidence): ScheduleStory[] {
   });
 }
 
-/** The messages that were made for a schedule by a trigger, not by a retry from the DLQ, each with its trigger. */
+/** The trigger of each message of a schedule, except messages that were retried from the DLQ. */
 export function triggersByMessage(ledger: Ledger): Map<MessageId, Trigger & Call> {
   return new Map(ledger.triggers.flatMap((trigger) => trigger.messages.map(({ id }) => [id, trigger] as const)));
 }
 
-/** The one state in which the schedule surely was all the time from `fromMs` to `toMs`, if there is one. */
+/** The state of the schedule from `fromMs` to `toMs`, if it is certain and did not change. */
 export function certainState({ states }: ScheduleStory, fromMs: Millis, toMs: Millis): ScheduleState | undefined {
   return onlyOne(possibleValues(states, fromMs, toMs));
 }
 
-/** The one plan that surely was in force all the time, if there is one. */
+/** The plan in force from `fromMs` to `toMs`, if it is certain and did not change. */
 export function certainPlan({ plans }: ScheduleStory, fromMs: Millis, toMs: Millis): PlanInForce | undefined {
   return onlyOne(possibleValues(plans, fromMs, toMs));
 }
@@ -78,7 +78,7 @@ function onlyOne<T>(values: readonly T[]): T | undefined {
   return new Set(values).size === 1 ? values[0] : undefined;
 }
 
-/** Overwriting leaves a schedule paused that is; what is created anew is active (contract M 15.3). */
+/** Overwriting a paused schedule keeps it paused; a new schedule is active (contract M 15.3). */
 function statesOf(calls: readonly (ScheduleAction & Call)[]): Change<ScheduleState>[] {
   const states: Change<ScheduleState>[] = [initially('gone')];
   const values = { pause: 'paused', resume: 'active', delete: 'gone' } as const;

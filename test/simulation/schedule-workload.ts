@@ -1,4 +1,4 @@
-/** What the clients do with schedules: what they plan, and what befalls the schedules. */
+/** Draws random schedules and random actions on them. */
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Millis } from '../../src/engine/model.ts';
@@ -11,7 +11,7 @@ import { PROJECT, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Expressions with what they mean: multiples of a period on the clock, or an interval whose beginning nobody else knows. */
+/** Cron expressions with their meaning: multiples of a period on the wall clock, or an interval from an unknown start. */
 const PERIODS: Readonly<Record<string, { kind: 'calendar' | 'interval'; everyMs: Millis }>> = {
   '* * * * *': { kind: 'calendar', everyMs: MINUTE_MS },
   '*/2 * * * *': { kind: 'calendar', everyMs: 2 * MINUTE_MS },
@@ -20,7 +20,7 @@ const PERIODS: Readonly<Record<string, { kind: 'calendar' | 'interval'; everyMs:
   '@every 2m30s': { kind: 'interval', everyMs: 2.5 * MINUTE_MS },
 };
 const EXPRESSIONS = Object.keys(PERIODS);
-/** What sets the clock by an hour makes one message for each time in it: of minutes these would be too many. */
+/** A clock change of an hour creates a message for each time in it: too many with a period of a minute. */
 const SPARSE_EXPRESSIONS = EXPRESSIONS.slice(1, 3);
 
 export function periodOf(cron: string): { kind: 'calendar' | 'interval'; everyMs: Millis } {
@@ -37,7 +37,7 @@ export class ScheduleWorkload {
   readonly #drawMessage: () => PublishCommand;
   readonly #ids: string[];
 
-  /** `drawMessage` says what a schedule's messages are like, their destination included. */
+  /** `drawMessage` draws the messages of a schedule, including their destination. */
   constructor(world: World, random: SeededRandom, drawMessage: () => PublishCommand) {
     this.#world = world;
     this.#random = random.fork();
@@ -45,7 +45,7 @@ export class ScheduleWorkload {
     this.#ids = ['first', 'second', 'third', 'fourth'].slice(0, this.#random.choose([0, 2, 4]));
   }
 
-  /** Does one thing at once, or, so that they meet triggers, a few when the next minute begins. */
+  /** Starts one random action now, or several at the start of the next minute, so that they coincide with triggers. */
   step(): void {
     if (this.#ids.length === 0) return;
     const random = this.#random;
@@ -84,14 +84,14 @@ export class ScheduleWorkload {
     });
   }
 
-  /** Makes new schedules in the healed world: of these it is known best what they must do. */
+  /** Creates new schedules in the healed world, whose triggers can be checked most strictly. */
   async plantFresh(): Promise<void> {
     if (this.#ids.length === 0) return;
     for (const scheduleId of ['fresh-one', 'fresh-two']) await this.createSchedule(scheduleId);
     for (const scheduleId of this.#ids) await this.resumeSchedule(scheduleId);
   }
 
-  /** Pauses or deletes every schedule that is active, so that the world can come to rest. */
+  /** Pauses or deletes every active schedule, so that all work can finish. */
   async endAll(active: readonly string[]): Promise<void> {
     for (const scheduleId of active) {
       if (this.#random.chance(0.5)) await this.pauseSchedule(scheduleId);

@@ -1,17 +1,17 @@
-/** How are several seeds played, one after the other, for the tests that look at what became of them? */
+/** Runs a simulation with several seeds, and collects broken promises and counts for tests. */
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 
 export interface Seeds {
   /** `1 to 20`. */
   name: string;
-  /** Plays them when it is first asked. */
+  /** Runs the seeds at the first call. */
   played(): Promise<Played>;
 }
 
 export interface Played {
   /** Each broken promise, with its seed. */
   broken: string[];
-  /** Of all seeds together. */
+  /** The sums over all seeds. */
   counts: Readonly<Record<string, number>>;
 }
 
@@ -50,7 +50,7 @@ export function playSeeds(
   };
 }
 
-/** What none of the seeds has met. Default: of all that they count. */
+/** The names of counts that are 0 for all seeds. Default: of all counts. */
 export function unmet({ counts }: Played, wanted: readonly string[] = Object.keys(counts)): string[] {
   return wanted.filter((name) => (counts[name] ?? 0) === 0);
 }

@@ -1,6 +1,6 @@
 /**
- * What may have been in force when something started? A client knows of a change only when it asked for it and when it
- * heard the answer; in between, and for ever when it heard none, both the old and the new may hold.
+ * Computes the settings that may have been in force at a time. A client knows only when it requested a change and when the
+ * response arrived. In between, and forever without a response, both the old and the new value may be in force.
  */
 import type { Millis } from '../../src/engine/model.ts';
 import type { Call } from './ledger.ts';
@@ -9,18 +9,18 @@ export interface Change<T> {
   value: T;
   begunAtMs: Millis;
   endedAtMs: Millis;
-  /** Whether it surely took effect between the two. */
+  /** Whether it certainly took effect between the two times. */
   isCertain: boolean;
 }
 
-/** The change that `call` made, if any; `undefined` when it was refused. */
+/** The change that `call` may have made; `undefined` if it was rejected. */
 export function changeOf<T>(call: Call, value: T, isCertain = true): Change<T> | undefined {
   if (call.fortune === 'rejected') return undefined;
   const { begunAtMs, endedAtMs, fortune } = call;
   return { value, begunAtMs, endedAtMs, isCertain: isCertain && fortune === 'acked' };
 }
 
-/** Holds from the beginning on. */
+/** The value that is in force from the start. */
 export function initially<T>(value: T): Change<T> {
   return { value, begunAtMs: -Infinity, endedAtMs: -Infinity, isCertain: true };
 }

@@ -1,6 +1,5 @@
 /**
- * One run of the simulated world from one seed: faults first, then it is healed and must come to rest with every
- * promise kept.
+ * Simulates the world from one seed: first with faults, then without, until all work is finished. All promises must be kept.
  */
 
 import type { Page, PageRequest } from '../../src/engine/lists/page.ts';
@@ -23,16 +22,16 @@ import { BODY_BYTES_MAX, type Sabotage, type Violation, World } from './world.ts
 
 export interface SimulationOptions {
   seed: number;
-  /** Things that clients and faults do before the world is healed. */
+  /** The number of actions of clients and faults before the world is healed. */
   steps: number;
   sabotage?: Sabotage;
-  /** How many workers share the database; absent: one process has it for itself. */
+  /** The number of workers that share the database; absent: one process uses it alone. */
   workers?: number;
-  /** How many cells there are, between which projects are moved; several workers serve them. Default: one. */
+  /** The number of cells, between which projects are moved; several workers serve them. Default: one. */
   cells?: number;
   /**
-   * An empty database; default: SQLite in memory. On a real server nothing is certain but the promises: whose transaction
-   * comes first is decided there, so a seed need not do the same twice.
+   * An empty database; default: SQLite in memory. On a database server the order of transactions depends on the server, so a
+   * seed is not reproducible.
    */
   driver?: Driver;
 }
@@ -42,9 +41,9 @@ export interface SimulationReport {
   violations: Violation[];
   /** The last trace lines about the message of the first violation. */
   evidence: string[];
-  /** All that happened, a line each. */
+  /** All events, one per line. */
   trace: readonly string[];
-  /** Of all that happened: equal seeds have equal digests. */
+  /** The hash of the trace: equal seeds have equal digests. */
   digest: string;
   counts: Record<string, number>;
 }
@@ -52,7 +51,7 @@ export interface SimulationReport {
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Five default back-offs add up to more than two days, and the clock may have been set back by hours. */
+/** Five default backoffs take more than two days, and the clock may have been set back by hours. */
 const REST_WITHIN_MS = 6 * DAY_MS;
 
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
@@ -82,9 +81,9 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return reportOf(seed, world, countAll(world));
 }
 
-/** Limits so small that they are met all the time. */
+/** Draws limits that are small enough to be reached often. */
 function drawSettings(random: SeededRandom): EngineSettings {
-  // Half of them are for endpoints that have not answered: room for one more beside those in a mood.
+  // Half of the slots are reserved for healthy endpoints: capacity for one more than the moody ones.
   const inFlightMax = random.int(16, 24);
   return {
     inFlightMax,
@@ -102,17 +101,17 @@ function drawSettings(random: SeededRandom): EngineSettings {
   };
 }
 
-/** With a third of the seeds, attempts that hang fill all places that there are for silent ones. It is not drawn either. */
+/** With a third of the seeds, the limit of silent attempts is reached. Not drawn, like `linesMaxBeside`. */
 function silentMaxBeside(inFlightMax: number): number {
   return inFlightMax % 3 === 0 ? Math.ceil(inFlightMax / 2) : 8 * inFlightMax;
 }
 
-/** With half of the seeds a project's second line is only in the store. It is not drawn: so seeds that are known stay as they were. */
+/** With half of the seeds, a project's second backlog is not in memory. Not drawn, so that known seeds stay unchanged. */
 function linesMaxBeside(inFlightMax: number): number {
   return inFlightMax % 2 === 0 ? 1 : 10_000;
 }
 
-/** Mostly none: what is held by its project is held by nothing else. */
+/** Draws limits of the project, usually none: a limited project hides the other limits. */
 function drawLimits(random: SeededRandom): StoreLimits {
   return {
     queuesMax: random.chance(0.2) ? 2 : 0,
@@ -124,10 +123,10 @@ function drawLimits(random: SeededRandom): StoreLimits {
 
 interface FaultyPhase {
   steps: number;
-  /** One of these is how likely a crash is, a transaction. */
+  /** The possible probabilities of a crash per transaction, of which one is drawn. */
   crashes: readonly number[];
   movers: Movers | undefined;
-  /** What projects do that are moved. */
+  /** The workload of projects that are moved. */
   others?: Workload;
 }
 
@@ -155,24 +154,24 @@ export async function faultyPhase(
 }
 
 /**
- * Heals the world, then kills the server once more and looks whether what it had in flight goes out again (P7). What a
- * flow-control key limits may have to wait for its turn again.
+ * Heals the world, then kills the server again and checks that its messages in flight are sent again (P7), except those with
+ * a flow-control key, which may have to wait.
  */
 async function healingPhase(world: World, workload: Workload, movers: Movers | undefined): Promise<void> {
   world.heal();
   workload.heal();
   if (movers) await endMoves(world, movers);
   await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
-  await world.clock.advanceBy(SECOND_MS); // so that calls which are under way come to their end
-  // A pause that hangs with its worker is saved when that goes on: what is opened before would be closed for good.
+  await world.clock.advanceBy(SECOND_MS); // until calls in progress have ended
+  // A pause in a hanging worker is saved when the worker continues; a lane resumed before that would stay paused.
   await world.clock.runUntil(() => !world.ledger.isLaneCallPending, 60 * SECOND_MS);
   while (await hasClosedLanes(world)) {
-    // A server that is shutting down may die before it answers: then the next one is asked.
+    // A server that is shutting down may die before it responds; then the next one is called.
     void workload.openLanes();
     await world.clock.advanceBy(SECOND_MS);
     await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   }
-  if (!world.isShared) await checkLeftOver(world); // several workers may take longer to find out who is left
+  if (!world.isShared) await checkLeftOver(world); // several workers may take longer to find orphaned claims
   void workload.schedules.plantFresh();
   await world.clock.advanceBy(SECOND_MS);
   void workload.burst();
@@ -192,7 +191,7 @@ async function healingPhase(world: World, workload: Workload, movers: Movers | u
   }
 }
 
-/** Lets the schedules go on for a while in the healed world, then ends them, so that it can come to rest. */
+/** Lets the schedules continue for a while without faults, then ends them, so that all work can finish. */
 async function schedulesPhase(world: World, workload: Workload): Promise<void> {
   let active = await activeSchedules(world);
   if (active.length > 0) await world.clock.advanceBy(QUIET_MS);
@@ -210,9 +209,9 @@ async function activeSchedules(world: World): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** A row that a move left behind is of a project that lives elsewhere: no command reaches it. */
+/** The time limit to end all schedules: a row left behind by a move is never ended, since no command reaches it. */
 const ENDED_WITHIN_MS: Millis = 60 * SECOND_MS;
-/** Enough for a few times of each schedule. */
+/** Long enough for a few triggers of each schedule. */
 const QUIET_MS: Millis = 400 * SECOND_MS;
 
 async function hasClosedLanes(world: World): Promise<boolean> {
@@ -236,12 +235,12 @@ async function unfinishedIds(world: World): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** P12: with nothing due, nothing is asked of the store. */
+/** P12: while no message is due, the store gets no calls. */
 export async function checkIdle(world: World): Promise<void> {
   await world.clock.advanceBy(60 * SECOND_MS);
   const before = world.driverCalls;
   await world.clock.advanceBy(HOUR_MS - SECOND_MS);
-  // One round of retention at most falls into an hour less a second, and the next time of a schedule that was ended.
+  // At most one round of retention, and the next time of an ended schedule, fall into this time.
   const calls = world.driverCalls - before;
   if (calls > RETENTION_ROUND_CALLS + (world.ledger.scheduleCalls.length > 0 ? 1 : 0))
     world.violate('P12', `${calls} calls to the store in an idle hour`);
@@ -281,7 +280,7 @@ async function all<T>(list: (page: PageRequest) => Promise<Page<T>>): Promise<T[
   return items;
 }
 
-/** P13: after the retention times nothing is left. */
+/** P13: no data remains after the retention times. */
 async function checkStorage(world: World): Promise<void> {
   await world.clock.advanceBy(DAY_MS);
   world.clock.jumpBy(10 * DAY_MS);

@@ -1,11 +1,11 @@
-/** All that happened in one simulated run, in order: two runs of one seed must have the same. */
+/** Records all events of one simulation in order. Two simulations with one seed must have equal traces. */
 import { createHash } from 'node:crypto';
 
 export class Trace {
   readonly lines: string[] = [];
   readonly #hash = createHash('sha256');
 
-  /** How many lines there are: a position in time that no clock can set back. */
+  /** The number of lines: a position in time that does not depend on clocks. */
   get length(): number {
     return this.lines.length;
   }

@@ -1,23 +1,23 @@
-/** What the wall clock has shown, which can be set, against the time that has passed, which only grows. */
+/** Converts between elapsed time, which only grows, and readings of the wall clock, which can be set. */
 import type { Millis } from '../../src/engine/model.ts';
 import type { World } from './world.ts';
 
-/** A stretch in which nobody set the clock: it shows `elapsed + offsetMs`. */
+/** A period between two settings of the clock. The clock shows `elapsed + offsetMs`. */
 interface Stretch {
   fromMs: Millis;
   toMs: Millis;
   offsetMs: Millis;
 }
 
-/** How well one of several workers knows the time of the database: to half of what its quickest heartbeats take. */
+/** The precision with which a worker knows the database's time: half the duration of its fastest heartbeats. */
 export const KNOWN_TO_MS: Millis = 250;
 
 export class WallClock {
   readonly #stretches: Stretch[];
-  /** How far what somebody goes by may be from it. */
+  /** The maximum difference between a worker's time and the wall clock. */
   readonly #slackMs: Millis;
 
-  /** Knows the settings of the clock up to now. */
+  /** Knows the clock's settings up to now. */
   constructor({ jumps, clock, isShared }: Pick<World, 'jumps' | 'clock' | 'isShared'>) {
     this.#slackMs = isShared ? KNOWN_TO_MS : 0;
     const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.wallMs() }];
@@ -28,24 +28,24 @@ export class WallClock {
     }));
   }
 
-  /** What it showed at an elapsed time. */
+  /** The reading at an elapsed time. */
   shown(atMs: Millis): Millis {
     return Math.max(...this.#within(atMs, atMs).map(({ offsetMs }) => atMs + offsetMs));
   }
 
-  /** The latest that it showed between two elapsed times. */
+  /** The latest reading between two elapsed times. */
   highest(fromMs: Millis, toMs: Millis): Millis {
     const shown = this.#within(fromMs, toMs).map((stretch) => Math.min(toMs, stretch.toMs) + stretch.offsetMs);
     return Math.max(...shown) + this.#slackMs;
   }
 
-  /** The earliest that it showed between two elapsed times. */
+  /** The earliest reading between two elapsed times. */
   lowest(fromMs: Millis, toMs: Millis): Millis {
     const shown = this.#within(fromMs, toMs).map((stretch) => Math.max(fromMs, stretch.fromMs) + stretch.offsetMs);
     return Math.min(...shown) - this.#slackMs;
   }
 
-  /** The elapsed times, within `fromMs` to `toMs`, at which it showed a multiple of `everyMs`, each with what it showed. */
+  /** The elapsed times from `fromMs` to `toMs` at which the clock showed a multiple of `everyMs`, with the readings. */
   multiples(everyMs: Millis, fromMs: Millis, toMs: Millis): { atMs: Millis; timeMs: Millis }[] {
     return this.#within(fromMs, toMs).flatMap(({ offsetMs, ...stretch }) => {
       const found: { atMs: Millis; timeMs: Millis }[] = [];

@@ -1,4 +1,4 @@
-/** Bugs that several workers on one database can have, put where a test can prove that the simulation would catch each. */
+/** Bugs that several workers on one database can have, so that a test can prove that the simulation finds each. */
 
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import type { HeartbeatResponse } from '../../src/engine/workers/store.ts';
@@ -56,7 +56,7 @@ class UncorrectedClock extends DatabaseClock {
   override correct(): void {}
 }
 
-/** The worker lives on what it has heard once: it never gives up by itself. */
+/** Answers each heartbeat with an earlier response, so that the worker never becomes fenced. */
 function believingBeats(store: Store): Partial<StoreMethods> {
   let last: HeartbeatResponse | undefined;
   return {

@@ -1,16 +1,16 @@
-/** What goes wrong where several workers share the database, and what must be put right before anybody starts anew. */
+/** Injects the faults of several workers that share a database, and checks that the workers have recovered. */
 import type { Millis } from '../../src/engine/model.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { World } from './world.ts';
 
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
-/** Longer than a worker may go without a heartbeat. */
+/** Longer than the heartbeat timeout of a worker. */
 const FREEZE_MS_MAX: Millis = 40 * SECOND_MS;
-/** Enough for a full line of messages behind the smallest limits. */
+/** Long enough to send a full backlog under the smallest limits. */
 export const RECOVERY_MS: Millis = 60 * SECOND_MS;
 
-/** Draws what befalls the transactions of the workers; answers what, at each step, may stop one of them. */
+/** Draws the faults of transactions; returns a function that may stop a worker, to be called at each step. */
 export function disturbWorkers(world: World, random: SeededRandom): () => void {
   const freezePerStep = random.choose([0, 0.03, 0.1]);
   Object.assign(world.faults, {
@@ -24,8 +24,8 @@ export function disturbWorkers(world: World, random: SeededRandom): () => void {
 }
 
 /**
- * P7: no claim is left of which no worker knows, and no line that nobody reads. What is just being settled, or has its turn,
- * is gone at the second look.
+ * P7: no claim is unknown to all workers, and no backlog is forgotten. Checked twice, to ignore messages that are just being
+ * settled or claimed.
  */
 export async function checkLeftOver(world: World): Promise<void> {
   await world.clock.advanceBy(RECOVERY_MS);
@@ -48,7 +48,7 @@ async function leftOver(world: World): Promise<{ key: string; id: string; isClai
     .map(({ claim_token, id }) => ({ key: `${id} ${claim_token}`, id, isClaimed: claim_token !== null }));
 }
 
-/** With workers that heartbeat so seldom that days pass quickly: what is left only waits for its time. */
+/** Restarts all workers with rare heartbeats, so that days can be simulated quickly. */
 export async function restartAll(world: World): Promise<void> {
   world.workerTimeoutMs = HOUR_MS;
   world.crashAll('so that time passes quickly');

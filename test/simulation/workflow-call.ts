@@ -1,4 +1,4 @@
-/** How a library keeps results within one call: what it has sent and was answered (contract K). */
+/** Simulates one call of a library that saves its results as checkpoints (contract K). */
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { ClaimToken, MessageId, MessageKey, Millis } from '../../src/engine/model.ts';
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
@@ -9,13 +9,13 @@ import { type DeliveredEntry, type Delivery, readEntries } from './workflow-libr
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { PROJECT, type World } from './world.ts';
 
-/** What a failure says that a call goes on after. */
+/** The body of a failure after which the call continues. */
 export const FAILED_WITHIN = Buffer.from('failed within');
 
-/** The server says that the call is given up. */
+/** The server responds that the call has lost its messages. */
 export class Lost extends Error {}
 
-/** The endpoint ends in the middle of a call. */
+/** The endpoint crashes in the middle of a call. */
 export class EndpointCrashed extends Error {}
 
 export interface HeldByEndpoint {
@@ -36,9 +36,9 @@ interface CallDeps {
 }
 
 export class EndpointCall {
-  /** What the run has returned. */
+  /** The return value of the run. */
   result: string | undefined;
-  /** The step before that, which the server does not have yet. */
+  /** The last step, which is not saved yet. */
   lastStep: string | undefined;
   readonly #deps: CallDeps;
   readonly #runId: string;
@@ -46,7 +46,7 @@ export class EndpointCall {
   readonly #attempt: Readonly<Attempt>;
   readonly #delivery: Delivery;
   #held: HeldByEndpoint[];
-  /** What the server has told of the journal. */
+  /** The entries of the journal that the server has sent. */
   #entries: readonly DeliveredEntry[] = [];
 
   constructor(deps: CallDeps, attempt: Readonly<Attempt>, delivery: Delivery) {
@@ -70,7 +70,7 @@ export class EndpointCall {
     return (await this.#send(done, { done, append })).entries;
   }
 
-  /** As `append`, when nothing else is under way. Answers what comes next of the run, within `lingerMs`. */
+  /** Like `append`, if no other work is in progress. Resolves to the next message that is due within `lingerMs`. */
   async stay(append: readonly Appended[], lingerMs: Millis): Promise<Delivery | undefined> {
     if (this.#held.length === 0) return undefined;
     const done = this.#held;
@@ -78,7 +78,7 @@ export class EndpointCall {
     return next && this.#deliveryOf(next);
   }
 
-  /** All that it holds has failed. Answers what comes next of the run, within `lingerMs`. */
+  /** Reports all owned messages as failed. Resolves to the next message that is due within `lingerMs`. */
   async fail(status: number, header: HeaderMap, lingerMs: Millis): Promise<Delivery | undefined> {
     const outcome = { kind: 'answered', status, header, body: FAILED_WITHIN } as const;
     this.#deps.notes.failedWithin += 1;
@@ -87,7 +87,7 @@ export class EndpointCall {
     return next && this.#deliveryOf(next);
   }
 
-  /** The journal was fetched. */
+  /** Keeps a fetched journal. */
   know(entries: readonly DeliveredEntry[]): void {
     if (entries.length > this.#entries.length) this.#entries = entries;
   }
@@ -104,7 +104,7 @@ export class EndpointCall {
     );
     if (answer.kind === 'ended') throw new RunIsOver();
     if (answer.kind === 'lost') throw new Lost();
-    // P6: somebody else was called with what is done, before this was sent.
+    // P6: the messages were delivered to another call before this checkpoint was sent.
     if (isLate) world.violate('P6', 'a checkpoint of a call that was given up was saved', named[0]?.messageId);
     const entries = answer.entries.map(({ messageId, claim }) => ({
       messageId,
@@ -123,7 +123,7 @@ export class EndpointCall {
     return { entries, next };
   }
 
-  /** As if the message had been delivered. */
+  /** The handed message in the form of a delivery. */
   #deliveryOf({ messageId, retried, content }: Handover): Delivery {
     const headers = new Map(this.#delivery.headers);
     for (const name of headers.keys())
@@ -142,7 +142,7 @@ export class EndpointCall {
     return { ...delivery, body: Buffer.from(JSON.stringify(entries)) };
   }
 
-  /** `reply` with the result of the run. */
+  /** Adds the result of the run to `reply`. */
   endingWith(result: string, reply: Extract<Reply, { kind: 'answer' }>): Reply {
     const last = this.#held.at(-1);
     if (!last) return reply;
@@ -155,7 +155,7 @@ export class EndpointCall {
     return { ...reply, header: { ...header, ...ofStep }, body: Buffer.concat([step, Buffer.from(result)]) };
   }
 
-  /** Whether an attempt was made with the message under another claim, after its own one if it had one. */
+  /** Whether the message was attempted under another claim after this one. */
   #isTakenOver({ messageId, claimToken }: HeldByEndpoint): boolean {
     const attempts = this.#deps.world.network.attempts.filter((attempt) => attempt.messageId === messageId);
     const own = attempts.findLastIndex((attempt) => attempt.claimToken === claimToken);

@@ -1,4 +1,4 @@
-/** Were journals kept, runs ended once, and programs carried out as they are written? */
+/** Checks that journals are kept, runs end once, and programs have the results that they define. */
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { checkAttempts } from './checks.ts';
@@ -29,7 +29,7 @@ export interface WorkflowEvidence {
   deployments: Deployments;
   stories: RunStory[];
   storyByKey: Map<number, RunStory>;
-  /** Of all messages of runs. */
+  /** The histories of all messages of runs. */
   histories: Map<MessageId, History>;
   attemptsById: Map<MessageId, Attempt[]>;
 }
@@ -66,7 +66,7 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, deploym
   await checkRemains(world);
 }
 
-/** P3: journal, log and the row of the run tell of the same. */
+/** P3: the journal, the log and the row of a run agree. */
 function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
   const { entries, entryCount, happenings, id } = story;
   const isContiguous = entries.every(({ position }, index) => position === index);
@@ -84,14 +84,14 @@ function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
   }
 }
 
-/** P8: each thing that a step can do is in the journal once, whatever its entry is called there. */
+/** P8: each plan, call and result of a step is in the journal once, under any entry key. */
 function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
   for (const [name, same] of Map.groupBy(entries, nameOf)) {
     if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.message.id);
   }
 }
 
-/** What an entry records. */
+/** Names the event that an entry records. */
 function nameOf({ kind, message: { body, settings } }: Entry): string {
   if (kind === 'initial') return kind;
   if (kind === 'fromCallback') return `an answer of ${(JSON.parse(textOf(body)) as CalledMessage).sourceMessageId}`;
@@ -104,7 +104,7 @@ interface CalledMessage {
   sourceMessageId: MessageId;
 }
 
-/** P14: each run ends. P2: once, as somebody asked for it, and nothing of it goes out afterwards. */
+/** P14: each run ends. P2: it ends once, as requested, and none of its messages is sent afterwards. */
 function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
   const { world, notes } = evidence;
   const { id, state, end, happenings, entries } = story;
@@ -142,7 +142,7 @@ function idOf({ entries }: RunStory, key: number): MessageId | undefined {
   return entries.find(({ message }) => message.key === key)?.message.id;
 }
 
-/** P3: a run that fails does so with a message that failed for good, and tells of it once. */
+/** P3: a failed run has exactly one dead message and one failure callback. */
 function checkFailure({ world, histories }: WorkflowEvidence, { key, id, state, failureKey }: RunStory): void {
   const messages = [...histories.values()].filter(({ message }) => message.settings.run?.key === key);
   const dead = messages.filter((history) => !isFailureCall(history) && isFatal(history));
@@ -153,12 +153,12 @@ function checkFailure({ world, histories }: WorkflowEvidence, { key, id, state, 
   if (told[0] && told[0].message.key !== failureKey) world.violate('P3', `run ${id} does not know whom it tells`);
 }
 
-/** A call that fails is a result like any other. */
+/** A failed call is a result like any other. */
 function isFatal({ message, letters }: History): boolean {
   return letters.endsWith('F') && message.settings.run?.callType !== 'toCallback';
 }
 
-/** P8, P17: what the program computed is what it computes without failures, of the results that are in the journal. */
+/** P8, P17: the result of the program is what it computes from the journal, as without failures. */
 function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   const { world, deployments } = evidence;
   const { id, state, response, entries } = story;
@@ -168,7 +168,7 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   const recordedSteps = entries
     .filter(({ kind }) => kind === 'step' || kind === 'plan')
     .map(({ message }) => JSON.parse(textOf(message.body)) as RecordedStep);
-  // Of code that returns earlier, what comes behind was recorded by a call with the other code, at the same time.
+  // If this code returns earlier, the remaining steps were recorded by a concurrent call with the other code.
   const program =
     deployments.versionsOf(name).find((code) => {
       const outcomes = outcomesOf(code, recordedSteps);
@@ -192,7 +192,7 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   }
 }
 
-/** What the code returns, as far as it fits what is recorded. */
+/** The outcomes that the code computes from the recorded steps. */
 function outcomesOf(code: Program, recorded: readonly RecordedStep[]): string[] {
   const byId = new Map(recorded.filter(({ stepId }) => stepId > 0).map((step) => [step.stepId, step]));
   return stepsOf(code).flatMap(({ step, stepId }) => {
@@ -201,7 +201,7 @@ function outcomesOf(code: Program, recorded: readonly RecordedStep[]): string[] 
   });
 }
 
-/** In what a recorded step differs from what the program makes of it without failures. */
+/** How a recorded step differs from the program's, if it does. */
 function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string | undefined {
   switch (step.kind) {
     case 'run': {
@@ -226,7 +226,7 @@ function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string
   }
 }
 
-/** As for other messages, but that the end of a run also cancels what nobody asked to cancel. */
+/** As for other messages, except that the end of a run cancels messages without a request. */
 const LEGAL = /^C(A+(ER|P))*(A*Q?X|A+D|A+EF|A+Q?(D|EF|EX|X))$/;
 
 /** P2: each message ends once, and P8: it is in the journal of its run. */
@@ -242,7 +242,7 @@ function checkMessages({ world, histories, storyByKey }: WorkflowEvidence): void
   }
 }
 
-/** P2: a parked message is tried again at its time, unless somebody has asked for it. */
+/** P2: a parked message is not attempted before its due time, except on request. */
 function checkParked({ world, notes, histories }: WorkflowEvidence): void {
   if (world.jumps.length > 0 || world.isShared) return;
   for (const { message, parkings } of histories.values()) {
@@ -258,7 +258,7 @@ function checkParked({ world, notes, histories }: WorkflowEvidence): void {
   }
 }
 
-/** P8: what is delivered is the journal up to the message's own entry, now and for ever. */
+/** P8: a delivery contains the journal up to the message's own entry, and delivered entries never change. */
 function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence): void {
   const shown = new Map(stories.map((story) => [story.key, shownEntries(story)]));
   for (const { claimed, messageId } of world.network.attempts) {
@@ -274,7 +274,7 @@ function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence)
     world.violate('P8', `the endpoint could make nothing of what was delivered: ${String(error)}`, delivery.messageId);
   }
   for (const { runId, messageId } of notes.missing) {
-    // By its id a later run is read once the own one has ended.
+    // After the end of the run, its id may name a later run.
     const hasNamesake = [...storyByKey.values()].filter(({ id }) => id === runId).length > 1;
     if (!hasNamesake) world.violate('P8', 'its journal was fetched, and did not have it', messageId);
   }
@@ -292,7 +292,7 @@ function compareEntries(world: World, journal: readonly Entry[], got: DeliveredE
   }
 }
 
-/** P17: what the trigger fixed is with each delivery to the workflow, and nothing of the run but its trace with a call. */
+/** P17: each delivery to the workflow has the trigger's configuration; a call has only the trace of the run. */
 function checkHeaders({ world, storyByKey }: WorkflowEvidence): void {
   for (const { claimed, messageId } of world.network.attempts) {
     const { run, trace } = claimed.message.settings;
@@ -322,7 +322,7 @@ function headerOf({ header }: Message, name: string): string | undefined {
   return header[name]?.[0];
 }
 
-/** P1: what was acknowledged is so. */
+/** P1: acknowledged triggers and ends have taken effect. */
 function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
   for (const { runId, createdAtMs, request } of notes.triggers) {
     if (request.fortune !== 'acked') continue;
@@ -342,9 +342,9 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
   }
 }
 
-/** P1, P8: what a checkpoint was told to be kept is in the journal, and as it was sent. */
+/** P1, P8: the entries that a checkpoint reported as saved are in the journal, unchanged. */
 function checkKept({ world, notes, stories }: WorkflowEvidence): void {
-  // An invocation is answered with the first message of the run that it begins.
+  // The response to an invocation names the first message of the invoked run.
   const begun = new Set(stories.map(({ entries }) => entries[0]?.message.id));
   for (const { runId, messageId, text } of notes.kept) {
     if (begun.has(messageId)) continue;
@@ -359,7 +359,7 @@ function checkKept({ world, notes, stories }: WorkflowEvidence): void {
   }
 }
 
-/** P2: at no time are there two active runs of one id. */
+/** P2: there are never two active runs with one id. */
 function checkIds({ world, stories }: WorkflowEvidence): void {
   const startOf = ({ happenings }: RunStory) => happenings.find(({ state }) => state === 'RUN_STARTED')?.seq ?? -1;
   for (const [id, unordered] of Map.groupBy(stories, (story) => story.id)) {
@@ -371,7 +371,7 @@ function checkIds({ world, stories }: WorkflowEvidence): void {
   }
 }
 
-/** P2: of what has ended nothing waits any more. */
+/** P2: no message or waiter remains after all runs have ended. */
 async function checkRemains(world: World): Promise<void> {
   for (const table of ['waiters', 'pending_events', 'messages']) {
     const count = await world.count(`select count(*) as count from ${table}`);

@@ -1,6 +1,6 @@
 /**
- * How workflows and their clients talk to the server: with the headers of the wire, over a network that loses answers,
- * repeats requests, and brings them late. Whoever hears no answer asks again.
+ * Sends the requests of workflows and their clients to the server: with the headers of the wire, over a network that loses
+ * responses, and repeats and delays requests. A request without a response is sent again.
  */
 import { readWait } from '../../src/api/runs/wait-request.ts';
 import type { CheckpointCommand, CheckpointResult, Handover } from '../../src/engine/calls/commands.ts';
@@ -26,18 +26,18 @@ export interface Item {
   body?: string;
 }
 
-/** The server says that the run is over (400). */
+/** The server responds that the run is over (400). */
 export class RunIsOver extends Error {}
 
-/** Nobody answered, however often it was asked. */
+/** No attempt to send the request got a response. */
 export class NoAnswer extends Error {}
 
-/** How a request went, for those who judge afterwards. */
+/** The history of a request, for the checks. */
 export interface Request {
-  /** Elapsed time when it was sent first, and when its first answer was heard. */
+  /** Elapsed time when it was first sent, and when its first response arrived. */
   begunAtMs: Millis;
   answeredAtMs: Millis;
-  /** How often it was sent. */
+  /** How many times it was sent. */
   sent: number;
   fortune: 'pending' | 'acked' | 'refused' | 'unknown';
 }
@@ -48,7 +48,7 @@ export interface AppendedStep {
   time?: { delayS?: number; notBeforeS?: number };
 }
 
-/** What a step that was executed adds to the journal. */
+/** The entry that an executed step adds to the journal. */
 export type Appended =
   | AppendedStep
   | { kind: 'call' | 'invoke'; item: Item }
@@ -60,7 +60,7 @@ export type Appended =
       request: Request;
     };
 
-/** What a checkpoint says. */
+/** The content of a checkpoint. */
 export interface Sent {
   done?: readonly { key: MessageKey; claimToken: ClaimToken }[];
   append?: readonly Appended[];
@@ -69,7 +69,7 @@ export interface Sent {
 }
 
 export interface NetworkFaults {
-  /** Of each request. */
+  /** The probability of each fault, per request. */
   late: number;
   twice: number;
   lost: number;
@@ -77,7 +77,7 @@ export interface NetworkFaults {
 
 const NO_QUOTAS = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 const TRIES_MAX = 6;
-/** How late a copy of a request may come that the network has kept. */
+/** The maximum delay of a copy of a request that the network repeats. */
 export const COPY_KEPT_MS_MAX = 10_000;
 
 export class WorkflowClient {
@@ -94,7 +94,7 @@ export class WorkflowClient {
     return { begunAtMs: this.#world.clock.elapsedMs, answeredAtMs: Infinity, sent: 0, fortune: 'pending' };
   }
 
-  /** As `POST /v2/batch`: all of them, or none. */
+  /** Like `POST /v2/batch`: publishes all items or none. */
   async batch(items: readonly Item[], request = this.request()): Promise<Published[]> {
     const outcomes = await this.#send(request, (engine) => engine.publish(PROJECT, items.map(this.#commandOf)));
     return outcomes.map((outcome) => {
@@ -103,7 +103,7 @@ export class WorkflowClient {
     });
   }
 
-  /** As `POST /v2/waypost/checkpoints`. `handed` is told of what comes next as soon as the server has sent it. */
+  /** Like `POST /v2/waypost/checkpoints`. Calls `handed` with the next message as soon as the server has sent it. */
   checkpoint(
     runKey: RunKey,
     { done = [], append = [], failed = [], lingerMs }: Sent,
@@ -189,7 +189,7 @@ export class WorkflowClient {
     return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, { createdAtMs }));
   }
 
-  /** `undefined`: somebody has revived it before, or its id is taken. */
+  /** `undefined`: the run was retried before, or its id is taken. */
   async revive(
     how: 'resumeRun' | 'restartRun',
     dlqId: string,
@@ -200,7 +200,7 @@ export class WorkflowClient {
     return typeof answer === 'string' ? undefined : answer;
   }
 
-  /** One run, or all of them. */
+  /** Resumes one parked run, or all. */
   resumeParked(runId: string | undefined, request: Request): Promise<unknown> {
     return this.#send<unknown>(request, (engine) =>
       runId === undefined ? engine.resumeParkedRuns(PROJECT) : engine.resumeParkedRun(PROJECT, runId),
@@ -221,7 +221,7 @@ export class WorkflowClient {
     return { url: destination, body: payload, options, invocation: { ...invocation, features: run.features } };
   };
 
-  /** Asks again while nobody answers. Throws `RunIsOver` and `NoAnswer`. */
+  /** Retries while there is no response. Throws `RunIsOver` and `NoAnswer`. */
   async #send<T>(request: Request, action: (engine: Engine) => Promise<T>): Promise<T> {
     const { clock } = this.#world;
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
@@ -250,7 +250,7 @@ export class WorkflowClient {
     const isLost = random.chance(this.faults.lost);
     const answering = once();
     if (isRepeated) {
-      // A copy that the network has kept; nobody hears its answer.
+      // The network sends a second copy, whose response is lost.
       const keptMs = random.int(0, COPY_KEPT_MS_MAX);
       void clock.delay(random.chance(0.5) ? 0 : keptMs).then(() => once().catch(() => {}));
     }
@@ -259,7 +259,7 @@ export class WorkflowClient {
     return answer;
   }
 
-  /** Returns when it is to be tried again. */
+  /** Returns if the request can be retried; throws otherwise. */
   #judge(request: Request, error: unknown): void {
     if (error instanceof ProcessDied || error instanceof StoreUnavailable) return;
     if (error instanceof ApiError && error.code === 'unavailable') return;

@@ -1,4 +1,4 @@
-/** Which code of each program is deployed: as it was drawn, or changed in one place, and changed back. */
+/** Deploys the code of each program: as drawn, changed in one place, and changed back. */
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { RecordedStep } from './workflow-library.ts';
 import { type Part, type Program, type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
@@ -15,7 +15,7 @@ export class Deployments {
     this.#random = random.fork();
   }
 
-  /** Deploys the program changed, or as it was before. */
+  /** Deploys the changed program, or the original one if the changed one is deployed. */
   deploy(name: string): void {
     const drawn = this.#programs.find(name);
     const isChanged = this.#deployed.get(name) !== undefined && this.#deployed.get(name) !== drawn;
@@ -24,18 +24,18 @@ export class Deployments {
     this.#deployed.set(name, isChanged ? drawn : changed);
   }
 
-  /** From now on the code fits every run, whichever it has begun with. */
+  /** From now on each run is served by code that fits its journal. */
   deployForAll(): void {
     this.#isForAll = true;
   }
 
-  /** What a run with these steps is served by. */
+  /** The code that serves a run with these steps. */
   codeFor(name: string, steps: readonly RecordedStep[]): Program {
     const fitting = this.#isForAll ? this.fitting(name, steps)[0] : undefined;
     return fitting ?? this.#deployed.get(name) ?? this.#programs.find(name);
   }
 
-  /** The code with which a run can have come to these steps. */
+  /** The versions of the code that can have recorded these steps. */
   fitting(name: string, steps: readonly RecordedStep[]): Program[] {
     return this.versionsOf(name).filter((program) => fits(program, steps));
   }
@@ -60,7 +60,7 @@ export class Deployments {
   }
 }
 
-/** With another result, where the step itself decides about that. */
+/** Renames the step, and changes the result of a `run` step. */
 function renamed(part: Part): Part {
   if (part.kind === 'group') {
     const [first, ...others] = part.branches;
@@ -70,7 +70,7 @@ function renamed(part: Part): Part {
   return part.kind === 'run' ? { ...part, name, value: part.value + 1_000 } : { ...part, name };
 }
 
-/** Whether the code comes to each of the steps, at its place. */
+/** Whether the code has each of the steps at its position. */
 export function fits(program: Program, steps: readonly RecordedStep[]): boolean {
   const code = stepsOf(program);
   return steps.every(({ stepId, targetStep = 0, stepName, concurrent }) => {

@@ -1,7 +1,7 @@
 /**
- * The endpoints at which the programs run. They crash in the middle, answer late or never, are called twice for the same
- * message and then go on twice, and execute a step again with another result. With each delivery they are of another of two
- * libraries: one publishes a step and is called anew, the other goes on within the call.
+ * Simulates the endpoints at which programs run. They crash in the middle, respond late or never, continue twice when they are
+ * called twice for a message, and execute a step again with a different result. For each delivery they act as one of two
+ * libraries: one publishes a step and is called again, the other continues within the call.
  */
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 import { END_STEP_BYTES_MAX } from '../../src/protocol/workflow/checkpoints.ts';
@@ -43,7 +43,7 @@ import type { World } from './world.ts';
 
 export const CALLED_ORIGIN = 'https://called.example';
 
-/** What befalls one delivery. */
+/** How the endpoint treats one delivery. */
 type Fate = 'fine' | 'lost' | 'unanswered' | 'failing' | 'resetting' | 'slow';
 type Weights = Readonly<Record<Fate, number>>;
 
@@ -55,7 +55,7 @@ const MOODS: Readonly<Record<string, Weights>> = {
   bad: { fine: 6, lost: 1, unanswered: 2, failing: 4, resetting: 2, slow: 2 },
 };
 
-/** The program says that the run fails, or that this execution does. */
+/** A step threw: the run fails (`isFinal`), or only this execution. */
 class StepThrew extends Error {
   readonly isFinal: boolean;
 
@@ -81,7 +81,7 @@ export interface EndpointDeps {
   client: WorkflowClient;
   deployments: Deployments;
   notes: WorkflowNotes;
-  /** It does not look whether its code fits the journal of a run. */
+  /** The endpoint does not check that its code fits the journal of a run. */
   isUnchecked: boolean;
 }
 
@@ -99,7 +99,7 @@ export class WorkflowEndpoint {
 
   readonly answer: Endpoint = (attempt) => this.#answer(attempt);
 
-  /** Answers with the name of the mood. */
+  /** Returns the name of the mood. */
   changeMood(mood = this.#random.choose(Object.keys(MOODS))): string {
     this.#mood = MOODS[mood] ?? FINE;
     return mood;
@@ -130,10 +130,10 @@ export class WorkflowEndpoint {
     } catch (error) {
       if (error instanceof Lost) return answerOf(500, afterMs);
       if (error instanceof EndpointCrashed) return { kind: 'reset', afterMs };
-      // Both mean that there is nothing left to do, or nothing to be done now.
+      // `RunIsOver`: no work is left. `NoAnswer`: no work is possible now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
-      // The other library knows no answer for it: to that it is a failure.
+      // The other library cannot report changed code: it responds with a failure.
       if (error instanceof CodeChanged) return call ? changedAnswer(afterMs) : answerOf(500, afterMs);
       if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
       if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
@@ -142,7 +142,7 @@ export class WorkflowEndpoint {
     }
   }
 
-  /** Takes what is delivered, and what is handed to the call after it. */
+  /** Handles the delivered message, and all messages that are handed to the call after it. */
   async #takeAll(first: Delivery, call: EndpointCall | undefined): Promise<void> {
     for (let delivery: Delivery | undefined = first; delivery; ) delivery = await this.#take(delivery, call);
   }
@@ -164,7 +164,7 @@ export class WorkflowEndpoint {
     return this.#random.int(0, 10_000);
   }
 
-  /** Stays for what comes next, unless it crashes meanwhile. */
+  /** Keeps the call open for the next message, or crashes while it is open. */
   async #stay(call: EndpointCall, append: readonly Appended[]): Promise<Delivery | undefined> {
     const staying = call.stay(append, this.#lingerMs());
     if (this.#mood === FINE || !this.#random.chance(0.05)) return staying;
@@ -173,7 +173,7 @@ export class WorkflowEndpoint {
     throw new EndpointCrashed();
   }
 
-  /** The answer to a call becomes the result of its step. */
+  /** Saves the response to a call as the result of its step. */
   async #takeAnswer(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const { client, notes } = this.#deps;
     let text = textOf(delivery.body);
@@ -194,7 +194,7 @@ export class WorkflowEndpoint {
     const out = JSON.stringify({ status, body: Buffer.from(String(body), 'base64').toString('utf8') });
     const stepName = delivery.headers.get('upstash-workflow-stepname') ?? '';
     const result = stepOf({ stepId, stepName, stepType: 'Call', concurrent, out });
-    // What the journal has before it is not in the delivery: whatever the library, the run goes on with the next one.
+    // The delivery does not contain the journal: with either library, the run continues with the next delivery.
     if (call && this.#random.chance(0.5)) return this.#stay(call, [result]);
     if (call) await call.append(call.held, [result]);
     else await this.#publish(contextOf(delivery), result);
@@ -212,8 +212,8 @@ export class WorkflowEndpoint {
     const { deployments, isUnchecked } = this.#deps;
     const program = deployments.codeFor(payloadOf(entries).program, steps);
     if (!isUnchecked && !fits(program, steps)) throw new CodeChanged();
-    // Within a call it goes on as long as the call holds something; otherwise it is called anew.
-    // What the call has added itself may not be all that has been added.
+    // Within a call it continues while the call owns a message; otherwise it is called again.
+    // Other calls may have added entries, too.
     let isExact = true;
     for (let isGoing = true; isGoing; ) {
       const next = nextOf(program, steps);
@@ -248,13 +248,13 @@ export class WorkflowEndpoint {
           await this.#end(context, program, next.outcomes, call);
           return undefined;
       }
-      // Its time is over: what it holds is delivered anew.
+      // The call's time is over: the messages that it owns are delivered again.
       if (isGoing && this.#random.chance(0.05)) return undefined;
     }
     return undefined;
   }
 
-  /** Appends within the call; whether it goes on from there. */
+  /** Appends within the call. Resolves to whether the call continues. */
   async #keep(
     call: EndpointCall,
     done: readonly HeldByEndpoint[],
@@ -268,7 +268,7 @@ export class WorkflowEndpoint {
     return true;
   }
 
-  /** Executes the steps of a group in any order; whether all of them were held. */
+  /** Executes the steps of a group in random order. Resolves to whether the call owns all of their results. */
   async #planWithin(
     call: EndpointCall,
     context: RunContext,
@@ -291,7 +291,7 @@ export class WorkflowEndpoint {
     return areHeld;
   }
 
-  /** What was delivered, or, when that was too large, fetched; `undefined` once the run is over. */
+  /** The delivered journal, or the fetched one if it was too large; `undefined` if the run has ended. */
   async #entriesOf({ body, runId, messageId, ...rest }: Delivery): Promise<DeliveredEntry[] | undefined> {
     const { client, notes } = this.#deps;
     if (body.length > 0) return readEntries(body);
@@ -342,7 +342,7 @@ export class WorkflowEndpoint {
     return { kind: 'step', text, ...(step.kind === 'sleep' && { time: this.#timeOf(step) }) };
   }
 
-  /** Executes a step; answers what is to enter the journal. */
+  /** Executes a step and returns its entry for the journal. */
   async #work(context: RunContext, task: Task): Promise<Appended> {
     const { step, stepId, concurrent } = task;
     switch (step.kind) {
@@ -378,7 +378,7 @@ export class WorkflowEndpoint {
     this.#executions.set(name, times);
     await world.clock.delay(this.#random.int(0, 30));
     if (times <= step.throws) throw new StepThrew(step.isFinal);
-    // Each execution has a result of its own, of which one counts.
+    // Each execution has a different result, one of which counts.
     const out = JSON.stringify({
       value: step.value,
       nonce: this.#random.int(1, 1e9),
@@ -412,7 +412,7 @@ export class WorkflowEndpoint {
 
   #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Appended {
     const { stepId, concurrent } = task;
-    // Who invokes it again takes another id.
+    // A repeated invocation uses another id.
     const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
     const runId = sharedId ?? `child-${this.#random.int(1, 1e9)}`;
     const child = { ...context, runId, invokeCount: context.invokeCount + 1 };
@@ -449,8 +449,7 @@ export class WorkflowEndpoint {
   }
 }
 
-/** As it is published. */
-/** Whether the program returns after it, and may bring it with its result. */
+/** Whether the program returns after this step, so that the step can be sent together with the result of the run. */
 function isLastStep(program: Program, steps: RecordedStep[], appended: Appended): appended is AppendedStep {
   if (appended.kind !== 'step' || appended.time || program.end !== 'returns') return false;
   if (Buffer.byteLength(appended.text) > END_STEP_BYTES_MAX) return false;
@@ -473,7 +472,7 @@ function stepOf(step: Omit<RecordedStep, 'targetStep'>): AppendedStep {
   return { kind: 'step', text: JSON.stringify(step) };
 }
 
-/** All that a library answers says that one does. */
+/** A response of a library, which names its protocol version. */
 function answerOf(status: number, afterMs: number): Extract<Reply, { kind: 'answer' }> {
   return { kind: 'answer', status, afterMs, header: { 'Upstash-Workflow-Sdk-Version': ['1'] } };
 }
@@ -484,7 +483,7 @@ function changedAnswer(afterMs: number): Reply {
   return { ...reply, body, header: { ...header, 'Upstash-Workflow-Code-Changed': ['true'] } };
 }
 
-/** Somebody who is called: what happens is said by the URL, and by how often it was asked. */
+/** The endpoint of `call` steps: its response depends on the URL and on the number of retries. */
 export const answerCall: Endpoint = ({ url, retried }) => {
   const query = new URL(url).searchParams;
   if (retried >= Number(query.get('failures'))) {

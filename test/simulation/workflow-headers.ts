@@ -1,16 +1,16 @@
-/** With which headers does a workflow send what (contract W 4.3, 14)? Of both generations of the client library. */
+/** Builds the headers of workflow requests (contract W 4.3, 14), as sent by two generations of the client library. */
 import { hash } from 'node:crypto';
 import type { Delivery } from './workflow-library.ts';
 import type { Step } from './workflow-programs.ts';
 
-/** What of a run its next requests repeat. */
+/** The facts about a run that its further requests repeat. */
 export interface RunContext {
   runId: string;
   createdAtMs: number;
   url: string;
-  /** `X-User`, which was given to the trigger: later messages of a run of today must get it from there. */
+  /** The `X-User` header of the trigger. Later messages of the new generation must inherit it. */
   user: string;
-  /** How deep it was invoked. */
+  /** The depth of the chain of invocations. */
   invokeCount: number;
 }
 
@@ -19,7 +19,7 @@ type Headers = Record<string, string>;
 const FEATURES_TODAY = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 const FEATURES_BEFORE = 'LazyFetch,InitialBody,WF_DetectTrigger';
 
-/** Those of the older generation repeat with each message what the trigger fixed. */
+/** Whether the run is of the older generation, which repeats the trigger's configuration with each message. */
 export function isOfBefore(url: string): boolean {
   return url.endsWith('/before');
 }
@@ -34,7 +34,7 @@ export function contextOf({ headers, runId, createdAtMs }: Delivery): RunContext
   };
 }
 
-/** For whatever is sent to the workflow itself, by whomever. */
+/** The headers of all messages to the workflow itself. */
 function commonHeaders({ url, runId }: RunContext): Headers {
   return {
     'upstash-workflow-runid': runId,
@@ -43,7 +43,7 @@ function commonHeaders({ url, runId }: RunContext): Headers {
   };
 }
 
-/** Begins a run. `attempts` fixes retries and delays for all of it. */
+/** The headers that start a run. `attempts` sets retries and delays for the whole run. */
 export function triggerHeaders(context: RunContext, attempts: Headers): Headers {
   return {
     ...commonHeaders(context),
@@ -60,12 +60,12 @@ export function triggerHeaders(context: RunContext, attempts: Headers): Headers 
   };
 }
 
-/** Of whoever triggers it; an invoked run is in the trace of its parent all the same. */
+/** The trace of the trigger. An invoked run stays in the trace of the invoking run. */
 function traceOf(runId: string): string {
   return `00-${hash('md5', runId, 'hex')}-00f067aa0ba902b7-01`;
 }
 
-/** Whom a failure is told: the workflow itself. */
+/** A failure is reported to the workflow itself. */
 function failureHeaders(context: RunContext): Headers {
   return {
     'upstash-failure-callback': context.url,
@@ -80,7 +80,7 @@ function failureHeaders(context: RunContext): Headers {
   };
 }
 
-/** A step, a plan, or the way in which a result is to be delivered. */
+/** The headers of a step or a plan, or for the delivery of a result. */
 export function stepHeaders(context: RunContext): Headers {
   return {
     ...commonHeaders(context),
@@ -96,7 +96,7 @@ export function stepHeaders(context: RunContext): Headers {
   };
 }
 
-/** A call of somebody else, whose answer comes back as `stepId`. */
+/** The headers of a call, whose response becomes the result of step `stepId`. */
 export function callHeaders(
   context: RunContext,
   { step, stepId, concurrent }: { step: Extract<Step, { kind: 'call' }>; stepId: number; concurrent: number },
@@ -126,7 +126,7 @@ export function callHeaders(
   return headers;
 }
 
-/** Which of the runs of an id it is: those of the older generation cannot say, and must have ids of their own. */
+/** Distinguishes the runs of one id. The older generation does not send this, so its runs must have unique ids. */
 function incarnation({ url, createdAtMs }: RunContext): Headers {
   return isOfBefore(url) ? {} : { 'upstash-workflow-createdat': String(createdAtMs) };
 }

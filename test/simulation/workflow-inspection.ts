@@ -1,4 +1,4 @@
-/** Is the database sound, and has each run something that will move it? Asked in the middle of it all. */
+/** Checks, in the middle of a simulation, that the database is consistent and each active run can continue. */
 import { checkInvariants } from '../../src/store/operations/reports/invariants.ts';
 import type { World } from './world.ts';
 
@@ -9,17 +9,17 @@ const STRANDED = `select r.id from runs r where r.state = 1
   and not exists (select 1 from invocations i join runs child on child.key = i.run_key
     where i.parent_key = r.key and child.state = 1)`;
 
-/** P2: what has ended has nothing left that could move it, but what is in flight, what is being cancelled, and who is told of a failure. */
+/** P2: an ended run has no messages except those in flight, those being cancelled, and its failure callback. */
 const HAUNTED = `select r.id, m.key from runs r join messages m on m.run_key = r.key
   where r.state <> 1 and m.claim_token is null and (r.failure_key is null or r.failure_key <> m.key)
     and not exists (select 1 from ending_runs e where e.key = r.key)`;
 
-/** P17: what is saved for a run is saved because nothing of it waits. */
+/** P17: a run with a pending event has no wait for that event. */
 const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_key
   where exists (select 1 from pending_events m where m.run_key = w.run_key and m.event_id = w.event_id)`;
 
 export async function inspectRuns(world: World): Promise<void> {
-  // Of a project that is being moved there is only a part in each cell.
+  // While a project is being moved, no cell has all of its rows.
   if ((await world.count('select count(*) as count from project_moves')) > 0) return;
   await world.lookWith(async (queries) => {
     for (const { statement, offenders } of await checkInvariants(queries)) {

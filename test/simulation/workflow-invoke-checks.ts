@@ -1,4 +1,4 @@
-/** P17: does each invocation begin one run, and bring its parent one result, which is that run's? */
+/** Checks P17: each invocation starts one run, and delivers the result of that run to the invoking run once. */
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
 import { isGivenUp } from './workflow-revival-checks.ts';
@@ -12,7 +12,7 @@ export function checkInvocations(evidence: WorkflowEvidence): void {
       const { invoke } = entry.message.settings;
       if (!invoke) continue;
       const child = storyByKey.get(invoke.runKey);
-      if (!child && isGivenUp(evidence, parent)) continue; // its children would have been saved after its journal
+      if (!child && isGivenUp(evidence, parent)) continue; // children are saved after the journal
       if (!child || child.id !== invoke.runId) {
         world.violate('P17', `run ${parent.id} waits for a run that does not exist`, entry.message.id);
         continue;
@@ -28,14 +28,14 @@ export function checkInvocations(evidence: WorkflowEvidence): void {
   }
 }
 
-/** Whether only one invocation can have begun it. */
+/** Whether only one invocation can have started it. */
 function isOwn({ id }: RunStory): boolean {
   return id.startsWith('child-');
 }
 
 /**
- * Whether all that was logged from one end to the other is ends of runs: one transaction writes these together, and then nothing
- * more for a run that is over. Otherwise the result for the parent would stand between.
+ * Whether the log has only ends of runs between the two ends. Then one transaction saved them together, and no result for the
+ * ended parent. Otherwise the result for the parent would be in between.
  */
 function areTogether(stories: readonly RunStory[], childSeq: number, parentSeq: number): boolean {
   const between = stories.filter(({ end }) => end && end.seq > childSeq && end.seq < parentSeq);
@@ -50,7 +50,7 @@ function checkResult(
 ): void {
   const result = parent.entryBySlot.get(`s${entryKey.slice(1)}`);
   if (!child.end || !parent.end) return;
-  // A parent that has failed shows the result in its log; of any other that has ended nobody asks.
+  // Only a failed parent shows the result in its log after its end.
   const isBefore = child.end.seq < parent.end.seq && !areTogether(stories, child.end.seq, parent.end.seq);
   const isDue = isBefore || parent.state === 'RUN_FAILED';
   if (!result) {

@@ -1,6 +1,6 @@
 /**
- * What a workflow library knows: how to read a delivery, and what its program does next, given the steps that are
- * recorded. A small one of our own, so that the service is not judged by the library it was made for.
+ * A small workflow library: reads deliveries, and finds the next action of a program from its recorded steps. It is written
+ * for the simulation, so that the service is not tested only with the library it was made for.
  */
 import { requestHead } from '../../src/delivery/request-head.ts';
 import type { Claimed } from '../../src/engine/model.ts';
@@ -32,11 +32,11 @@ export interface RecordedStep {
   waitTimeout?: boolean;
 }
 
-/** What a program does when it is called. */
+/** The next action of a program. */
 export type Next =
   | { kind: 'execute'; step: Step; stepId: number; concurrent: number }
   | { kind: 'plan'; steps: { step: Step; stepId: number }[] }
-  /** Others of its group are still to come. */
+  /** Other results of the group are missing. */
   | { kind: 'nothing' }
   | { kind: 'end'; outcomes: string[] };
 
@@ -57,17 +57,17 @@ export function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8');
 }
 
-/** Throws when `body` is no journal. */
+/** Throws if `body` is not a journal. */
 export function readEntries(body: Uint8Array): DeliveredEntry[] {
   return JSON.parse(textOf(body)) as DeliveredEntry[];
 }
 
-/** The program that a run plays, as its first entry says. */
+/** The name of the run's program, from its first entry. */
 export function payloadOf(entries: readonly DeliveredEntry[]): { program: string } {
   return JSON.parse(Buffer.from(entries[0]?.body ?? '', 'base64').toString('utf8')) as { program: string };
 }
 
-/** The steps behind the first entry: plans and results, without calls that are under way. */
+/** The steps after the first entry: plans and results, without calls. */
 export function readSteps(entries: readonly DeliveredEntry[]): RecordedStep[] {
   return entries
     .slice(1)
@@ -75,7 +75,7 @@ export function readSteps(entries: readonly DeliveredEntry[]): RecordedStep[] {
     .map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString('utf8')) as RecordedStep);
 }
 
-/** Whether the last step repeats an earlier one: then somebody else has gone on from that. */
+/** Whether the last step repeats an earlier one, so that another call has continued from there. */
 export function isRepeated(steps: readonly RecordedStep[]): boolean {
   const last = steps.at(-1);
   return steps
@@ -83,7 +83,7 @@ export function isRepeated(steps: readonly RecordedStep[]): boolean {
     .some((step) => step.stepId === last?.stepId && (step.targetStep ?? 0) === (last.targetStep ?? 0));
 }
 
-/** What the program does when `steps` are recorded and the last of them is what it is called for. */
+/** The next action of the program when `steps` are recorded and the last of them is being delivered. */
 export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
   const results = new Map<number, RecordedStep>();
   for (const step of steps) if (step.stepId > 0 && !results.has(step.stepId)) results.set(step.stepId, step);
@@ -109,7 +109,7 @@ export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
   return { kind: 'end', outcomes };
 }
 
-/** What a recorded step gives the program, which takes it for the result of the step `name`. */
+/** The value that the program receives from a recorded step as the result of the step `name`. */
 export function outcomeOf({ stepName, stepType, out, waitTimeout }: RecordedStep, name = stepName): string {
   return `${name} ${stepType} ${waitTimeout === true ? 'timed out' : (out ?? '')}`;
 }

@@ -1,4 +1,4 @@
-/** What workflows and their clients did and heard, kept outside of everything that can crash. */
+/** Records the requests of workflows and their clients with their results, outside of everything that can crash. */
 
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 import type { StartedRun } from '../../src/engine/runs/dead/dead-run-store.ts';
@@ -6,7 +6,7 @@ import type { Request } from './workflow-client.ts';
 import type { DeliveredEntry, Delivery } from './workflow-library.ts';
 import type { Program } from './workflow-programs.ts';
 
-/** A run, as those name it who know when it began. */
+/** A run, identified by its id and creation time. */
 export interface RunName {
   runId: string;
   createdAtMs: Millis;
@@ -16,7 +16,7 @@ export interface Trigger {
   runId: string;
   program: Program;
   request: Request;
-  /** What the first answer said. */
+  /** From the first response. */
   messageId?: MessageId;
   createdAtMs?: Millis;
 }
@@ -24,7 +24,7 @@ export interface Trigger {
 export interface Ending {
   kind: 'complete' | 'cancel';
   runId: string;
-  /** Absent: whichever run has the id. */
+  /** Absent: any run with the id. */
   createdAtMs: Millis | undefined;
   request: Request;
 }
@@ -37,16 +37,16 @@ export interface WaitNote extends RunName {
 
 export interface Notification {
   eventId: string;
-  /** Absent: to all who wait. */
+  /** Absent: all waiters are notified. */
   run: RunName | undefined;
-  /** What was sent: nobody else sends the same. */
+  /** The unique data of the event. */
   event: string;
   request: Request;
-  /** The answer says that it is kept for a wait to come. */
+  /** Whether the response says that the event was saved for a later wait. */
   isSaved?: boolean;
 }
 
-/** A failed run that was to be resumed or restarted. */
+/** A request to resume or restart a failed run. */
 export interface Revival {
   how: 'resumeRun' | 'restartRun';
   dlqId: string;
@@ -54,11 +54,11 @@ export interface Revival {
   started?: StartedRun;
 }
 
-/** An entry that a checkpoint was told to be in the journal. */
+/** An entry that the response to a checkpoint reported as saved. */
 export interface KeptEntry {
   runId: string;
   messageId: MessageId;
-  /** With which step its call goes on; absent: with none. */
+  /** The step from which the call continues; absent: the call ends. */
   text: string | undefined;
 }
 
@@ -69,20 +69,20 @@ export class WorkflowNotes {
   readonly waits: WaitNote[] = [];
   readonly notifications: Notification[] = [];
   readonly revivals: Revival[] = [];
-  /** Requests to have parked runs tried again. */
+  /** Requests to resume parked runs. */
   readonly resumes: Request[] = [];
   readonly failuresTold: Delivery[] = [];
-  /** Journals that were fetched, up to the entry that they were fetched for. */
+  /** Fetched journals, up to the entry of the delivered message. */
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
-  /** Journals up to the entry of a message that was handed to a call. */
+  /** Journals up to the entry of a message that was handed to an open call. */
   readonly handed: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
-  /** Failures that a call went on after. */
+  /** The number of failures after which the call continued. */
   failedWithin = 0;
-  /** Last steps that were sent with the end of their run. */
+  /** The number of last steps that were sent with the end of their run. */
   lastSteps = 0;
-  /** Fetched for entries that they do not have. */
+  /** Deliveries whose entry was missing in the fetched journal. */
   readonly missing: Delivery[] = [];
-  /** Of which the endpoint could make nothing. */
+  /** Deliveries that the endpoint could not read. */
   readonly unreadable: { delivery: Delivery; error: unknown }[] = [];
 
   trigger(runId: string, program: Program, request: Request): Trigger {

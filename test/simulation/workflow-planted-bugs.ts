@@ -1,4 +1,4 @@
-/** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
+/** Bugs that workflow engines have had, inserted between the engine and its store (see `planted-bugs.ts`). */
 
 import type { Accepted, Saved } from '../../src/engine/messages/accepted.ts';
 import type { EntryKind, Message, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
@@ -92,7 +92,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
 
 type Waiting = Extract<Settlement['change']['next'], { kind: 'waiting' }>;
 
-/** Alters what becomes of a message of a run whose code has changed. */
+/** Alters the next state of a message that is parked. */
 function whenParked(alter: (next: Waiting, atMs: number) => Settlement['change']['next']): Sabotage {
   return altered((store) => ({
     settle: ({ settlement, nowMs, handoff }) => {
@@ -116,7 +116,7 @@ function whenFailedWithin(alter: (next: Waiting) => Waiting): Sabotage {
   }));
 }
 
-/** What was waiting in a run is given back once as soon as it is claimed. */
+/** Releases each waiting message of a run once, right after its claim. */
 function withoutClaims(): Sabotage {
   const isKnown = seenBefore();
   return altered((store) => ({
@@ -131,7 +131,7 @@ function withoutClaims(): Sabotage {
   }));
 }
 
-/** Whatever comes again gets an entry key of its own. */
+/** Gives a repeated entry a different entry key. */
 function withoutSlots(kind: EntryKind): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
@@ -207,13 +207,13 @@ function withoutFetching(store: Store): Partial<StoreMethods> {
 function endingTooEarly(store: Store): Partial<StoreMethods> {
   return {
     endRuns: async ({ endings, nowMs }) => {
-      store.runs.endRuns({ endings, nowMs }).catch(() => {}); // whoever was told yes will not hear of the refusal
+      store.runs.endRuns({ endings, nowMs }).catch(() => {}); // the caller is not notified of a rejection
       return endings.map(({ follows }) => ({ kind: 'ended', follows: follows.map(asProposed) }));
     },
   };
 }
 
-/** Whoever was called before goes on too. */
+/** Accepts checkpoints of calls that have lost their messages. */
 function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
   return {
     checkpoint: async ({ nowMs, ...checkpoint }) => {
@@ -237,7 +237,7 @@ function answeringEarly(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** A step that was executed again: the worker is told that its new result counts. */
+/** Reports the new result of a repeated step as saved. */
 function replacingResults(store: Store): Partial<StoreMethods> {
   return {
     checkpoint: async ({ nowMs, ...checkpoint }) => {
@@ -271,7 +271,7 @@ function otherResult({ message, ...rest }: NewMessage): NewMessage {
   return { ...rest, message: { ...message, body } };
 }
 
-/** Whatever result its journal has. */
+/** Ends the run even if its journal has another result of the last step. */
 function endingTwice(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
@@ -296,7 +296,7 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** The worker is told that they were saved, and makes their attempts in vain. */
+/** Reports messages as saved that are not; their attempts have no effect. */
 function forgetting(isForgotten: (newMessages: NewMessage) => boolean): Sabotage {
   const dropped: Saved = { state: 'dropped' };
   return altered((store) => ({
@@ -339,7 +339,7 @@ function isAnswerToCall({ message }: NewMessage): boolean {
   return message.settings.run?.callType === 'fromCallback';
 }
 
-/** Such a message follows from the end of another run, and names the step that invoked it. */
+/** This message follows from the end of another run, and names the step that invoked that run. */
 function isResultOfChild({ message, entry }: NewMessage): boolean {
   return entry?.kind === 'step' && message.settings.run?.callType === 'step';
 }
@@ -348,7 +348,7 @@ function isFailureCall({ message }: NewMessage): boolean {
   return message.settings.run?.callType === 'failureCall';
 }
 
-/** What was read of the run before may be out of date: the store is told that it is not. */
+/** Replaces an outdated version of the run with the current one. */
 function endingAsKnown(store: Store): Partial<StoreMethods> {
   const upToDate = async (ending: RunEnding): Promise<RunEnding> => {
     const run = await store.runs.findRun({ projectId: PROJECT, key: ending.runKey });
@@ -424,7 +424,7 @@ function withoutTrace(store: Store): Partial<StoreMethods> {
   return laterMessages(store, ({ settings: { trace: _, ...settings }, ...message }) => ({ ...message, settings }));
 }
 
-/** Alters what is published to a run after its trigger. */
+/** Alters the messages that are published to a run after its trigger. */
 function laterMessages(store: Store, alter: (message: Message) => Message): Partial<StoreMethods> {
   return {
     accept: ({ messages, nowMs }) =>
@@ -445,7 +445,7 @@ function resumingFromScratch(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** The other pieces are lost. */
+/** Saves only the first chunk of the journal. */
 function revivingInPart(store: Store): Partial<StoreMethods> {
   return {
     retryRun: async ({ nowMs, ...piece }) =>
@@ -455,7 +455,7 @@ function revivingInPart(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Only what is cancelled with the end of a run is. */
+/** Never cancels the remaining messages of an ended run. */
 function leavingTheRest(): Partial<StoreMethods> {
   return { cancelRemaining: async () => Infinity };
 }

@@ -1,24 +1,24 @@
-/** The workflows of the simulated world: small programs drawn by lot, and what each is to come to. */
+/** Draws the workflows of the simulated world: small random programs, with their expected results. */
 import type { SeededRandom } from '../support/seeded-random.ts';
 
-/** A step, with all that decides what becomes of it. */
+/** A step, with everything that determines its outcome. */
 export type Step = Work & { name: string };
 
 type Work =
-  /** Answers `value`, the first `throws` times it is executed with an error; `isFinal`: with one that forbids retries. */
+  /** Returns `value`. Its first `throws` executions fail; `isFinal`: with an error that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
-  /** To somebody who fails the first `failures` attempts: with an error, with one that forbids retries, or by saying nothing. */
+  /** Calls an endpoint that fails the first `failures` attempts: with an error, a non-retryable error, or silence. */
   | { kind: 'call'; ref: number; failures: number; retries: number; failsBy: CallFailure; padding: number }
   | { kind: 'wait'; eventId: string; timeoutS: number }
-  /** Tells all who wait for the event, or saves it for a wait of its own run. */
+  /** Notifies all waiters of the event, or saves it for a wait of its own run. */
   | { kind: 'notify'; eventId: string; isToSelf: boolean }
-  /** `sharedId`: others may invoke a run of that id at the same time, and one of them begins it. */
+  /** `sharedId`: other runs may invoke this run id at the same time, and one of them starts it. */
   | { kind: 'invoke'; program: Program; sharedId?: string };
 
 export type CallFailure = 'error' | 'refusal' | 'silence';
 
-/** Steps one after the other, or next to each other. */
+/** A single step, or a parallel group. */
 export type Part = PartOf<Step>;
 
 type PartOf<Each> = Each | { kind: 'group'; branches: Each[] };
@@ -40,7 +40,7 @@ export class ProgramLibrary {
   readonly #random: SeededRandom;
   readonly #programs = new Map<string, Program>();
   #refs = 0;
-  /** Of the program that is drawn: most of its steps are about one event, so that they meet. */
+  /** The main event of the program that is being drawn. Most of its steps use it, so that they interact. */
   #eventId = '';
 
   constructor(random: SeededRandom) {
@@ -65,12 +65,12 @@ export class ProgramLibrary {
     return this.#add({ parts, end });
   }
 
-  /** One that does nothing but wait. */
+  /** Draws a program that only waits. */
   drawWaiting(eventId: string, timeoutS: number): Program {
     return this.#add({ parts: [{ kind: 'wait', eventId, timeoutS }], end: 'returns' });
   }
 
-  /** One that has steps behind it while it pauses. */
+  /** Draws a program that sleeps between steps. */
   drawPausing(): Program {
     const pauses = Array.from({ length: this.#random.int(1, 3) }, (): PartOf<Work>[] => {
       const seconds = this.#random.int(2, 20);
@@ -79,7 +79,7 @@ export class ProgramLibrary {
     return this.#add({ parts: pauses.flat(), end: 'returns' });
   }
 
-  /** One that does nothing but invoke what others invoke too. */
+  /** Draws a program that only invokes a shared run. */
   drawSharing(): Program {
     return this.#add({ parts: [this.#sharedInvocation()], end: 'returns' });
   }
@@ -139,19 +139,19 @@ export class ProgramLibrary {
     return { kind: 'invoke', program, sharedId };
   }
 
-  /** So that others come upon it while it runs. */
+  /** Takes long enough for others to invoke the run while it is active. */
   #longParts(): Work[] {
     const sleep: Work = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
     return [sleep, this.#step(INVOKE_DEPTH_MAX), sleep];
   }
 
-  /** Mostly none; sometimes so much that what is delivered has to be fetched. */
+  /** Usually none; sometimes so much that the journal has to be fetched. */
   #padding(): number {
     return this.#random.chance(0.2) ? this.#random.int(100, 1_500) : 0;
   }
 }
 
-/** The steps of a program, each with the id that its result has; those of one group follow each other. */
+/** The steps of a program, each with the id of its result. Those of a group are consecutive. */
 export function stepsOf({ parts }: Program): { step: Step; stepId: number; concurrent: number }[] {
   return parts
     .flatMap((part) =>

@@ -1,4 +1,4 @@
-/** Are runs that have failed in the DLQ until they are revived, and do those that are resumed go on where they were? */
+/** Checks that failed runs stay in the DLQ until they are resumed or restarted, and that resumed runs keep recorded steps. */
 
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { textOf } from './workflow-library.ts';
@@ -28,16 +28,16 @@ export async function checkRevivals({ world, notes, stories }: WorkflowEvidence)
   }
 }
 
-/** The DLQ knows a run by the message that failed for good. */
+/** The DLQ identifies a run by its dead message. */
 function isOf({ dlqId }: Revival, story: RunStory): boolean {
   const key = Number(dlqId.split('-')[1]);
   return ownEntries(story).some(({ message }) => message.key === key);
 }
 
-/** P8: what the failed run had recorded is not done again. */
+/** P8: steps that the failed run had recorded are not repeated. */
 function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: RunStory, resumed: RunStory): void {
   for (const { kind, entryKey, message } of failed.entries) {
-    // Of an invocation that was under way there are two ends: the one that the failed run still hears of, and a new one.
+    // An unfinished invocation has two ends: one for the failed run, and a new one for the resumed run.
     const isOfInvocation = failed.entryBySlot.has(`i${entryKey.slice(1)}`);
     if (kind !== 'step' || isOfInvocation) continue;
     const same = resumed.entryBySlot.get(entryKey);

@@ -1,6 +1,6 @@
 /**
- * One world of workflows from one seed: faults of the server, of its network and of the endpoints first, then it is healed,
- * and each run must come to its end with every promise kept.
+ * Simulates a world of workflows from one seed: first with faults of the server, its network and the endpoints, then without,
+ * until each run has ended. All promises must be kept.
  */
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
@@ -28,7 +28,7 @@ import { BODY_BYTES_MAX, World } from './world.ts';
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Programs sleep and wait for minutes in all, and their retries follow each other within seconds. */
+/** Programs sleep and wait for minutes in total, and retry within seconds. */
 const REST_WITHIN_MS = 12 * HOUR_MS;
 
 export async function simulateWorkflows({
@@ -65,7 +65,7 @@ export async function simulateWorkflows({
   return reportOf(seed, world, counts);
 }
 
-/** Limits so small that they are met all the time. */
+/** Draws limits that are small enough to be reached often. */
 function drawSettings(random: SeededRandom): EngineSettings {
   return {
     inFlightMax: random.int(8, 16),
@@ -100,7 +100,7 @@ async function comesToRest(world: World): Promise<boolean> {
 
 const REST_STEP_MS = 10 * 60 * SECOND_MS;
 
-/** P13: after the retention times nothing is left. */
+/** P13: no data remains after the retention times. */
 async function checkStorage(world: World): Promise<void> {
   world.clock.jumpBy(11 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
@@ -146,7 +146,7 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
   return counts;
 }
 
-/** Messages that were parked, since the code of their workflow had changed. */
+/** Counts the messages that were parked because their workflow's code had changed. */
 function countParked(world: World): Promise<number> {
   return world.count(
     `select count(distinct message_key) as count from logs where state = ${codeOfLogState('STEP_PARKED')}`,

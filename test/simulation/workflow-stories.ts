@@ -1,4 +1,4 @@
-/** What became of each run, as the rows of the database tell it, read past everything that is to be judged by them. */
+/** Reads the story of each run directly from the rows of the database, without the code under test. */
 import type { EntryKind, LogState, Message, MessageKey, Millis, RunLogState } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import {
@@ -18,11 +18,11 @@ export interface Entry {
   kind: EntryKind;
   entryKey: string;
   atMs: Millis;
-  /** What it says; of a revived run it may be what the failed one has at this place. */
+  /** Its message; in a resumed run it may be shared with the failed run. */
   message: Message;
 }
 
-/** A log entry of a run or of one of its messages; those with a lower `seq` were committed before. */
+/** A log entry of a run or of one of its messages. Entries with a lower `seq` were committed earlier. */
 export interface Happening {
   seq: number;
   key: MessageKey;
@@ -37,12 +37,12 @@ export interface RunStory {
   state: RunState;
   response: string | undefined;
   config: RunConfig;
-  /** How many entries it has, as its row says. */
+  /** The number of entries in its row. */
   entryCount: number;
   entries: Entry[];
   entryBySlot: Map<string, Entry>;
   happenings: Happening[];
-  /** When it ended. */
+  /** The log entry of its end. */
   end: Happening | undefined;
   failureKey: MessageKey | undefined;
 }
@@ -91,7 +91,7 @@ export async function runStories(world: World): Promise<RunStory[]> {
   return stories.flat();
 }
 
-/** In the order in which they were committed, each with its place in it: the numbers of two workers do not tell. */
+/** Replaces each `seq` by the position in commit order, since the numbers of two workers are not comparable. */
 function inOrder<Row extends { seq: number }>(world: World, rows: readonly Row[]): Row[] {
   const places = new Map(world.logged.map(({ seq }, index) => [seq, index]));
   return rows.map((row) => ({ ...row, seq: places.get(row.seq) ?? -1 })).sort((a, b) => a.seq - b.seq);
@@ -143,14 +143,14 @@ export async function messageLogs(world: World): Promise<LogEntry[]> {
   }));
 }
 
-/** The entries that were made for this run. Those that a revived one shares with the failed one belong to that. */
+/** The entries that were created for this run. Entries that a resumed run shares belong to the failed run. */
 export function ownEntries({ key, entries }: RunStory, kind?: EntryKind): Entry[] {
   return entries.filter(
     (entry) => (kind === undefined || entry.kind === kind) && entry.message.settings.run?.key === key,
   );
 }
 
-/** What deliveries show of a journal. */
+/** The entries that deliveries contain. */
 export function shownEntries({ entries }: RunStory): Entry[] {
   return entries.filter(({ kind }) => kind !== 'wait' && kind !== 'invoke');
 }

@@ -1,4 +1,4 @@
-/** P17: is each wait ended by one of a notification and its deadline, and is no notification lost? */
+/** Checks P17: each wait ends by a notification or its deadline, and no notification is lost. */
 import type { Millis } from '../../src/engine/model.ts';
 import { KNOWN_TO_MS } from './wall-clock.ts';
 import type { WorkflowEvidence } from './workflow-checks.ts';
@@ -7,14 +7,14 @@ import type { Notification, WaitNote } from './workflow-notes.ts';
 import { type Entry, ownEntries, type RunStory } from './workflow-stories.ts';
 import type { World } from './world.ts';
 
-/** A wait that was registered, and how it ended, if it did before its run. */
+/** A registered wait, with its result if it ended before its run. */
 interface Wait {
   story: RunStory;
   entry: Entry;
   eventId: string;
   deadlineMs: Millis;
   result: { entry: Entry; event: string | undefined } | undefined;
-  /** What the program that waits knows of it: nothing, when nobody answered. */
+  /** The program's requests to wait; empty if no response arrived. */
   notes: WaitNote[];
 }
 
@@ -69,7 +69,7 @@ function checkEnd({ world, notes }: WorkflowEvidence, { story, eventId, deadline
   if (!isMeant) world.violate('P17', `a wait was ended by ${event}, which nobody meant for it`, entry.message.id);
 }
 
-/** Who was registered when a notification came is woken by it, or was by something before. */
+/** A notification wakes every registered wait that has not ended before. */
 function checkNotPassedOver({ world, notes }: WorkflowEvidence, wait: Wait): void {
   const { story, eventId, result } = wait;
   if (world.jumps.length > 0) return;
@@ -86,7 +86,7 @@ function checkNotPassedOver({ world, notes }: WorkflowEvidence, wait: Wait): voi
   if (passing) world.violate('P17', `${passing.event} passed over a wait for it`, wait.entry.message.id);
 }
 
-/** What was saved for a run is taken by its waits, each once and in order. */
+/** Pending events of a run are taken by its waits, each once and in order. */
 function checkMail(evidence: WorkflowEvidence, waits: readonly Wait[]): void {
   const { world, notes } = evidence;
   const saved = notes.notifications.filter(
@@ -116,7 +116,7 @@ function acknowledgedAt({ fortune, answeredAtMs }: { fortune: string; answeredAt
   return fortune === 'acked' ? answeredAtMs : Infinity;
 }
 
-/** Only while nobody has set the clock. */
+/** Valid only if the clock was never set. */
 export function elapsedOf({ clock }: World, wallMs: Millis): Millis {
   return wallMs - (clock.nowMs() - clock.elapsedMs);
 }

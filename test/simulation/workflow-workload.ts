@@ -1,4 +1,4 @@
-/** What the clients of workflows do, and what goes wrong meanwhile, all drawn by lot. */
+/** Draws random actions of workflow clients, and random faults. */
 import type { Millis } from '../../src/engine/model.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { WorkflowClient } from './workflow-client.ts';
@@ -10,7 +10,7 @@ import { type RunName, WorkflowNotes } from './workflow-notes.ts';
 import { EVENT_IDS, ProgramLibrary } from './workflow-programs.ts';
 import { PROJECT, type World } from './world.ts';
 
-/** How often each thing is done, relative to the others. */
+/** The relative frequency of each action. */
 const STEP_WEIGHTS = {
   trigger: 30,
   gather: 4,
@@ -40,7 +40,7 @@ export class WorkflowWorkload {
   readonly #random: SeededRandom;
   readonly #client: WorkflowClient;
   readonly #endpoints: WorkflowEndpoint[];
-  /** Most worlds keep their clocks, so that times can be judged. */
+  /** Most worlds never set their clocks, so that times can be checked. */
   readonly #hasJumps: boolean;
   #runs = 0;
 
@@ -67,7 +67,7 @@ export class WorkflowWorkload {
     ]);
   }
 
-  /** Does one thing. The requests it makes go on while time passes. */
+  /** Starts one random action. Its requests continue while time passes. */
   step(): void {
     void this[`${this.#random.weighted(STEP_WEIGHTS)}`]();
   }
@@ -76,14 +76,14 @@ export class WorkflowWorkload {
     return this.#random.chance(0.6) ? this.#random.int(0, 100) : this.#random.int(100, 12_000);
   }
 
-  /** From now on all endpoints answer, with code that fits each run, and each request is heard. */
+  /** Ends all faults: endpoints respond, their code fits each run, and no request is lost. */
   heal(): void {
     this.deployments.deployForAll();
     for (const endpoint of this.#endpoints) endpoint.changeMood('fine');
     this.#client.faults = { late: 0, twice: 0, lost: 0 };
   }
 
-  /** Several runs wait for one event, which then comes. */
+  /** Starts several runs that wait for one event, and then notifies it. */
   gather(): void {
     const { clock } = this.#world;
     const eventId = this.#random.choose(EVENT_IDS);
@@ -91,7 +91,7 @@ export class WorkflowWorkload {
     clock.startTimer(this.#random.int(1_000, 20_000), () => void this.notify(eventId));
   }
 
-  /** Several runs invoke the same one, which one of them begins. */
+  /** Starts several runs that invoke the same run. */
   async share(): Promise<void> {
     for (let nth = this.#random.int(2, 3); nth > 0; nth -= 1) {
       void this.trigger(this.programs.drawSharing());
@@ -99,7 +99,7 @@ export class WorkflowWorkload {
     }
   }
 
-  /** An event comes for a run as it begins to wait, or as it waits no longer. */
+  /** Notifies an event when a run starts to wait for it, or when its wait times out. */
   async race(): Promise<void> {
     const random = this.#random;
     const eventId = random.choose(EVENT_IDS);
@@ -114,7 +114,7 @@ export class WorkflowWorkload {
     clock.startTimer(aroundMs + 1_000, () => void this.inspect());
   }
 
-  /** Answers with the run, if somebody heard of its beginning. */
+  /** Resolves to the run, if the response arrived. */
   async trigger(program = this.programs.draw()): Promise<RunName | undefined> {
     const random = this.#random;
     this.#runs += 1;
@@ -147,7 +147,7 @@ export class WorkflowWorkload {
     await orNothing(this.#client.notify(eventId, event, request), undefined);
   }
 
-  /** Mostly a run that has just begun, which may be before it waits. */
+  /** Notifies one run, usually a recently started one, perhaps before it waits. */
   async notifyRun(run = this.#someRun(), eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
     if (!run) return;
     const notification = this.notes.notify(eventId, run, this.#client.request());
@@ -169,7 +169,7 @@ export class WorkflowWorkload {
     if (dlqIds.length > 0) await this.#revive(this.#random.choose(dlqIds));
   }
 
-  /** All that have failed so far are begun again. */
+  /** Resumes or restarts all failed runs. */
   async reviveAll(): Promise<void> {
     for (const dlqId of await this.#deadRuns()) await this.#revive(dlqId);
   }
@@ -190,7 +190,7 @@ export class WorkflowWorkload {
     if (started) revival.started = started;
   }
 
-  /** Other code is deployed while runs are under way, and mostly the code before once more. */
+  /** Deploys changed code while runs are active, and usually the earlier code again. */
   deploy(): void {
     const random = this.#random;
     const program = this.programs.drawPausing();
@@ -201,7 +201,7 @@ export class WorkflowWorkload {
     }
   }
 
-  /** Has one run tried again that is parked, or all of them. */
+  /** Resumes one parked run, or all. */
   async resumeParked(): Promise<void> {
     const run = this.#random.chance(0.5) ? this.#someRun() : undefined;
     const request = this.notes.resumeParked(this.#client.request());
@@ -243,7 +243,7 @@ export class WorkflowWorkload {
   }
 }
 
-/** Nobody answered, or not as was hoped: what that means is found out by looking at what was done. */
+/** Replaces an error by `otherwise`: the checks find out whether the request took effect. */
 async function orNothing<T>(answer: Promise<T>, otherwise: T): Promise<T> {
   try {
     return await answer;

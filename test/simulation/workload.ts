@@ -1,4 +1,4 @@
-/** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
+/** Draws random actions of clients, and random faults. */
 
 import type { Page, PageRequest } from '../../src/engine/lists/page.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
@@ -19,7 +19,7 @@ import { bodyOf, type Publish } from './ledger.ts';
 import { ScheduleWorkload } from './schedule-workload.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
-/** How often each thing is done, relative to the others. */
+/** The relative frequency of each action. */
 const STEP_WEIGHTS = {
   publishOne: 40,
   publishBatch: 12,
@@ -47,7 +47,7 @@ const STEP_WEIGHTS = {
 const LABELS = ['red', 'green', 'blue'];
 const RETRY_DELAYS = ['0', '1000', '1000 * (1 + retried)', 'pow(2, retried) * 500', '1 / (1 - retried) * 1000'];
 const HOUR_MS = 3_600_000;
-/** Callbacks repeat the body of their source, each time a third longer: at the third level they are no longer than others. */
+/** Callbacks contain the body of their source and are a third longer: at the third level they are as long as other messages. */
 const TOLD_BODY_BYTES_MAX = 150;
 
 export class Workload {
@@ -66,18 +66,18 @@ export class Workload {
     this.#setMoods();
   }
 
-  /** Does one thing. The calls it makes go on while time passes. */
+  /** Starts one random action. Its calls continue while time passes. */
   step(): void {
     const step = this.#random.weighted(STEP_WEIGHTS);
     void this[`${step}`]();
   }
 
-  /** From now on all endpoints answer well. */
+  /** From now on all endpoints respond with success. */
   heal(): void {
     for (const origin of MOODY_ORIGINS) this.#world.network.setEndpoint(origin, healthy(this.#random.fork()));
   }
 
-  /** Opens every lane that somebody has closed. */
+  /** Resumes all paused lanes and removes all pins. */
   openLanes(): Promise<void> {
     return this.#lanes.openAll();
   }
@@ -98,7 +98,7 @@ export class Workload {
     return inspect(this.#world);
   }
 
-  /** The workload's pause between two steps: often short, so that things meet; seldom so long that all is quiet again. */
+  /** The pause between two steps: often short, so that actions overlap; seldom so long that all work finishes. */
   pauseMs(): Millis {
     if (this.#random.chance(0.03)) return this.#random.int(60_000, 240_000);
     return this.#random.chance(0.7) ? this.#random.int(0, 50) : this.#random.int(50, 15_000);
@@ -108,7 +108,7 @@ export class Workload {
     return this.#publish([this.#command()]);
   }
 
-  /** A plain message of a project that is seldom moved. */
+  /** Publishes a plain message of a project that is seldom moved. */
   async publishForOther(): Promise<void> {
     const [directory, ...others] = this.#world.databases;
     if (!directory || others.length === 0) return;
@@ -123,7 +123,7 @@ export class Workload {
     return this.#publish(Array.from({ length: this.#random.int(2, 12) }, () => this.#command()));
   }
 
-  /** One message for each endpoint that the group has, together. */
+  /** Publishes to a URL group: one message for each endpoint, in one publish. */
   async publishToGroup(): Promise<void> {
     const { engine, ledger, clock } = this.#world;
     if (!engine) return;
@@ -145,7 +145,7 @@ export class Workload {
     await this.#publish(commands);
   }
 
-  /** More to one origin than it may have in flight. */
+  /** Publishes more messages to one origin than it may have in flight. */
   async burst(): Promise<void> {
     const url = this.#url();
     const lanes = this.#lanes.lanesOfMessage();
@@ -159,7 +159,7 @@ export class Workload {
     const { engine, ledger } = this.#world;
     const known = ledger.knownIds();
     if (!engine || known.length === 0) return;
-    // Mostly young messages: the others have ended.
+    // Mostly recent messages: older ones have ended.
     const young = known.slice(-20);
     const ids = [...new Set(Array.from({ length: this.#random.int(1, 4) }, () => this.#random.choose(young)))];
     const call = ledger.begin(ledger.cancels, { ids });
@@ -208,7 +208,7 @@ export class Workload {
     return this.#actOnDead('delete');
   }
 
-  /** Pages through all logs while they are being written: nothing that was there is skipped, nothing comes twice. */
+  /** Pages through all logs while they are written: no existing entry is skipped or repeated. */
   async pageLogs(): Promise<void> {
     const { engine } = this.#world;
     if (!engine) return;
@@ -226,7 +226,7 @@ export class Workload {
     const found = await this.#orNothing('DLQ', () => this.#thrice(list, order, ({ dlqId }) => dlqId));
     if (!found) return;
     const [before, paged, after] = found;
-    // Entries may be retried or deleted meanwhile.
+    // Entries may be retried or deleted while the pages are read.
     const stayed = before.filter((dlqId) => after.includes(dlqId));
     this.#compare('DLQ entry', stayed, paged, [
       ...before,
@@ -256,10 +256,10 @@ export class Workload {
     return this.#world.shutDown(this.#random.choose([0, 100, 5_000, 30_000]));
   }
 
-  /** The result of an attempt whose process died arrives all the same: it must change nothing (P6). */
+  /** Settles an attempt whose process died: the late result must change nothing (P6). */
   async lateResult(): Promise<void> {
     const { store, orphans, clock } = this.#world;
-    // Of several workers nobody knows when the dead one's claims are given back: stopped ones go on late enough.
+    // With several workers it is unknown when a dead one's claims are released; stopped workers cover this case.
     if (!store || orphans.length === 0 || this.#world.isShared) return;
     const orphan = this.#random.choose(orphans);
     const status = this.#random.choose([200, 500]);
@@ -365,7 +365,7 @@ export class Workload {
     return { url: wish.url ?? this.#url(), body: new Uint8Array(), options };
   }
 
-  /** Often none; callbacks of callbacks down to the third level. */
+  /** Draws the callbacks of a message, often none, with callbacks of callbacks down to the third level. */
   #callbacks(depth: number): Pick<CallbackSettings, 'callback' | 'failureCallback'> {
     const random = this.#random;
     const callbacks: Pick<CallbackSettings, 'callback' | 'failureCallback'> = {};
@@ -415,7 +415,7 @@ export class Workload {
     }
   }
 
-  /** What a read answers, or nothing while the database cannot be reached. */
+  /** The result of a read, or `undefined` while the database is unreachable. */
   async #orNothing<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();
@@ -426,7 +426,7 @@ export class Workload {
     }
   }
 
-  /** What was accepted is told by every worker, whatever it has heard of moves. */
+  /** Checks that every worker finds the log of an accepted message, whatever it knows of moves. */
   async lookForAccepted(): Promise<void> {
     const { engine, ledger } = this.#world;
     const young = ledger.knownIds().slice(-20);
@@ -439,7 +439,7 @@ export class Workload {
     if (found?.items.length === 0) this.#world.violate('P3', 'nothing is told of an accepted message', id);
   }
 
-  /** The names of all, then page by page, then all again. */
+  /** Reads the names of all items, then page by page, then all again. */
   async #thrice<T>(
     list: (page: PageRequest) => Promise<Page<T>>,
     order: PageRequest['order'],
@@ -462,7 +462,7 @@ export class Workload {
   }
 }
 
-/** A message that followed from the result of a dead process, were that result saved. */
+/** The message that would follow from the result of a dead process if that result were saved. */
 function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
   const message = { ...followUp, key, id: mintMessageId(key, (count) => new Uint8Array(count)) };
   const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];

@@ -1,9 +1,9 @@
 /**
- * The simulated world: databases that outlive everything, server processes that are started, killed, drained and
- * started again, the network of endpoints, and clients whose calls are noted in a ledger.
+ * The simulated world: databases that outlive all processes, server processes that are started, killed, drained and
+ * restarted, the network of endpoints, and clients whose calls are recorded in a ledger.
  *
- * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
- * may be wrong. Where there are several databases, each is a cell, and each worker serves all of them.
+ * Either one process at a time uses the database alone, or several workers share it, each with a clock that may be wrong.
+ * If there are several databases, each is a cell, and each worker serves all of them.
  */
 
 import type { MoveProjectOptions } from '../../src/cells/move/move-project.ts';
@@ -43,34 +43,34 @@ export interface Violation {
 }
 
 /**
- * Puts a bug between the parts, so that a test can prove that the checks would see it. `unguarded`: a store on the same
- * database, for which all projects are there.
+ * Inserts a bug between two components, so that a test can prove that the checks find it. `unguarded`: a store on the same
+ * database that treats all projects as placed here.
  */
 export interface Sabotage {
   store?: (store: Store, unguarded?: () => Store) => Store;
-  /** The time that several workers go by. */
+  /** The clock of several workers that share a database. */
   clock?: (machine: Machine) => DatabaseClock;
-  /** The time that a process goes by that has the database for itself. */
+  /** The clock of a process that uses the database alone. */
   time?: (machine: Machine) => Clock;
-  /** What the endpoints of workflows leave out: whether their code fits the journal of a run. */
+  /** Workflow endpoints do not check that their code fits the journal of a run. */
   workflows?: { isUnchecked: true };
-  /** What moves projects between cells. */
+  /** Alters the moves of projects between cells. */
   moves?: (options: MoveProjectOptions) => MoveProjectOptions;
-  /** No worker ends the pause of a move that has stopped in it. */
+  /** No worker ends the pause of an interrupted move. */
   leavesPauses?: true;
-  /** A new cell. */
+  /** Alters a new cell. */
   cell?: (driver: Driver) => Promise<void>;
 }
 
 export interface WorldDeps {
   random: SeededRandom;
-  /** Of each cell, or of the only one. */
+  /** The driver of each cell, or of the only database. */
   drivers: readonly Driver[];
   settings: EngineSettings;
   /** Default: none. */
   limits?: StoreLimits;
   sabotage?: Sabotage;
-  /** How many share the database; absent: one, which has it for itself. */
+  /** The number of workers that share the database; absent: one process uses it alone. */
   workers?: number;
 }
 
@@ -78,36 +78,36 @@ export interface WorldDeps {
 export interface Start {
   attempt: Attempt;
   atMs: Millis;
-  /** What was in flight at that moment, this one included, of all processes that were neither dead nor stopped. */
+  /** The claims in flight at that moment, including this one, of all processes that were neither dead nor stopped. */
   running: Claimed[];
-  /** Elapsed time when its claim was committed, where that may be long before. */
+  /** Elapsed time when its claim was committed, which may be much earlier in a shared database. */
   claimedAtMs: Millis;
 }
 
-/** How likely each kind of fault is, a transaction. All zero: the world is healed. */
+/** The probability of each kind of fault per transaction. All zero: the world is healed. */
 export interface Faults {
   crashPerTransaction: number;
   crashPerOutcome: number;
   commitMsMax: Millis;
-  /** Refused, with nothing written. */
+  /** The transaction is rejected before anything is written. */
   refusal?: number;
-  /** Committed, and answered as if it were refused. */
+  /** The transaction is committed, but reported as rejected. */
   lostAnswer?: number;
-  /** Takes up to `HANG_MS_MAX` before it is made, or until it is answered. */
+  /** The transaction takes up to `HANG_MS_MAX` before it commits, or before its response arrives. */
   hang?: number;
 }
 
 const NO_FAULTS: Faults = { crashPerTransaction: 0, crashPerOutcome: 0, commitMsMax: 1 };
 const HANG_MS_MAX: Millis = 30_000;
-/** How wrong the clock of a machine is at most, where several workers go by that of their database. */
+/** The maximum clock skew of a machine when several workers use the clock of their database. */
 const SKEW_MS_MAX: Millis = 90_000;
 
-/** A cell, or the only one. */
+/** The database of a cell, or the only one. */
 export interface Database {
   readonly driver: Driver;
-  /** It refuses to write until then. */
+  /** It rejects writes until then. */
   readOnlyUntilMs: Millis;
-  /** Nobody reaches it until then. */
+  /** It is unreachable until then. */
   awayUntilMs: Millis;
 }
 
@@ -115,7 +115,7 @@ export interface Database {
 interface Process {
   worker: string;
   number: number;
-  /** By cell. */
+  /** The drivers, by cell. */
   drivers: readonly FaultyDriver[];
   store: Store;
   sender: SimulatedSender;
@@ -123,42 +123,42 @@ interface Process {
   steady: Clock;
   engine?: Engine;
   isDead: boolean;
-  /** Since it was asked to end. That takes longer than it was told to while a store hangs. */
+  /** Present while it shuts down, which exceeds the limit while a store hangs. */
   leaving?: Coming;
 }
 
-/** Elapsed times between which a process may refuse what others would not. */
+/** The elapsed times between which a process may reject calls because it is starting or shutting down. */
 interface Coming {
   readonly fromMs: Millis;
   untilMs: Millis;
 }
 
-/** A slot for a process, and the one that has it. */
+/** A place for one process, which is restarted there after its end. */
 interface Seat {
   process?: Process;
   isStarting: boolean;
 }
 
-/** What is logged when a worker has lost what it had in flight, though its process goes on. */
+/** Log events of a worker that has lost its attempts in flight although its process continues. */
 const ENDINGS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
 
-/** What is logged of which there is to be some in a simulation of several workers. */
+/** Log events that are counted, because a simulation of several workers must contain some. */
 const COUNTED_EVENTS: Readonly<Record<string, string>> = {
   worker_gone: 'dismissals',
   given_back: 'giveBacks',
   fence_closed: 'fences',
 };
 
-/** A worker that has begun serves the first cell at once, and the others as soon as they are open. */
+/** A started worker serves the first cell at once, and the others as soon as they are open. */
 const OPENING_MS: Millis = 5_000;
 
-/** As by default. */
+/** The server's default. */
 const WORKER_TIMEOUT_MS: Millis = 15_000;
 
 const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
 export const PROJECT = 1;
-/** Of the largest message. */
+/** The size of the largest body. */
 export const BODY_BYTES_MAX = 2_500;
 
 export class World {
@@ -171,36 +171,36 @@ export class World {
   readonly startOf = new Map<Attempt, { at: number; atMs: Millis }>();
   /** Positions in the trace at which a process ended, by crash or shutdown. */
   readonly endings: number[] = [];
-  /** The end of each process: the position in the trace, the elapsed time, and the time that it went by. */
+  /** The end of each process: the position in the trace, the elapsed time, and the time by its own clock. */
   readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
-  /** Elapsed times between which a process had just begun to serve, or was asked to end and had not ended yet. */
+  /** The times in which a process was starting or shutting down. */
   readonly comings: Coming[] = [];
-  /** Elapsed times at which anything went wrong that may delay a message. */
+  /** Elapsed times of all events that may delay a message. */
   readonly disturbances: Millis[] = [];
-  /** What was wrong with one of the databases, and when. */
+  /** When which database had a fault. */
   readonly troubles: { database: Database; fromMs: Millis; untilMs: Millis }[] = [];
-  /** Attempts whose process died: their results come late, if at all. */
+  /** Attempts whose process died. Their results arrive late or never. */
   readonly orphans: Claimed[] = [];
   readonly counts: Record<string, number> = { crashes: 0, drains: 0, starts: 0 };
   readonly settings: EngineSettings;
   readonly limits: StoreLimits;
-  /** What was in flight when each attempt started, itself included. */
+  /** The start of each attempt, with all claims in flight at that moment. */
   readonly starts: Start[] = [];
-  /** Each time the wall clock was set: the position in the trace, the elapsed time, and what it showed before. */
+  /** Each change of the wall clock: the position in the trace, the elapsed time, and the wall-clock time before. */
   readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
   /** All log entries in the order in which they were committed. */
   readonly logged: LoggedEvent[] = [];
   faults: Faults = NO_FAULTS;
-  /** By message key. */
+  /** The latest attempt of each message, by its key. */
   readonly #latestAttempts = new Map<number, Attempt>();
   /** Elapsed time of the latest claim of each message, by its key. */
   readonly #claimedAt = new Map<number, Millis>();
   readonly #random: SeededRandom;
   readonly databases: readonly Database[];
   readonly #sabotage: Sabotage;
-  /** One slot for each process that is to run. */
+  /** One for each process. */
   readonly #seats: Seat[];
-  /** How long the workers that are started from now on may go without a heartbeat; `undefined`: one has the database for itself. */
+  /** The heartbeat timeout of workers that are started from now on; `undefined`: one process uses the database alone. */
   workerTimeoutMs: Millis | undefined;
 
   constructor({ random, drivers, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {
@@ -216,7 +216,7 @@ export class World {
     this.network.onAttempt = (attempt) => this.#observe(attempt);
   }
 
-  /** The engine that takes a call now, any of those that run; `undefined` while there is none. */
+  /** The engine of a random running process, for the next call; `undefined` if none runs. */
   get engine(): Engine | undefined {
     return this.#turnTo()?.engine;
   }
@@ -230,28 +230,28 @@ export class World {
     return this.workerTimeoutMs !== undefined;
   }
 
-  /** Whether all processes run that are to. */
+  /** Whether all processes run. */
   get isUp(): boolean {
     return this.#ready.length === this.#seats.length;
   }
 
-  /** Whether `engine` still takes calls. */
+  /** Whether `engine` still accepts calls. */
   runs(engine: Engine): boolean {
     return this.#ready.some((process) => process.engine === engine);
   }
 
-  /** What the processes go by, or the next one will. */
+  /** The time by the clock of the processes, or of the next one. */
   get nowMs(): Millis {
     if (this.isShared) return this.clock.nowMs();
     return this.#processes[0]?.steady.nowMs() ?? this.clock.wallMs();
   }
 
-  /** Claims that some process is making an attempt for. */
+  /** The claim tokens of all attempts in flight. */
   get runningTokens(): ReadonlySet<number> {
     return new Set(this.#running(this.#processes).map(({ claimToken }) => claimToken));
   }
 
-  /** Calls of the running processes to the database so far. */
+  /** How many calls the running processes have made to the database. */
   get driverCalls(): number {
     return this.#processes.reduce(
       (sum, { drivers }) => sum + drivers.reduce((calls, driver) => calls + driver.calls, 0),
@@ -259,12 +259,12 @@ export class World {
     );
   }
 
-  /** Starts what does not run, again and again until it stands. */
+  /** Starts all processes that do not run; retries until they do. */
   async start(): Promise<void> {
     await Promise.all(this.#seats.map((seat) => this.#fill(seat)));
   }
 
-  /** A process dies now, any of those that run. The next one starts after a while. Answers who died. */
+  /** Kills a random running process, which is restarted after a while. Returns its name. */
   crash(why: string): string | undefined {
     const process = this.#anyOf(this.#processes);
     if (process) this.#kill(process, why);
@@ -275,7 +275,7 @@ export class World {
     for (const process of this.#processes) this.#kill(process, why);
   }
 
-  /** A process stops, as by SIGSTOP, and goes on after `ms`. */
+  /** Stops a random process, as by SIGSTOP, and continues it after `ms`. */
   freeze(ms: Millis): void {
     const process = this.#anyOf(this.#ready);
     if (!process) return;
@@ -301,7 +301,7 @@ export class World {
     this.#bury(process);
   }
 
-  /** The process is asked to end, lets running attempts finish for up to `limitMs`, and ends. */
+  /** Shuts a process down: running attempts may finish for up to `limitMs`. */
   async shutDown(limitMs: Millis): Promise<void> {
     const process = this.#anyOf(this.#ready);
     if (!process?.engine) return;
@@ -313,13 +313,13 @@ export class World {
     if (process.isDead) return;
     this.note(`process ${process.number} has drained`);
     const tookMs = this.clock.elapsedMs - startedAtMs;
-    // After the limit only the releases are left, which an unavailable store may hold up for a moment.
+    // After the limit only releases remain, which an unavailable store may delay briefly.
     if (!this.isShared && tookMs > limitMs + 2_000)
       this.violate('P2', `a drain within ${limitMs} ms took ${tookMs} ms`);
     this.#bury(process);
   }
 
-  /** For `ms` the database refuses to write; of several cells, any of them. */
+  /** A random database rejects writes for `ms`. */
   makeUnavailable(ms: Millis): void {
     const database = this.#anyOf(this.databases);
     if (!database) return;
@@ -328,7 +328,7 @@ export class World {
     this.#noteTrouble(database, database.readOnlyUntilMs);
   }
 
-  /** For `ms` nobody reaches a cell, any of them. */
+  /** A random cell is unreachable for `ms`. */
   takeAway(ms: Millis): void {
     const database = this.#anyOf(this.databases);
     if (!database) return;
@@ -338,7 +338,7 @@ export class World {
     this.#noteTrouble(database, database.awayUntilMs);
   }
 
-  /** Where several workers share the database, only the machine of one of them is set, within what is allowed. */
+  /** Sets the wall clock. If several workers share the database, only one machine's clock changes, within the allowed skew. */
   jumpClock(ms: Millis): void {
     if (this.isShared) {
       const process = this.#anyOf(this.#processes);
@@ -350,7 +350,7 @@ export class World {
     this.clock.jumpBy(ms);
   }
 
-  /** From now on nothing fails. */
+  /** Ends all faults. */
   heal(): void {
     this.note('healed');
     this.faults = NO_FAULTS;
@@ -363,7 +363,7 @@ export class World {
     this.violations.push(messageId === undefined ? { promise, text } : { promise, text, messageId });
   }
 
-  /** Makes a client's call and notes how it ended. A refusal is an answer; any other error is a violation. */
+  /** Makes a client's call and records its end. An expected rejection is a valid end; any other error is a violation. */
   async call<T>(call: Call, name: string, action: () => Promise<T>, heard: (answer: T) => void): Promise<void> {
     try {
       const answer = await action();
@@ -381,14 +381,14 @@ export class World {
     }
   }
 
-  /** What somebody asks of the server. Throws `ProcessDied` when none runs, or when it ends before it has answered. */
+  /** Sends a request to the server. Throws `ProcessDied` if no process runs, or if it dies before it responds. */
   request<T>(action: (engine: Engine) => Promise<T>): Promise<T> {
     const process = this.#turnTo();
     if (!process?.engine) return Promise.reject(new ProcessDied());
     return Promise.race([action(process.engine), process.clock.death]);
   }
 
-  /** The rows of all databases, whatever state the servers are in. */
+  /** Queries all databases directly, whatever the state of the servers. */
   async look<Row extends object>(text: string): Promise<Row[]> {
     return (await this.lookWith((queries) => queries.query<Row>(text))).flat();
   }
@@ -398,7 +398,7 @@ export class World {
     return (await this.look<{ count: number }>(text)).reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** As `look`, for several questions to one snapshot of each database. */
+  /** Like `look`, for several queries on one snapshot of each database. */
   async lookWith<T>(work: (queries: Queries) => Promise<T>): Promise<T[]> {
     const answers: T[] = [];
     for (const { driver } of this.databases) answers.push(await driver.read(work));
@@ -409,7 +409,7 @@ export class World {
     return this.#seats.flatMap(({ process }) => process ?? []);
   }
 
-  /** Those that take calls. */
+  /** The processes that accept calls. */
   get #ready(): Process[] {
     return this.#processes.filter(({ engine, clock, isDead }) => engine && !isDead && !clock.isFrozen);
   }
@@ -439,7 +439,7 @@ export class World {
     seat.isStarting = false;
   }
 
-  /** Leaves the seat empty when the process did not come to run. */
+  /** Leaves the seat empty if the process does not start. */
   async #tryStart(seat: Seat): Promise<void> {
     const process = this.#newProcess();
     seat.process = process;
@@ -458,7 +458,7 @@ export class World {
   #newProcess(): Process {
     this.countOne('starts');
     const clock = new ProcessClock(this.clock, this.isShared ? this.#random.int(-SKEW_MS_MAX, SKEW_MS_MAX) : 0);
-    // Its time begins with what the wall clock shows now.
+    // Its clock starts at the present time of the wall clock.
     const steady = (this.#sabotage.time ?? ((machine) => new SteadyClock(machine)))(clock);
     const sender = this.network.connect(clock, this.isShared ? this.clock : steady);
     const { number } = sender;
@@ -496,7 +496,7 @@ export class World {
     );
   }
 
-  /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
+  /** Wraps `store`: records each trigger that it saves in the ledger, and checks each settle. */
   #witnessed(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
     const settle: Store['messages']['settle'] = async (args) => {
@@ -531,7 +531,7 @@ export class World {
     return alteredStore(store, { changeSchedules, settle });
   }
 
-  /** The server has handed a message to the call that `call` is. It may say so more than once. */
+  /** Records that the server has handed a message to the open call `call`. May be called again for the same message. */
   noteHandover(call: Attempt, { messageId, key, claimToken, retried }: Handover): void {
     if (this.network.attempts.some((attempt) => attempt.claimToken === claimToken)) return;
     this.countOne('handovers');
@@ -583,7 +583,7 @@ export class World {
     if (seat) delete seat.process;
     this.ledger.giveUp(process.number, this.trace.length, this.clock.elapsedMs);
     this.endings.push(this.trace.length);
-    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#fill(seat)); // otherwise whoever tries to start it tries again
+    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#fill(seat)); // otherwise `#fill` retries
   }
 
   #nextFate(database: Database): Fate {
@@ -635,7 +635,7 @@ export class World {
     return fate;
   }
 
-  /** Something is wrong with the database, up to a time. Default: now. */
+  /** Records a fault of the database from now to `untilMs`. */
   #noteTrouble(database: Database, untilMs = this.clock.elapsedMs): void {
     this.disturbances.push(untilMs);
     this.troubles.push({ database, fromMs: this.clock.elapsedMs, untilMs });
@@ -681,13 +681,13 @@ export class World {
     this.#latestAttempts.set(attempt.claimed.message.key, attempt);
     if (!process) return;
     const atMs = this.clock.elapsedMs;
-    // A start is counted when it is claimed; how long the worker waited for the answer nobody else knows.
+    // A start counts from its claim: with several workers, the response to the claim may have taken long.
     const claimedAtMs = this.isShared ? (this.#claimedAt.get(attempt.claimed.message.key) ?? atMs) : atMs;
     this.starts.push({ attempt, atMs, running: this.#running(this.#processes), claimedAtMs });
     this.#checkLimits([...process.sender.running.keys()], attempt);
   }
 
-  /** P9: the share of an origin, and of all, is bounded at every moment. */
+  /** P9: attempts in flight and their bytes are limited at every moment, per origin and in all. */
   #checkLimits(running: Attempt[], { origin, messageId }: Attempt): void {
     const engines = this.databases.length;
     const [inFlightMax, inFlightPerOriginMax, inFlightBytesMax] = [
@@ -697,14 +697,14 @@ export class World {
     ];
     const silentMax = (this.settings.silentMax ?? 8 * this.settings.inFlightMax) * engines;
     const atMs = this.clock.elapsedMs;
-    // Those that are older may be silent, and have no slot then.
+    // Older attempts may be silent, and then have no slot.
     const young = running.filter((attempt) => atMs - (this.startOf.get(attempt)?.atMs ?? atMs) < SILENT_AFTER_MS);
     if (young.length > inFlightMax) this.violate('P9', `${young.length} attempts with slots`, messageId);
     if (running.length > inFlightMax + silentMax) this.violate('P9', `${running.length} attempts in flight`, messageId);
     const toOrigin = running.filter((attempt) => attempt.origin === origin).length;
     if (toOrigin > inFlightPerOriginMax) this.violate('P9', `${toOrigin} attempts in flight to ${origin}`, messageId);
     const bytes = running.map((attempt) => attempt.bodyBytes);
-    // One message always fits, however large; of each cell.
+    // One message per cell always fits, however large.
     const largest = bytes.toSorted((a, b) => b - a).slice(0, engines);
     const bytesBesideLargest = [...bytes, ...largest.map((each) => -each)].reduce((sum, each) => sum + each, 0);
     if (bytesBesideLargest > inFlightBytesMax) {
@@ -712,14 +712,14 @@ export class World {
     }
   }
 
-  /** Something happens that may delay a message. */
+  /** Records an event that may delay a message. */
   note(text: string): void {
     this.disturbances.push(this.clock.elapsedMs);
     this.trace.add(`${this.clock.elapsedMs} ${text}`);
   }
 }
 
-/** What was refused was not done, unless it is only the answer that was lost. */
+/** A rejected call had no effect, unless only its response was lost. */
 function fortuneOf(error: unknown): 'rejected' | 'unknown' {
   return error instanceof CommitUnknown ? 'unknown' : 'rejected';
 }

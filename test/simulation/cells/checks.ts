@@ -1,4 +1,4 @@
-/** Is each project in exactly one cell, and was no other one kept waiting? Asked once the world has come to rest. */
+/** Checks, when all work is finished, that each project is in exactly one cell, and that moves affected no other project. */
 import type { CellId, Millis } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import { PLACEMENT } from '../../../src/store/operations/locking/placement.ts';
@@ -11,7 +11,7 @@ import { cellsOf } from './open.ts';
 const NUMBERS_OF_CELL = 2 ** 43;
 /** Keys and tokens, log entries, queues. */
 const RANGES = 3;
-/** After a cell was away, its workers try to open it again, each time a little later. */
+/** After a cell was unreachable, workers retry to open it, with backoff. */
 const AFTERMATH_MS = 30_000;
 
 export async function checkCells(world: World, movers: Movers): Promise<void> {
@@ -39,7 +39,7 @@ export async function checkCells(world: World, movers: Movers): Promise<void> {
   checkOthers(world, movers);
 }
 
-/** What is numbered in one cell may come to every other. */
+/** Each cell assigns numbers of its own range only, because rows move between cells. */
 async function checkNumbers(world: World, driver: Driver, cellId: CellId): Promise<void> {
   const rows = await driver.read((queries) =>
     queries.query<{ name: string; next: number }>('select name, next from numbers where until is not null'),
@@ -51,12 +51,12 @@ async function checkNumbers(world: World, driver: Driver, cellId: CellId): Promi
   }
 }
 
-/** Where nothing hinders them, workers have ended the pause of a move by then that has stopped in it. */
+/** Without faults, workers end the pause of an interrupted move within this time. */
 const SERVED_AGAIN_MS = 30_000;
 
-/** A project that is not moved is refused only while its cell is in trouble. */
+/** A publish to a project that is not being moved is rejected only during faults of its cell. */
 function checkOthers(world: World, movers: Movers): void {
-  /** Since when nothing has gone wrong anywhere, and no worker has come or gone. */
+  /** The time since which there was no fault, and no worker started or stopped. */
   const quietSince = (atMs: Millis) =>
     Math.max(
       0,

@@ -1,4 +1,4 @@
-/** What goes on where there are several cells, beside all that goes on elsewhere. */
+/** Injects moves and faults of several cells. */
 import type { SeededRandom } from '../../support/seeded-random.ts';
 import type { Workload } from '../workload.ts';
 import type { World } from '../world.ts';
@@ -7,7 +7,7 @@ import type { Movers } from './movers.ts';
 const AWAY_MS_MAX = 30_000;
 const MINUTE_MS = 60_000;
 
-/** Draws how often; answers what is done at each step. */
+/** Draws probabilities; returns a function to be called at each step. */
 export function disturbCells(
   world: World,
   movers: Movers,
@@ -24,10 +24,10 @@ export function disturbCells(
   };
 }
 
-/** In the healed world, all moves come to their end. */
+/** Ends all moves in the healed world. */
 export async function endMoves(world: World, movers: Movers): Promise<void> {
   for (let tries = 0; tries < 10; tries += 1) {
-    await world.clock.advanceBy(MINUTE_MS); // those that are under way
+    await world.clock.advanceBy(MINUTE_MS); // until moves in progress have ended
     if (await movers.areDone()) return;
     void movers.finish();
   }

@@ -1,4 +1,4 @@
-/** The engine of one simulated worker over several cells, put together as a server does it. */
+/** Creates the engine of one simulated worker over several cells, like a server. */
 
 import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
 import { openCells } from '../../../src/cells/serve/open.ts';
@@ -10,7 +10,7 @@ import type { Machine } from '../../../src/engine/ports.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import type { Store } from '../../../src/store/store.ts';
 
-/** What is random does not matter: it is never sent. */
+/** Uses no random bytes, since sealed values are never sent. */
 export const SEALER: Sealer = { encryptionKey: new Uint8Array(32), randomBytes: (count) => new Uint8Array(count) };
 
 /** The address of a cell in the directory. */
@@ -24,10 +24,10 @@ export interface OverCells extends EngineDeps {
 }
 
 interface OfCells {
-  /** Opens a cell beside the first. Throws `StoreUnavailable`. */
+  /** Opens a cell other than the first. Throws `StoreUnavailable`. */
   storeOf: (cellId: CellId) => Store;
   driverOf: (cellId: CellId) => Driver;
-  /** Whether projects are served again whose moves stop in their pause. */
+  /** Whether workers end the pauses of interrupted moves. */
   endsPauses: boolean;
 }
 
@@ -46,7 +46,7 @@ export async function openEngineOverCells(
   });
 }
 
-/** The process goes on with it. */
+/** A driver whose `close` does nothing, because the process continues to use it. */
 function keptOpen(driver: Driver): Driver {
   return {
     dialect: driver.dialect,

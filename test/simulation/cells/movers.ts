@@ -1,6 +1,6 @@
 /**
- * Those who move projects: each command is a process of its own, which may be killed or stopped wherever it is. Several may be
- * given at once, for one project too.
+ * Moves projects between cells. Each command is a process that may be killed or stopped at any moment. Several commands may
+ * run at once, also for one project.
  */
 
 import { MoveLease } from '../../../src/cells/move/move-lease.ts';
@@ -25,7 +25,7 @@ export class Movers {
   readonly moves: { projectId: ProjectId; fromMs: Millis; toMs: Millis }[] = [];
   readonly #world: World;
   readonly #random: SeededRandom;
-  /** A transaction. There are many in a move. */
+  /** Probabilities per transaction, of which a move makes many. */
   readonly #faults: { crash: number; lostAnswer: number; commitMsMax: Millis };
   readonly #sabotaged: (options: MoveProjectOptions) => MoveProjectOptions;
   #isHealed = false;
@@ -43,7 +43,7 @@ export class Movers {
     Object.assign(world.counts, { moved: 0, movesKilled: 0, movesRefused: 0, movesCancelled: 0, movesFailed: 0 });
   }
 
-  /** Does one thing: mostly moves a project, or goes on with what was interrupted; sometimes cancels. */
+  /** Starts one random action: usually moves a project or continues an interrupted move; sometimes cancels one. */
   async step(): Promise<void> {
     const random = this.#random;
     const projectId = random.chance(0.7) ? 1 : random.int(1, this.#world.databases.length);
@@ -55,11 +55,11 @@ export class Movers {
     const others = this.#world.databases.map((_, index) => index + 1).filter((cell) => cell !== fromCell);
     const going = move ?? { fromCell, toCell: random.choose(others) };
     const commands = [this.#move(projectId, going)];
-    if (random.chance(0.2)) commands.push(this.#move(projectId, going)); // somebody else gives the same command
+    if (random.chance(0.2)) commands.push(this.#move(projectId, going)); // a second process runs the same command
     await Promise.all(commands);
   }
 
-  /** From now on nobody is killed. Ends all moves that were interrupted. */
+  /** Ends all faults, then finishes or cancels all interrupted moves. */
   async finish(): Promise<void> {
     this.#isHealed = true;
     for (const move of await this.#under()) {
@@ -77,7 +77,7 @@ export class Movers {
     return this.#world.databases[0] as Database;
   }
 
-  /** The moves that the directory knows of. */
+  /** The moves in the directory. */
   #under(): ReturnType<ReturnType<typeof storeOver>['moves']['listMoves']> {
     return storeOver(this.#directory.driver).moves.listMoves();
   }
@@ -98,7 +98,7 @@ export class Movers {
     });
   }
 
-  /** In a process that may die. */
+  /** Runs a command in a process that may die. */
   async #run(
     name: string,
     projectId: ProjectId,
@@ -125,7 +125,7 @@ export class Movers {
       },
     };
     let held: MoveLease | undefined;
-    /** With the move for itself. */
+    /** Takes the lease of the move. */
     const take = async (): Promise<MoveProjectOptions> => {
       const { directory: moves, mover, source, target } = options;
       held = await MoveLease.take(moves, new SteadyClock(clock), projectId, mover);

@@ -1,4 +1,4 @@
-/** Several databases that are the cells of one installation. */
+/** Opens several databases as the cells of one installation. */
 import { sealKeys } from '../../../src/accounts/accounts.ts';
 import { FIRST_CELL, type ProjectId } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
@@ -38,7 +38,7 @@ export async function openCellDatabases(
   return drivers;
 }
 
-/** In which cell a project lives, as the directory says. */
+/** The cell of each project in the directory. */
 export async function cellsOf(directory: Driver): Promise<Map<ProjectId, number>> {
   const rows = await directory.read((queries) =>
     queries.query<{ id: ProjectId; cell: number }>('select id, cell from projects order by id'),

@@ -1,4 +1,4 @@
-/** Bugs that cells and moves can have, put where a test can prove that the simulation would catch each. */
+/** Bugs that cells and moves can have, so that a test can prove that the simulation finds each. */
 
 import type { MoveProjectOptions } from '../../../src/cells/move/move-project.ts';
 import { ProjectAway } from '../../../src/engine/store-errors.ts';
@@ -98,7 +98,7 @@ function findingAll(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** It is taken for one of a project that is on its way, and tried again where it was. */
+/** Treats the project as still moving, so that the settle is retried in the old cell. */
 function notFollowing(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
