@@ -1,4 +1,4 @@
-/** Accounts for workers of which a test does not look at who may call: whatever has changed, they know it. */
+/** Accounts that are always up to date, for tests of workers that do not check access. */
 import type { SharedAccounts } from '../../src/engine/deps.ts';
 
 export function accountsKnown(): SharedAccounts {

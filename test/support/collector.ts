@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry on loopback: takes OTLP over HTTP in protobuf, and knows of it just what the tests ask. */
+/** An OpenTelemetry collector on loopback: receives OTLP over HTTP in protobuf, and decodes the fields that tests check. */
 import http from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
@@ -9,14 +9,14 @@ import { listen } from './listen.ts';
 export interface CollectedSpan {
   traceId: string;
   spanId: string;
-  /** `''`: it is the first of its trace. */
+  /** `''` for the first span of a trace. */
   parentId: string;
   name: string;
   kind: number;
   startMs: number;
   endMs: number;
   attributes: Record<string, string | number>;
-  /** 2: an error. */
+  /** 2 for an error. */
   statusCode: number;
   error: string;
   resource: Record<string, string | number>;
@@ -25,7 +25,7 @@ export interface CollectedSpan {
 export class Collector {
   readonly spans: CollectedSpan[] = [];
   readonly requests: { path: string; headers: http.IncomingHttpHeaders }[] = [];
-  /** What it answers from now on. */
+  /** The status of its responses from now on. */
   status = 200;
   url = '';
   readonly #server = http.createServer(async (request, response) => {
@@ -40,7 +40,7 @@ export class Collector {
     this.url = await listen(this.#server);
   }
 
-  /** Resolves to the `nth` span of this name (from 1) once it is there. */
+  /** Resolves to the `nth` span of this name (from 1) when it arrives. */
   span(name: string, nth = 1): Promise<CollectedSpan> {
     return eventually(
       () => `span ${nth} ${name} in ${this.spans.map((span) => span.name).join(', ')}`,
@@ -70,7 +70,7 @@ const REQUEST = protobuf
     message Status { string message = 2; int32 code = 3; }`)
   .root.lookupType('Request');
 
-/** Throws for what is no request of spans. */
+/** Throws if `body` is not a request with spans. */
 export function spansIn(body: Uint8Array): CollectedSpan[] {
   const request: Request = REQUEST.toObject(REQUEST.decode(body), { longs: String, defaults: true });
   return (request.resourceSpans ?? []).flatMap(({ resource, scopeSpans }) =>
@@ -120,7 +120,7 @@ function attributesOf(attributes: Attribute[] = []): Record<string, string | num
   return Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue)]));
 }
 
-/** Of nanoseconds, which are more than a number holds exactly. */
+/** Converts nanoseconds, which exceed the precision of a number. */
 function msOf(nanoseconds: string): number {
   return Number(BigInt(nanoseconds) / 1000n) / 1000;
 }

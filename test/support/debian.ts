@@ -1,14 +1,14 @@
-/** How does a test get a program of Debian's that the machine may not have? */
+/** Installs Debian programs that tests need and the machine may not have. */
 import { spawnSync } from 'node:child_process';
 
 const INSTALL_LIMIT_MS = 180_000;
 
-/** Debian has some programs where only root looks. */
+/** Some Debian programs are only in the search path of root. */
 export const DEBIAN_ENV = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`, LC_ALL: 'C' };
 
 /**
- * Why there is no such program here; undefined when there is. Installs its packages, by default the one of its name, where the program
- * is missing and may be installed. `proof`: arguments with which it ends with 0 when all that is wanted of it is there.
+ * The reason why the program is not available; `undefined` if it is. Installs its packages, by default the one of its name, if
+ * the program is missing and the user is root. `proof`: arguments with which it exits with 0 if it has all required features.
  */
 export function obstacleTo(
   program: string,
@@ -21,7 +21,7 @@ export function obstacleTo(
   return isThere() ? undefined : `there is no ${program}, and it could not be installed`;
 }
 
-/** Quietly, whatever comes of it. No server of the system's own is started: at run level 1 Debian's scripts start nothing. */
+/** Ignores errors and prints nothing. Starts no system services: at run level 1, Debian's scripts start nothing. */
 function install(packages: readonly string[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   const options = [

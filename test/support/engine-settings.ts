@@ -1,7 +1,7 @@
-/** What an engine of a test is set to, unless the test says otherwise. */
+/** The default settings of engines in tests. */
 import type { EngineSettings } from '../../src/engine/settings.ts';
 
-/** Few slots, and a retention that drops nothing during a test. */
+/** Few slots, and a retention that deletes nothing during a test. */
 export const ENGINE_SETTINGS: EngineSettings = {
   inFlightMax: 10,
   inFlightPerOriginMax: 10,

@@ -1,12 +1,12 @@
-/** How does a test wait for something that another process or the network will do? */
+/** Waits for an effect of another process or of the network. */
 import { setTimeout } from 'node:timers/promises';
 
-/** Less than a test may take, so that what was waited for is said; more than the slowest machine needs. */
+/** Shorter than a test's own timeout, so that the error names what is missing; longer than the slowest machine needs. */
 const WITHIN_MS = 60_000;
 
 /**
- * Resolves to the first value of `look` that is not undefined, null or false. Rejects after `withinMs`, saying what was
- * waited for. For the world outside this process only: inside it, wait for a signal or drive the simulated clock.
+ * Resolves to the first value of `look` that is not undefined, null or false. Rejects after `withinMs` with an error that names
+ * `what`. Only for effects outside this process: inside it, wait for a signal or use the simulated clock.
  */
 export async function eventually<T>(
   what: string | (() => string),
@@ -20,7 +20,7 @@ export async function eventually<T>(
       return value as Exclude<T, undefined | null | false>;
     }
     if (Date.now() > deadlineMs)
-      throw new Error(`waited ${withinMs} ms in vain for ${typeof what === 'string' ? what : what()}`);
+      throw new Error(`waited ${withinMs} ms without success for ${typeof what === 'string' ? what : what()}`);
     await setTimeout(5);
   }
 }

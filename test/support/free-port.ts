@@ -1,8 +1,8 @@
-/** Where can a process listen whose port must be known before it starts? */
+/** Finds a free port for a process whose port must be known before it starts. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** A port of 127.0.0.1 that nobody listens on now. */
+/** A port of 127.0.0.1 that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -19,7 +19,7 @@ export function portOf(server: net.Server): number {
   return (server.address() as net.AddressInfo).port;
 }
 
-/** HTTP servers that are closed together. */
+/** A set of HTTP servers that are closed together. */
 export class Endpoints {
   readonly #servers: Server[] = [];
 

@@ -1,4 +1,4 @@
-/** What does a page give its readers to run? Its fenced blocks, in order. */
+/** Reads the fenced code blocks of a documentation page, in order. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface Block {
   language: string;
   code: string;
-  /** Where readers put it, when its first line says so: `// app.mts`, `# app.py`. */
+  /** The file name in its first line, if there is one: `// app.mts`, `# app.py`. */
   file?: string;
 }
 

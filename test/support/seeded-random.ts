@@ -1,4 +1,4 @@
-/** Chance that comes from one number: the same seed gives the same values, for ever. */
+/** A deterministic random number generator: equal seeds give equal values on every machine. */
 import type { Randomness } from '../../src/engine/ports.ts';
 
 export class SeededRandom implements Randomness {
@@ -11,7 +11,7 @@ export class SeededRandom implements Randomness {
     this.#a = seed | 0;
     this.#b = Math.floor(seed / 0x1_0000_0000) | 0;
     this.#c = 0x9e37_79b9;
-    // Neighbouring seeds are unlike each other only after some rounds.
+    // Similar seeds give unrelated values only after some rounds.
     for (let round = 0; round < 15; round += 1) this.uint32();
   }
 
@@ -47,7 +47,7 @@ export class SeededRandom implements Randomness {
     return items[index] as T;
   }
 
-  /** One of the keys, each as often as its weight says. */
+  /** A random key, with a probability proportional to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const keys = Object.keys(weights) as K[];
     let left = this.fraction() * keys.reduce((sum, key) => sum + weights[key], 0);
@@ -64,7 +64,7 @@ export class SeededRandom implements Randomness {
     return bytes;
   }
 
-  /** A generator of its own: what one part of a test draws does not change what another part gets. */
+  /** Creates an independent generator, so that draws in one component do not change those in another. */
   fork(): SeededRandom {
     return new SeededRandom(this.uint32() * 0x20_0000 + (this.uint32() >>> 11));
   }

@@ -1,4 +1,4 @@
-/** How does a test start a server where no process is needed to prove anything? In its own, as commands are given there. */
+/** Starts a server in the test's own process, with the arguments of the command line. */
 import { parseConfig } from '../../src/config/parse.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { startServer } from '../../src/server/server.ts';
@@ -6,14 +6,14 @@ import { startServer } from '../../src/server/server.ts';
 export interface ServerHere {
   url: string;
   metricsUrl: string | undefined;
-  /** What its log says so far. */
+  /** The events of its log so far. */
   events: { level: string; event: string; [field: string]: unknown }[];
   stop(): Promise<unknown>;
 }
 
 /**
- * `args`: `dev` or `serve`, and settings, on a free port. For a small part of what a process costs; that processes do the same is
- * seen where test/support/waypost-process.ts starts them.
+ * `args`: `dev` or `serve`, and settings. Listens on a free port. Much faster than a child process; the tests that use
+ * test/support/waypost-process.ts prove that child processes behave the same.
  */
 export async function serveHere(args: readonly string[], env: Record<string, string> = {}): Promise<ServerHere> {
   const [command, ...settings] = args;

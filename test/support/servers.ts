@@ -1,4 +1,4 @@
-/** What do tests of server processes have in common? A data folder, servers on it, endpoints; all of it gone after each test. */
+/** A data folder, server processes on it, and endpoints, which are all removed after a test. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -9,34 +9,34 @@ import { WaypostProcess } from './waypost-process.ts';
 
 export class Servers {
   readonly #folder = mkdtempSync(join(tmpdir(), 'waypost-servers-'));
-  /** Not there until somebody makes it. */
+  /** Does not exist until a server creates it. */
   readonly dataDir = join(this.#folder, 'data');
   readonly #processes: WaypostProcess[] = [];
   readonly #here: ServerHere[] = [];
   readonly #endpoints = new Endpoints();
 
-  /** A command that serves, with more settings: on the data folder and a free port, with its log as JSON. */
+  /** Starts a serving command on the data folder and a free port, with its log as JSON. */
   start(args: readonly string[], env: Record<string, string> = {}): WaypostProcess {
     const [command = '', ...others] = args;
     const settings = ['--port', '0', '--data-dir', this.dataDir, '--log-format', 'json'];
     return this.run([command, ...settings, ...others], env);
   }
 
-  /** The same in this process. */
+  /** Like `start`, in this process. */
   async startHere(args: readonly string[], env: Record<string, string> = {}): Promise<ServerHere> {
     const server = await serveHere([...args, '--data-dir', this.dataDir], env);
     this.#here.push(server);
     return server;
   }
 
-  /** As it stands. `output`: see there. */
+  /** Runs a command without additional settings. `output`: see `WaypostProcess`. */
   run(args: readonly string[], env: Record<string, string> = {}, output?: number): WaypostProcess {
     const process = new WaypostProcess(args, env, output);
     this.#processes.push(process);
     return process;
   }
 
-  /** Answers its URL, without a slash at the end. */
+  /** Returns its URL, without a trailing slash. */
   openEndpoint(handle: RequestListener): Promise<string> {
     return this.#endpoints.listen(handle);
   }

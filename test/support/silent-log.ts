@@ -1,4 +1,4 @@
-/** The log of what a test starts whose events it does not read. */
+/** A log that discards all events. */
 import type { EventLog } from '../../src/engine/ports.ts';
 
 export const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

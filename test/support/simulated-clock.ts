@@ -1,8 +1,8 @@
 /**
- * Time that passes only when a test says so, in which the order of everything is fixed (P15).
+ * A clock that only a test advances, with a deterministic order of all events (P15).
  *
- * Two times, as on a real machine: `elapsedMs` only grows and drives the timers; `wallMs()` is the wall clock, which
- * `jumpBy` sets forward or back without any timer noticing. `nowMs()` is made of them as everywhere.
+ * It has two times, like a real machine: `elapsedMs` only grows and drives the timers; `wallMs()` is the wall clock, which
+ * `jumpBy` sets forward or back without effect on timers. `nowMs()` is derived from both by a `SteadyClock`.
  */
 import { setImmediate as afterMicrotasks } from 'node:timers';
 import type { Millis } from '../../src/engine/model.ts';
@@ -14,7 +14,7 @@ interface PendingTimer {
   task: () => void;
 }
 
-/** 2026-01-01T00:00:00Z: a time like any other, so that sums with it look like real ones. */
+/** 2026-01-01T00:00:00Z, so that times have realistic values. */
 const START_MS = Date.UTC(2026, 0, 1);
 
 export class SimulatedClock implements Clock {
@@ -26,7 +26,7 @@ export class SimulatedClock implements Clock {
   readonly #held = new Set<Promise<unknown>>();
   readonly #steady: SteadyClock;
 
-  /** `tickMs`: what no timer is finer than. */
+  /** `tickMs`: the resolution of timers. */
   constructor(startMs: Millis = START_MS, tickMs: Millis = 1) {
     this.#wallStartMs = startMs;
     this.#tickMs = tickMs;
@@ -49,12 +49,12 @@ export class SimulatedClock implements Clock {
     return this.#wallStartMs + this.#elapsedMs;
   }
 
-  /** Time since the start, whatever the wall clock was set to meanwhile. */
+  /** Time since the start, independent of the wall clock. */
   get elapsedMs(): Millis {
     return this.#elapsedMs;
   }
 
-  /** `elapsedMs` at which the next timer fires; `undefined` without any. */
+  /** The `elapsedMs` at which the next timer fires; `undefined` if there is none. */
   get nextTimerAtMs(): Millis | undefined {
     return this.#timers.at(-1)?.atMs;
   }
@@ -82,19 +82,19 @@ export class SimulatedClock implements Clock {
 
   /** Sets the wall clock forward, or back when negative. */
   jumpBy(ms: Millis): void {
-    this.nowMs(); // somebody has looked at the clock before
+    this.nowMs(); // a component may have read the clock right before
     this.#wallStartMs += ms;
     this.nowMs();
   }
 
-  /** No time passes until `work` is done, which takes none that anybody here could notice: a real database may do it. */
+  /** Stops the clock until `work` is done, such as a query of a real database. */
   hold<T>(work: Promise<T>): Promise<T> {
     const held = work.finally(() => this.#held.delete(held));
     this.#held.add(held);
     return held;
   }
 
-  /** Lets everything finish that needs no time to pass. */
+  /** Resolves when all work that needs no time is finished. */
   async settled(): Promise<void> {
     do {
       await Promise.allSettled(this.#held);
@@ -104,19 +104,19 @@ export class SimulatedClock implements Clock {
     } while (this.#held.size > 0);
   }
 
-  /** Lets `ms` pass; runs what falls due on the way, each timer after all that the one before has set off. */
+  /** Advances by `ms` and runs the timers that become due, each after all effects of the previous one. */
   advanceBy(ms: Millis): Promise<void> {
     return this.advanceTo(this.#elapsedMs + ms);
   }
 
-  /** As `advanceBy`, up to the moment when `elapsedMs` is `elapsedMs`. */
+  /** Like `advanceBy`, until `elapsedMs` is reached. */
   async advanceTo(elapsedMs: Millis): Promise<void> {
     await this.settled();
     while (await this.#runNext(elapsedMs));
     this.#elapsedMs = Math.max(this.#elapsedMs, elapsedMs);
   }
 
-  /** Lets time pass until `done` says so, asked after each timer. Answers false when `limitMs` passed first or nothing is left. */
+  /** Advances until `done` returns true after a timer. Resolves to false after `limitMs`, or if no timer is left. */
   async runUntil(done: () => boolean, limitMs: Millis): Promise<boolean> {
     const untilMs = this.#elapsedMs + limitMs;
     await this.settled();
@@ -126,7 +126,7 @@ export class SimulatedClock implements Clock {
     return true;
   }
 
-  /** Lets time pass until no timer is left. Throws when there still is one after `limitMs`. */
+  /** Advances until no timer is left. Throws if there still is one after `limitMs`. */
   async runUntilIdle(limitMs: Millis): Promise<void> {
     await this.runUntil(() => false, limitMs);
     if (this.#timers.length > 0) throw new Error(`timers are still pending after ${limitMs} ms`);
@@ -142,7 +142,7 @@ export class SimulatedClock implements Clock {
     return true;
   }
 
-  /** Where a timer for `atMs` belongs: after (that is, below) all that fire at the same time or earlier. */
+  /** The index of a timer for `atMs`: below all that fire at the same time or earlier. */
   #placeOf(atMs: Millis): number {
     let low = 0;
     let high = this.#timers.length;

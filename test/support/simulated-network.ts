@@ -1,26 +1,26 @@
 /**
- * The endpoints' side of the world: what each attempt meets there, and a record of all that were made.
+ * Simulates the network and the endpoints, and records all attempts.
  *
- * An attempt travels, meets its endpoint, and is answered after a while. A sender that dies does not call back what
- * it has sent: the endpoint still sees it, only nobody hears the answer.
+ * An attempt travels to its endpoint and gets a response after a while. If its sender dies, the endpoint still sees the
+ * attempt, but the response is lost.
  */
 import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../../src/engine/model.ts';
 import type { AttemptInFlight, Clock, Delivery, Machine, Timer } from '../../src/engine/ports.ts';
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 
-/** What an endpoint makes of a request that arrived. */
+/** The reaction of an endpoint to a request. */
 export type Reply =
   | { kind: 'answer'; status: number; afterMs: Millis; header?: HeaderMap; body?: Uint8Array }
   | { kind: 'reset'; afterMs: Millis }
-  /** Reads the request and says nothing; the attempt ends by its time limit. */
+  /** Reads the request and never responds; the attempt times out. */
   | { kind: 'silence' }
-  /** The request never leaves, and never could. */
+  /** The request cannot be sent. */
   | { kind: 'unsendable' };
 
-/** One that has something to do before it answers promises its reply; one that never answers, never does. */
+/** Returns a promise if it has work to do before it replies. */
 export type Endpoint = (attempt: Readonly<Attempt>) => Reply | Promise<Reply>;
 
-/** One attempt as an all-seeing observer notes it. Times are wall-clock times. */
+/** The record of one attempt. Times are wall-clock times. */
 export interface Attempt {
   messageId: MessageId;
   url: string;
@@ -29,29 +29,29 @@ export interface Attempt {
   retried: number;
   claimToken: ClaimToken;
   claimedAtMs: Millis;
-  /** What was sent. */
+  /** The message that was sent. */
   claimed: Claimed;
-  /** Which sender made it. */
+  /** The number of its sender. */
   sender: number;
   sentAtMs: Millis;
-  /** No request was sent: a call that stayed for it was handed it. */
+  /** No request was sent: the message was handed to an open call. */
   isHandover?: true;
-  /** Set when the endpoint saw it. */
+  /** Set when it reached the endpoint. */
   reply?: Reply;
-  /** Set when the sender heard how it ended. */
+  /** Set when it ended for the sender. */
   outcome?: Outcome;
 }
 
 export interface NetworkSettings {
   /** Time until a request arrives. */
   travelMs: () => Millis;
-  /** Limit of an attempt whose message states none. */
+  /** The timeout of an attempt whose message sets none. */
   timeoutMs: Millis;
 }
 
 export class SimulatedNetwork {
   readonly attempts: Attempt[] = [];
-  /** Is told of every attempt when it starts and when its outcome is heard. */
+  /** Called for every attempt when it starts and when it has an outcome. */
   onAttempt: (attempt: Attempt) => void = () => {};
   readonly #clock: Clock;
   readonly #settings: NetworkSettings;
@@ -63,23 +63,23 @@ export class SimulatedNetwork {
     this.#settings = settings;
   }
 
-  /** From now on `endpoint` answers for `origin`. Requests to origins without one are reset. */
+  /** From now on `endpoint` handles requests to `origin`. Requests to origins without an endpoint are reset. */
   setEndpoint(origin: string, endpoint: Endpoint): void {
     this.#endpointByOrigin.set(origin, endpoint);
   }
 
-  /** The delivery of one process, which hears of its attempts by `machine` and dates them by `clock`; default: that of the network. */
+  /** Creates the delivery of one process, with its timers and its clock. Default: the network's clock for both. */
   connect(machine: Machine = this.#clock, clock: Clock = this.#clock): SimulatedSender {
     this.#senders += 1;
     return new SimulatedSender({ number: this.#senders, machine, clock, settings: this.#settings, network: this });
   }
 
-  /** Lets `attempt` travel, which nobody can call back. */
+  /** Sends `attempt` to its endpoint. It cannot be cancelled. */
   carry(attempt: Attempt, answer: (reply: Reply) => void): void {
     this.#clock.startTimer(this.#settings.travelMs(), () => this.arrive(attempt, answer));
   }
 
-  /** Lets the endpoint see `attempt`, and `answer` it. */
+  /** Delivers `attempt` to its endpoint, and passes the reply to `answer`. */
   arrive(attempt: Attempt, answer: (reply: Reply) => void): void {
     const endpoint = this.#endpointByOrigin.get(attempt.origin);
     const answerWith = (reply: Reply) => {
@@ -94,7 +94,7 @@ export class SimulatedNetwork {
 
 export class SimulatedSender implements Delivery {
   readonly number: number;
-  /** Attempts that have not ended for this sender. */
+  /** The attempts in flight. */
   readonly running = new Map<Attempt, Claimed>();
   readonly #machine: Machine;
   readonly #clock: Clock;
@@ -116,7 +116,7 @@ export class SimulatedSender implements Delivery {
     this.#network = parts.network;
   }
 
-  /** The process dies: it sends nothing more and hears nothing more. */
+  /** The process dies: it sends and receives nothing more. */
   die(): void {
     this.#dead = true;
   }
@@ -148,7 +148,7 @@ export class SimulatedSender implements Delivery {
       timers.push({ cancel: () => limit?.cancel() });
       extend();
       begun?.({ extend, pause: () => limit?.cancel(), interrupt: onAbort });
-      // What was sent arrives, even when its sender has given up.
+      // A sent request arrives even if its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;
         if (reply.kind !== 'silence') timers.push(this.#machine.startTimer(afterMs, () => end(outcomeOf(reply))));

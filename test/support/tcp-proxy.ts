@@ -1,4 +1,4 @@
-/** What can a network do to the connections between a worker and its database? A TCP proxy that does it on demand. */
+/** A TCP proxy between a worker and its database that delays, stalls and cuts connections on demand. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
 import { CommitWatch } from './postgres/commit-watch.ts';
@@ -6,18 +6,18 @@ import { CommitWatch } from './postgres/commit-watch.ts';
 /** `reset`: an RST, as from a machine that restarted. `end`: a FIN, as from a server that closes. */
 export type Cut = 'reset' | 'end';
 
-// More than that on its way through a delay makes the sender wait, as a full pipe does.
+// With more bytes than this in transit, the sender has to wait.
 const ON_THE_WAY_MAX = 1024 * 1024;
 
-/** Listens on a port of 127.0.0.1 and hands on what it is sent to `target`, another port there. */
+/** Listens on a port of 127.0.0.1 and forwards to `target`, another port there. */
 export class TcpProxy {
-  /** Each way; of what arrives from now on. */
+  /** The delay in each direction of bytes that arrive from now on. */
   delayMs = 0;
   readonly #server: Server;
   readonly #links = new Set<Link>();
   #target: number;
   #isStalled = false;
-  /** The next commits are cut, one each. */
+  /** Each entry cuts one of the next commits. */
   readonly #cuts: CutAtCommit[] = [];
 
   private constructor(server: Server, target: number) {
@@ -56,12 +56,12 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** New connections go to another port; those there are stay where they are. */
+  /** Forwards new connections to another port. Existing ones are unchanged. */
   pointTo(target: number): void {
     this.#target = target;
   }
 
-  /** Half-open: everything is accepted, nothing is handed on, and nobody is told of anything until `flow`. */
+  /** Makes all connections half-open: accepts everything and forwards nothing, not even closes, until `flow`. */
   stall(): void {
     this.#isStalled = true;
   }
@@ -71,15 +71,15 @@ export class TcpProxy {
     for (const link of this.#links) link.move();
   }
 
-  /** Cuts every connection that there is now, on both sides. */
+  /** Cuts every existing connection on both sides. */
   cutAll(cut: Cut = 'reset'): void {
     for (const link of this.#links) link.cut(cut);
   }
 
   /**
-   * The next COMMIT of any connection never gets an answer: its connection is reset, `after` the server was sent it, or
-   * `before`, so that it rolls back; the client cannot tell which. Resolves when that has happened. `lastWords`: what the client
-   * is sent instead of an answer, before the connection ends.
+   * Cuts the next COMMIT of any connection, so that it gets no response: resets the connection `after` forwarding the COMMIT,
+   * or `before`, so that the server rolls back. The client cannot tell which. Resolves after the cut. `lastWords` are sent to
+   * the client before its connection ends.
    */
   cutAtCommit(when: 'before' | 'after', lastWords?: Buffer): Promise<void> {
     return new Promise((done) => this.#cuts.push({ when, done, lastWords }));
@@ -105,7 +105,7 @@ interface Conditions {
   takeCut(): CutAtCommit | undefined;
 }
 
-/** A client's connection and the one that is made for it. */
+/** A client's connection and the connection to the server that belongs to it. */
 class Link {
   readonly #client: Socket;
   readonly #server = new Socket({ allowHalfOpen: true });
@@ -138,7 +138,7 @@ class Link {
     }
   }
 
-  /** Hands on what may go on its way now. */
+  /** Forwards everything that is due. */
   move(): void {
     if (!this.#isConnected && !this.#conditions.isStalled()) {
       this.#isConnected = true;
@@ -161,7 +161,7 @@ class Link {
       if (cut.lastWords) this.#client.end(cut.lastWords);
       else reset(this.#client);
       if (cut.when === 'before') reset(this.#server);
-      // Ended, not reset, and its answers are read to their end: a reset might overtake the commit.
+      // Ended, not reset, and its responses are read to the end: a reset might overtake the commit.
       else this.#server.end(chunk.subarray(0, end));
       cut.done();
       return;
@@ -170,7 +170,7 @@ class Link {
   }
 }
 
-/** One way of a link: first in, first out, each after its delay. */
+/** One direction of a link: forwards in order, each chunk after its delay. */
 class Line {
   readonly #source: Socket;
   readonly #sink: Socket;
@@ -217,14 +217,14 @@ class Line {
 
   #leave(what: Buffer | 'end' | 'reset'): void {
     if (what instanceof Buffer) this.#queuedBytes -= what.length;
-    if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut meanwhile: nobody is to get it
+    if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut before it was due
     if (what === 'end') this.#sink.end();
     else if (what === 'reset') reset(this.#sink);
     else this.#forward(what);
   }
 }
 
-/** One that has said its end already is only closed: a reset then leaves a request that the end of the process waits for, for ever. */
+/** A socket that has sent its end is only closed: resetting it would leave a request that keeps the process alive. */
 function reset(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();

@@ -1,4 +1,4 @@
-/** How does a test give a command where no process is needed to prove anything? By calling what a process would call. */
+/** Runs commands of the command line in the test's own process. */
 import { runCommandLine } from '../../src/cli/command-line.ts';
 
 export interface Answer {
@@ -8,9 +8,9 @@ export interface Answer {
 }
 
 /**
- * Runs a command that ends by itself, in this process: the same words, settings and exit codes for a fraction of the time. That
- * processes of their own carry them is seen where test/support/waypost-process.ts starts them. `env` is the whole environment. `reply`: what
- * somebody who sits at a terminal answers to each question; without one, nobody sits there. `input`: standard input.
+ * Runs a command that ends by itself: with the same output and exit codes as a child process, but much faster. The tests that
+ * use test/support/waypost-process.ts prove that child processes behave the same. `env` is the whole environment. `reply`: the
+ * user's answer to each question; without it, there is no terminal. `input`: standard input.
  */
 export async function giveCommand(
   args: readonly string[],
@@ -48,7 +48,7 @@ export async function outputOf(args: readonly string[], env: Record<string, stri
   return stdout;
 }
 
-/** Makes a project, and answers a token of it that may do everything. */
+/** Creates a project, and returns a token with full access to it. */
 export async function projectWithToken(name: string, env: Record<string, string> = {}): Promise<string> {
   await outputOf(['projects', 'create', name], env);
   const made = await outputOf(['tokens', 'create', '--project', name, '--scope', 'full', '--json'], env);

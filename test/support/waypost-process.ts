@@ -1,4 +1,4 @@
-/** How does a test run the command line as its users do: as a process of its own, ended by its own id? */
+/** Runs the command line as a child process, as users do. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -20,8 +20,8 @@ export class WaypostProcess {
   stderr = '';
 
   /**
-   * `env` replaces the whole environment, so that a setting of the developer's own shell changes no test. `output`: an open file
-   * that gets what the process prints, instead of the test. `nodeOptions` are options of Node itself.
+   * `env` replaces the whole environment, so that settings of the developer's shell have no effect. `output`: an open file
+   * descriptor that receives standard output instead of the test. `nodeOptions` are options of Node itself.
    */
   constructor(
     args: readonly string[],
@@ -52,7 +52,7 @@ export class WaypostProcess {
     return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  /** Where it listens, once it says so in its JSON log. */
+  /** Resolves to the URL in its JSON log when it listens. */
   async url(): Promise<string> {
     const event = await eventually(
       () => `the server to listen; it said: ${this.stdout}${this.stderr}`,
@@ -62,7 +62,7 @@ export class WaypostProcess {
     return String(event['url']);
   }
 
-  /** Resolves once what it has told of itself is enough, or when it has ended. */
+  /** Resolves when standard error satisfies `isEnough`, or when the process has ended. */
   async untilTold(isEnough: (stderr: string) => boolean): Promise<void> {
     const told = new Promise<void>((resolve) => {
       const look = () => {
@@ -83,7 +83,7 @@ export class WaypostProcess {
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** For the end of a test: whatever it does, it is gone afterwards. */
+  /** Kills the process at the end of a test. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#closed;
