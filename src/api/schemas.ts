@@ -5,7 +5,7 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
 import type { QueueBlocker } from '../engine/lanes/lanes.ts';
-import { STANDINGS } from '../engine/lists/unfinished.ts';
+import { UNFINISHED_STATES } from '../engine/lists/unfinished.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
 import { NEW_NAME_PATTERN } from '../protocol/names.ts';
@@ -146,7 +146,7 @@ export const UnfinishedListSchema = exactly({
         ...withoutBody,
         ...explanation,
         bodyBytes: Type.Integer({ minimum: 0 }),
-        state: Type.Union(STANDINGS.map((standing) => Type.Literal(standing))),
+        state: Type.Union(UNFINISHED_STATES.map((state) => Type.Literal(state))),
         reason: UnfinishedReasonSchema,
       },
       'UnfinishedMessage',

@@ -1,6 +1,6 @@
 /** The interface of the engine for `api`. Arguments are checked, typed, and have their defaults. */
 import { checkpoint, hasCall } from './calls/checkpoints.ts';
-import type { Bound } from './context.ts';
+import type { BoundFunctions } from './context.ts';
 import type { Totals } from './lists/unfinished.ts';
 import type { LogWatcher } from './live/feed.ts';
 import * as messages from './messages/commands.ts';
@@ -29,7 +29,7 @@ export const COMMANDS = {
   ...{ resumeParkedRun, resumeParkedRuns, wait, notify, notifyRun, listWaiters, hasCall, checkpoint },
 };
 
-export type Commands = Bound<typeof COMMANDS>;
+export type Commands = BoundFunctions<typeof COMMANDS>;
 
 /** The state of a cell on this worker. */
 export interface CellState {
@@ -45,7 +45,7 @@ export interface CellState {
 }
 
 /** A cell whose store does not work now. */
-export interface CellAway {
+export interface UnavailableCell {
   name: string;
   /** As `StoreUnavailable.reason`. */
   reason: string;
@@ -90,9 +90,9 @@ export interface Engine extends Commands {
    * Resolves if the store works, as far as is known; rejects with `StoreUnavailable` if it does not. With several cells, one
    * working cell is enough; the result lists those that do not work.
    */
-  ping(): Promise<readonly CellAway[]>;
+  ping(): Promise<readonly UnavailableCell[]>;
   /** Whether this worker works on this claim. */
-  holds(claimToken: ClaimToken): boolean;
+  hasActiveClaim(claimToken: ClaimToken): boolean;
   /**
    * Starts no more attempts, waits up to `limitMs` for those in flight, and then releases the rest uncounted. For other workers
    * this worker stays alive. Idempotent.

@@ -22,18 +22,18 @@ export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, Deliv
 }
 
 /** Functions of the context as methods: `(context, ...rest) => result` becomes `(...rest) => result`. */
-export type Bound<Functions> = {
+export type BoundFunctions<Functions> = {
   [M in keyof Functions]: Functions[M] extends (context: EngineContext, ...rest: infer Rest) => infer Answer
     ? (...rest: Rest) => Answer
     : never;
 };
 
-type OfContext = (context: EngineContext, ...rest: never[]) => unknown;
+type ContextFunction = (context: EngineContext, ...rest: never[]) => unknown;
 
-export function bound<Functions extends Record<string, OfContext>>(
+export function bindContext<Functions extends Record<string, ContextFunction>>(
   functions: Functions,
   context: EngineContext,
-): Bound<Functions> {
+): BoundFunctions<Functions> {
   const methods = Object.entries(functions).map(([name, run]) => [name, run.bind(undefined, context)]);
-  return Object.fromEntries(methods) as Bound<Functions>;
+  return Object.fromEntries(methods) as BoundFunctions<Functions>;
 }

@@ -1,6 +1,6 @@
 /** Creates the engine: first recovery, then its loops, then its commands. */
 import { COMMANDS, type Engine } from './commands.ts';
-import { bound, type EngineContext } from './context.ts';
+import { bindContext, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { BACKLOGS_READ, readBacklogs } from './lanes/backlogs.ts';
@@ -10,7 +10,7 @@ import type { ClaimToken } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT } from './operator-events/model.ts';
 import { Reports } from './reports.ts';
-import { type Recovered, RunningEngine } from './running-engine.ts';
+import { type RecoveryLoops, RunningEngine } from './running-engine.ts';
 import { ActiveRuns } from './runs/active-runs.ts';
 import { cancelLoop } from './runs/endings/endings.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
@@ -34,7 +34,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const cancellations = cancelLoop(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
   const areClaimsApart = recovery.kind === 'heartbeat';
-  const delivering = {
+  const deliveryContext = {
     ...deps,
     numbers,
     bodies,
@@ -45,8 +45,8 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
     fence,
     areClaimsApart,
   };
-  const dispatcher = new Dispatcher(delivering);
-  const context = contextOf({ ...delivering, dispatcher, active: new ActiveRuns(store) });
+  const dispatcher = new Dispatcher(deliveryContext);
+  const context = contextOf({ ...deliveryContext, dispatcher, active: new ActiveRuns(store) });
   await addBacklogs(dispatcher, deps, heartbeat);
   const { events } = store;
   events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
@@ -55,7 +55,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   dispatcher.wake();
   const engine = new RunningEngine(context, recovered);
   engine.startLoops();
-  return Object.assign(engine, bound(COMMANDS, context));
+  return Object.assign(engine, bindContext(COMMANDS, context));
 }
 
 /** Adds the loops that need the context themselves. */
@@ -78,7 +78,7 @@ async function addBacklogs(
   }
 }
 
-async function recover(deps: EngineDeps): Promise<Recovered> {
+async function recover(deps: EngineDeps): Promise<RecoveryLoops> {
   const { store, recovery = { kind: 'releaseAll' } } = deps;
   switch (recovery.kind) {
     case 'releaseAll':
@@ -95,14 +95,14 @@ async function recover(deps: EngineDeps): Promise<Recovered> {
   }
 }
 
-type Recovering = Pick<EngineDeps, 'store' | 'clock' | 'log'>;
+type RecoveryContext = Pick<EngineDeps, 'store' | 'clock' | 'log'>;
 
 /**
  * Releases all claims in a store that no other worker uses (P7). While the disk is full, returns a loop that does so once there
  * is space; the caller stops that loop when the engine ends. `isLossReported`: whether the operator is notified of a lost worker.
  * Throws `StoreUnavailable`.
  */
-export async function releaseAll(context: Recovering, isLossReported: boolean): Promise<DueLoop | undefined> {
+export async function releaseAll(context: RecoveryContext, isLossReported: boolean): Promise<DueLoop | undefined> {
   try {
     await releaseUpTo(context, isLossReported);
     return undefined;
@@ -119,7 +119,7 @@ export async function releaseAll(context: Recovering, isLossReported: boolean): 
   return loop;
 }
 
-async function releaseUpTo(context: Recovering, isLossReported: boolean, upToToken?: ClaimToken): Promise<void> {
+async function releaseUpTo(context: RecoveryContext, isLossReported: boolean, upToToken?: ClaimToken): Promise<void> {
   const { store, clock, log } = context;
   const nowMs = clock.nowMs();
   const released = await store.messages.releaseAll({ nowMs, upToToken });

@@ -21,7 +21,7 @@ export interface EngineDeps {
   /** The exporter of traces. If present, each attempt is a span, and messages without a trace start one. */
   spans?: Observer | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
-  tellsAll?: boolean;
+  logsAll?: boolean;
   settings: EngineSettings;
   worker: WorkerId;
   /** Default: `releaseAll`. */
@@ -50,7 +50,7 @@ export type Recovery =
       /** Absent: projects stay in this store. */
       projects?: ProjectFence;
       /** Whether another engine of this worker works on this claim, because its project has moved since. */
-      isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
+      isActiveElsewhere?: (claimToken: ClaimToken) => boolean;
     };
 
 /** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */

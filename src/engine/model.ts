@@ -318,7 +318,7 @@ export interface Change {
   /** The outcome of the failure callback, if the message is one. */
   failureCallback?: FailureCallbackState;
   /** The kind of operator event for the dead message, which is saved with the change. */
-  toldAs?: OperatorEventKind;
+  operatorEventKind?: OperatorEventKind;
 }
 
 /** The data that the DLQ stores in addition to the message. */

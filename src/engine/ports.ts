@@ -66,7 +66,7 @@ export interface Delivery {
    * Sends one HTTP request for `claimed`. The outcome is `interrupted` when `signal` aborts first. Calls `begun` at once if a
    * request is sent.
    */
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome>;
+  attempt(claimed: Claimed, signal: AbortSignal, onStart?: (attempt: AttemptInFlight) => void): Promise<Outcome>;
   close(): Promise<void>;
 }
 

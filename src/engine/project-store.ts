@@ -3,7 +3,7 @@ import type { Operations } from '../store/store.ts';
 import type { InProject, InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
 
-type OfProject<Noun> = {
+type ProjectOperations<Noun> = {
   [M in keyof Noun as Noun[M] extends (args: infer Args) => unknown
     ? Args extends InProject
       ? M
@@ -14,17 +14,17 @@ type OfProject<Noun> = {
 };
 
 /** The operations on one project, without the arguments that are filled in: project and time. */
-export type ProjectStore = { readonly [Noun in keyof Operations]: OfProject<Operations[Noun]> };
+export type ProjectStore = { readonly [Noun in keyof Operations]: ProjectOperations<Operations[Noun]> };
 
 /** Calls an operation of a store with the filled-in arguments. */
 type Call = (store: Operations | ProjectStore, more?: InProjectAt) => Promise<unknown>;
 
 /** `ask` chooses the store for each call. */
-export function asked(ask: (call: Call) => Promise<unknown>): ProjectStore {
+export function routedStore(route: (call: Call) => Promise<unknown>): ProjectStore {
   const operationsOf = (noun: PropertyKey): object =>
     new Proxy(NOTHING, {
       get: (_, name) => (args?: object) =>
-        ask((store, more) => Reflect.get(Reflect.get(store, noun), name)(more ? { ...args, ...more } : args)),
+        route((store, more) => Reflect.get(Reflect.get(store, noun), name)(more ? { ...args, ...more } : args)),
     });
   return new Proxy(NOTHING, { get: (_, noun) => operationsOf(noun) }) as ProjectStore;
 }
@@ -33,5 +33,5 @@ const NOTHING = {};
 
 /** The store, limited to one project. */
 export function storeOf(projectId: ProjectId, store: Operations, clock: Clock): ProjectStore {
-  return asked((call) => call(store, { projectId, nowMs: clock.nowMs() }));
+  return routedStore((call) => call(store, { projectId, nowMs: clock.nowMs() }));
 }

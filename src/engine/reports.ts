@@ -21,10 +21,10 @@ export class Reports {
    * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are events of
    * level `debug`, and only the origin of a URL is logged: paths may contain secrets.
    */
-  readonly #tellsAll: boolean;
+  readonly #logsAll: boolean;
 
   constructor(
-    { log, metrics, spans, tellsAll = false }: Pick<EngineDeps, 'log' | 'metrics' | 'spans' | 'tellsAll'>,
+    { log, metrics, spans, logsAll = false }: Pick<EngineDeps, 'log' | 'metrics' | 'spans' | 'logsAll'>,
     minutes: Pick<MinuteCounter, 'count' | 'attempted'>,
     operatorEvents?: OperatorEvents,
   ) {
@@ -33,7 +33,7 @@ export class Reports {
     this.#metrics = metrics;
     this.#spans = spans;
     this.#operatorEvents = operatorEvents;
-    this.#tellsAll = tellsAll;
+    this.#logsAll = logsAll;
   }
 
   /** `newMessage` was saved. */
@@ -61,7 +61,7 @@ export class Reports {
     this.#count(message.projectId, first?.atMs, countsOf(change));
     if (first) this.#minutes.attempted(claimed, first.atMs);
     this.#spans?.settled(claimed, change, atMs);
-    if (change.toldAs) this.#operatorEvents?.noteSaved();
+    if (change.operatorEventKind) this.#operatorEvents?.noteSaved();
     const { run } = message.settings;
     const parked = change.events.find(({ state }) => state === 'STEP_PARKED');
     if (parked && run) {
@@ -72,13 +72,13 @@ export class Reports {
     }
     const error = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (error === undefined) return;
-    const reason = this.#tellsAll ? error : withoutRedirectPath(error);
+    const reason = this.#logsAll ? error : withoutRedirectPath(error);
     const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };
     if (change.ending && run) this.#log.warn('run_failed', { runId: run.id, ...about });
     else if (change.deadLetter) this.#log.warn('message_buried', about);
     else {
-      const next = nextOf(change, retried, atMs);
-      if (this.#tellsAll) this.#log.warn('attempt_failed', { ...about, next });
+      const next = describeNext(change, retried, atMs);
+      if (this.#logsAll) this.#log.warn('attempt_failed', { ...about, next });
       else this.#log.debug('attempt_failed', { ...about, next });
     }
   }
@@ -90,7 +90,7 @@ export class Reports {
     this.#spans?.runEnded(run, state, atMs);
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
-    if (this.#tellsAll) this.#log.info(event, about);
+    if (this.#logsAll) this.#log.info(event, about);
     else this.#log.debug(event, about);
   }
 
@@ -112,12 +112,12 @@ export class Reports {
   }
 
   #where({ url, origin }: Pick<Message, 'url' | 'origin'>): { url: string } | { origin: string } {
-    return this.#tellsAll ? { url: withoutQuery(url) } : { origin };
+    return this.#logsAll ? { url: withoutQuery(url) } : { origin };
   }
 }
 
 /** What follows a failed attempt whose message is not dead. */
-function nextOf({ next, events }: Change, retried: number, atMs: number): string {
+function describeNext({ next, events }: Change, retried: number, atMs: number): string {
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')
     ? 'none, it is cancelled'

@@ -1,7 +1,7 @@
 /** A running engine: start, publish, health and shutdown. Its other commands are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import { type EndPublish, IntakeHealth, PublishGate } from './admission/publish-gate.ts';
-import type { CellAway, Commands, Engine } from './commands.ts';
+import type { Commands, Engine, UnavailableCell } from './commands.ts';
 import type { EngineContext } from './context.ts';
 import type { LogFilter } from './lists/filters.ts';
 import type { Totals } from './lists/unfinished.ts';
@@ -19,7 +19,7 @@ import { StoreUnavailable } from './store-errors.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
 
 /** What recovery has started. */
-export interface Recovered {
+export interface RecoveryLoops {
   heartbeat?: Heartbeat;
   release?: DueLoop | undefined;
 }
@@ -40,7 +40,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly retention: Engine['retention'];
   readonly watchLog: Engine['watchLog'];
 
-  constructor(context: EngineContext, { heartbeat, release }: Recovered) {
+  constructor(context: EngineContext, { heartbeat, release }: RecoveryLoops) {
     const { store, clock, log, settings, dispatcher, operatorEvents, dropsExpired = true } = context;
     this.#context = context;
     this.#heartbeat = heartbeat;
@@ -89,23 +89,23 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
 
   async publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
-    let leave: EndPublish | undefined;
+    let endPublish: EndPublish | undefined;
     try {
       // A publish that continues a run does not wait in the queue, since its run waits for it.
       const entered = commands.some(continuesRun) ? undefined : this.#gate.enter(projectId, commands.length);
-      leave = entered instanceof Promise ? await entered : entered;
+      endPublish = entered instanceof Promise ? await entered : entered;
       const { drafts, accepted, context } = await publishAll(this.#context, projectId, commands, admitted);
-      leave?.();
-      leave = undefined;
+      endPublish?.();
+      endPublish = undefined;
       this.#health.noteSaved();
       const [first] = accepted;
       if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
       return await this.#withLostDuplicates(
         projectId,
-        drafts.map((draft, index) => publishedAs(draft, accepted[index])),
+        drafts.map((draft, index) => publishOutcome(draft, accepted[index])),
       );
     } catch (error) {
-      leave?.(error);
+      endPublish?.(error);
       this.#health.noteFailure(error);
       this.#watch?.noteFailure(error);
       throw error;
@@ -160,13 +160,13 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     return this.#heartbeat?.others ?? [];
   }
 
-  async ping(): Promise<readonly CellAway[]> {
+  async ping(): Promise<readonly UnavailableCell[]> {
     this.#health.check();
     await this.#context.store.ping();
     return [];
   }
 
-  holds(claimToken: ClaimToken): boolean {
+  hasActiveClaim(claimToken: ClaimToken): boolean {
     return this.#context.dispatcher.holds(claimToken);
   }
 
@@ -208,7 +208,7 @@ function isDuplicate(outcome: PublishOutcome): outcome is Published {
   return outcome !== 'tooManyQueues' && outcome.deduplicated && outcome.run === undefined;
 }
 
-function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {
+function publishOutcome({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {
   if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
   const isDuplicate = accepted?.kind === 'duplicate';
   const published: Published = {

@@ -9,7 +9,7 @@ import { parseTraceParent } from '../protocol/trace-context.ts';
 import type { Claimed, Message } from './model.ts';
 
 /** The position of a span in its trace; ids in hexadecimal digits. */
-export interface SpanPlace {
+export interface SpanIds {
   traceId: string;
   spanId: string;
   /** Absent: it is the first of its trace, or its parent is not known. */
@@ -23,7 +23,7 @@ type RunIdentity = Pick<RunSettings, 'id' | 'createdAtMs'>;
  * The span of a message: its publish, or in a run its step. A message without a trace starts one. `undefined`: its publisher does
  * not record the trace, so it is not recorded here either.
  */
-export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>): SpanPlace | undefined {
+export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>): SpanIds | undefined {
   const parent = parentOf(settings);
   if (parent === 'not recorded') return undefined;
   const { traceId, spanId } = idsOf(id);
@@ -33,20 +33,20 @@ export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>
 /**
  * The span of the attempt under this claim: a message that is sent again after a crash has another claim, and so another span.
  */
-export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>): SpanPlace | undefined {
-  return partOfMessage(claimed.message, claimed.claimToken, 0);
+export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>): SpanIds | undefined {
+  return spanWithinMessage(claimed.message, claimed.claimToken, 0);
 }
 
 /** The span of the wait before that attempt; for a retry, after the attempt under this claim. */
 export function spanOfWait(
   claimed: Pick<Claimed, 'message' | 'claimToken'>,
   which: 'before' | 'after',
-): SpanPlace | undefined {
-  return partOfMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
+): SpanIds | undefined {
+  return spanWithinMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
 }
 
 /** `trace`: that of the run, of any of its messages, or none. */
-export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanPlace | undefined {
+export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanIds | undefined {
   const { traceId, spanId } = idsOf(`${run.id} ${run.createdAtMs}`);
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
@@ -58,8 +58,8 @@ export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): Sp
 }
 
 /** `trace` with the span at `place` as parent for its receiver; unchanged when it is not recorded. */
-export function traceWithin(place: SpanPlace | undefined, trace: TraceContext | undefined): TraceContext | undefined {
-  return place ? { ...trace, parent: `00-${place.traceId}-${place.spanId}-01` } : trace;
+export function traceWithin(span: SpanIds | undefined, trace: TraceContext | undefined): TraceContext | undefined {
+  return span ? { ...trace, parent: `00-${span.traceId}-${span.spanId}-01` } : trace;
 }
 
 interface Parent {
@@ -74,7 +74,7 @@ function parentOf({ run, trace }: MessageSettings): Parent | 'not recorded' | un
   return parent;
 }
 
-function partOfMessage(message: Message, claimToken: number, part: number): SpanPlace | undefined {
+function spanWithinMessage(message: Message, claimToken: number, part: number): SpanIds | undefined {
   const whole = spanOfMessage(message);
   if (!whole) return undefined;
   const { high, low } = idsOf(message.id);

@@ -139,7 +139,7 @@ function startEngine(context: WorkerContext, delivery: Delivery, spans: SpanReco
   const { config, credentials, rank, clock, id, store, randomness, log, metrics, operatorEvents } = context;
   const engine = {
     ...{ store, clock, randomness, delivery, log, metrics, operatorEvents, spans, worker: id, endOfTurn },
-    tellsAll: credentials === 'development',
+    logsAll: credentials === 'development',
     settings: { ...config, silentMax: silentMaxWithin(openFilesMax(), config) },
     recovery: recoveryOf(context),
     dropsExpired: clock instanceof DatabaseClock || rank === 'first',

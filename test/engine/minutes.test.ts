@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { RetentionLoop } from '../../src/engine/loops/retention.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
-import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/counts.ts';
+import { addToHistogram, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/counts.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
 import type { EndedRun } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
@@ -127,8 +127,8 @@ describe('what is counted', () => {
   test('a time in the first bucket whose bound it does not exceed', () => {
     for (const [bucket, bound] of BOUNDS_MS.entries()) {
       const { latency } = emptyMinute(NOW_MS);
-      addTo(latency, bound);
-      addTo(latency, bound + 1);
+      addToHistogram(latency, bound);
+      addToHistogram(latency, bound + 1);
       expect(latency.flatMap((count, index) => (count > 0 ? index : []))).toEqual([bucket, bucket + 1]);
     }
   });

@@ -25,23 +25,23 @@ interface Line {
   [field: string]: unknown;
 }
 
-function reportsInto(lines: Line[], tellsAll: boolean): Reports {
+function reportsInto(lines: Line[], logsAll: boolean): Reports {
   const to =
     (level: string): EventLog['info'] =>
     (event, fields) =>
       lines.push({ level, event, ...fields });
   const log = { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') };
-  return new Reports({ log, tellsAll }, { count: () => {}, attempted: () => {} });
+  return new Reports({ log, logsAll }, { count: () => {}, attempted: () => {} });
 }
 
 /** What is told when `outcome` is settled. */
-function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, tellsAll = false, cancelled = false } = {}) {
+function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, logsAll = false, cancelled = false } = {}) {
   const attempted = claimed({ message: message({ url: URL_WITH_SECRETS, ...of }), retried });
   const decision = decide(attempted, outcome, NOW_MS);
   if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
   const { change, changeIfCancelRequested = change } = decision.settlement;
   const lines: Line[] = [];
-  reportsInto(lines, tellsAll).settled(attempted, cancelled ? changeIfCancelRequested : change, NOW_MS);
+  reportsInto(lines, logsAll).settled(attempted, cancelled ? changeIfCancelRequested : change, NOW_MS);
   return lines;
 }
 
@@ -110,10 +110,10 @@ describe('what a server in production tells', () => {
 });
 
 describe('what a development server tells', () => {
-  const TELLS_ALL = { tellsAll: true };
+  const LOGS_ALL = { logsAll: true };
 
   it('warns of each failed attempt, with the URL as far as it holds no secret, and says when the next one is', () => {
-    expect(told(REFUSED, { url: 'http://user:secret@127.0.0.1:3000/hello?token=secret' }, TELLS_ALL)).toEqual([
+    expect(told(REFUSED, { url: 'http://user:secret@127.0.0.1:3000/hello?token=secret' }, LOGS_ALL)).toEqual([
       {
         level: 'warn',
         event: 'attempt_failed',
@@ -127,7 +127,7 @@ describe('what a development server tells', () => {
   });
 
   it('warns of the last one as the end of its message', () => {
-    expect(told(REFUSED, {}, { ...LAST, ...TELLS_ALL })).toMatchObject([{ level: 'warn', event: 'message_buried' }]);
+    expect(told(REFUSED, {}, { ...LAST, ...LOGS_ALL })).toMatchObject([{ level: 'warn', event: 'message_buried' }]);
   });
 
   it('says that a run goes on whose call has failed for good', () => {
@@ -136,7 +136,7 @@ describe('what a development server tells', () => {
       maxRetries: 0,
       run: { ...RUN, features: [], callType: 'toCallback' },
     };
-    expect(told(answered(500), { settings }, TELLS_ALL)).toMatchObject([
+    expect(told(answered(500), { settings }, LOGS_ALL)).toMatchObject([
       { event: 'attempt_failed', next: 'none, its run continues without it' },
     ]);
   });

@@ -1,7 +1,7 @@
 /** Which runs are found by the state of their steps, and what is looked up to explain one. */
 
 import { expect, test } from 'vitest';
-import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
+import { type BoundFunctions, bindContext, type EngineContext } from '../../src/engine/context.ts';
 import type { PageRequest } from '../../src/engine/lists/page.ts';
 import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
 import { explainRun, listRuns } from '../../src/engine/runs/logs/logs.ts';
@@ -20,7 +20,11 @@ interface Asked {
 function logsOver(
   histories: readonly RunHistory[],
   pageMax = Infinity,
-): { logs: Bound<{ listRuns: typeof listRuns; explainRun: typeof explainRun }>; asked: Asked[]; lookedUp: string[] } {
+): {
+  logs: BoundFunctions<{ listRuns: typeof listRuns; explainRun: typeof explainRun }>;
+  asked: Asked[];
+  lookedUp: string[];
+} {
   const asked: Asked[] = [];
   const lookedUp: string[] = [];
   const runLogs: Store['runLogs'] = {
@@ -41,7 +45,7 @@ function logsOver(
     },
   };
   const context = { store: { runLogs, messages }, clock: { nowMs: () => NOW } } as unknown as EngineContext;
-  return { logs: bound({ listRuns, explainRun }, context), asked, lookedUp };
+  return { logs: bindContext({ listRuns, explainRun }, context), asked, lookedUp };
 }
 
 const retried = (): RunHistory => new Journal().initial(RETRYING).history();

@@ -1,7 +1,7 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 
 import { describe, expect, test } from 'vitest';
-import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
+import { type BoundFunctions, bindContext, type EngineContext } from '../../src/engine/context.ts';
 import type { BacklogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
@@ -197,7 +197,7 @@ class MemoryStore implements WaiterStore {
 class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly store = new MemoryStore();
-  readonly waits: Bound<typeof waits>;
+  readonly waits: BoundFunctions<typeof waits>;
   readonly loop: DueLoop;
   /** DeliverySlots that are reserved and neither used nor given back. */
   reserved = 0;
@@ -241,7 +241,7 @@ class Bench {
       active: new ActiveRuns(store),
     } as unknown as EngineContext;
     this.loop = context.waiters = waiterLoop(context);
-    this.waits = bound(waits, context);
+    this.waits = bindContext(waits, context);
     this.loop.wake();
   }
 

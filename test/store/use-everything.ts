@@ -1,7 +1,7 @@
 /** Calls everything that a store can do with messages and runs at least once, so that what it sends to its database can be looked at. */
 
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
-import type { Standing, UnfinishedFilter } from '../../src/engine/lists/unfinished.ts';
+import type { UnfinishedFilter, UnfinishedState } from '../../src/engine/lists/unfinished.ts';
 import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import type { MessageId } from '../../src/engine/model.ts';
 import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
@@ -226,10 +226,15 @@ async function useWaiters(world: World): Promise<void> {
 async function readUnfinished(store: Store, id: MessageId): Promise<void> {
   const filters: UnfinishedFilter[] = [{}, { label: ['x'], fromMs: T0, toMs: T0 }, { messageId: [id] }];
   for (const filter of filters) {
-    for (const standing of [['active'], ['held', 'waiting']] satisfies Standing[][]) {
+    for (const unfinishedState of [['active'], ['held', 'waiting']] satisfies UnfinishedState[][]) {
       for (const page of [{ count: 5 }, { count: 5, cursor: '0-5' }]) {
         await store.messages.listUnfinished({ projectId: PROJECT, filter, page, nowMs: T0 });
-        await store.messages.listUnfinished({ projectId: PROJECT, filter: { ...filter, standing }, page, nowMs: T0 });
+        await store.messages.listUnfinished({
+          projectId: PROJECT,
+          filter: { ...filter, unfinishedState },
+          page,
+          nowMs: T0,
+        });
       }
     }
   }

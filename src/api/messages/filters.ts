@@ -4,7 +4,7 @@
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { PageRequest } from '../../engine/lists/page.ts';
-import { STANDINGS } from '../../engine/lists/unfinished.ts';
+import { UNFINISHED_STATES } from '../../engine/lists/unfinished.ts';
 import { LOG_STATES, type LogState } from '../../engine/model.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import type { ConfigHeader } from '../publishing/config-headers.ts';
@@ -84,7 +84,7 @@ const EVERYWHERE = [...DLQ, ...NOT_DLQ];
 const UNFINISHED_STATE = words(
   'state',
   'waiting for its time, active in an attempt, or held back by its queue, key, origin or project.',
-  new Map(STANDINGS.map((standing) => [standing, [standing]])),
+  new Map(UNFINISHED_STATES.map((state) => [state, [state]])),
 );
 
 /** The rows of contract M 21.2, each with the requests that accept the filter. */
@@ -105,7 +105,7 @@ function messageParameters(limits: CountLimits | undefined) {
     row(NOT_DLQ, texts('host', 'Host of the destination.')),
     row(NOT_DLQ, withCommas(texts('path', 'Path of the destination.'))),
     row(['logs'], words('state', 'State in the log entry; IN_PROGRESS is ACTIVE, RETRY and ERROR.', STATES)),
-    row(['unfinished'], into('standing', UNFINISHED_STATE)),
+    row(['unfinished'], into('unfinishedState', UNFINISHED_STATE)),
     row(DLQ, statuses('responseStatus', "Status of the destination's last response.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),

@@ -52,8 +52,8 @@ export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }:
 }
 
 /** An unfinished message in a list, with the size of its body instead of the body. Our own addition. */
-export function unfinishedView({ message, standing, bodyBytes, explanation }: ExplainedMessage): View {
-  return { ...explanationView(explanation), ...messageView(message), bodyBytes, state: standing };
+export function unfinishedView({ message, unfinishedState, bodyBytes, explanation }: ExplainedMessage): View {
+  return { ...explanationView(explanation), ...messageView(message), bodyBytes, state: unfinishedState };
 }
 
 /** The object of the message and the response of its last attempt. */

@@ -1,7 +1,7 @@
 /**
  * Says whether the process is alive, and whether it can serve requests. For balancers and supervisors; needs no token.
  */
-import type { CellAway } from '../../engine/commands.ts';
+import type { UnavailableCell } from '../../engine/commands.ts';
 import { publicReason } from '../../engine/store-errors.ts';
 import { type ApiResponse, jsonResponse, refusal } from '../response.ts';
 import { type Route, row, type Services } from '../route.ts';
@@ -9,7 +9,7 @@ import { HealthSchema } from '../schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
   /** Requests at the same time share one ping: a ping writes to the store, and anybody may ask without a token. */
-  let pinging: Promise<readonly CellAway[]> | undefined;
+  let pinging: Promise<readonly UnavailableCell[]> | undefined;
 
   /** Ready: started, not shutting down, and the store reads and saves, or with several cells one of them. */
   async function ready(): Promise<ApiResponse> {
@@ -17,7 +17,7 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
     pinging ??= engine.ping().finally(() => {
       pinging = undefined;
     });
-    let away: readonly CellAway[];
+    let away: readonly UnavailableCell[];
     try {
       away = await pinging;
     } catch (error) {

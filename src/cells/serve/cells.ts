@@ -131,7 +131,7 @@ export class Cells {
 
   /** Whether an engine of this worker works on the claim. Its project may have moved to another cell. */
   hasClaim(claimToken: ClaimToken): boolean {
-    return this.engines.some((engine) => engine.holds(claimToken));
+    return this.engines.some((engine) => engine.hasActiveClaim(claimToken));
   }
 
   /** Reads the accounts again, and saves new projects in the cell of `projectId`. Throws `StoreUnavailable`. */

@@ -49,8 +49,8 @@ export async function openCells(context: CellsContext): Promise<Engine> {
   const { clock, log, operatorEvents: events } = first;
   const limitMs = fenceLimitMs(first.recovery.timeoutMs);
   const projects = new ProjectFence(clock, log, limitMs, (projectId) => accounts.nameOf(projectId));
-  const isHeldElsewhere = (claimToken: ClaimToken) => cells.hasClaim(claimToken);
-  const recovery = { ...first.recovery, projects, isHeldElsewhere };
+  const isActiveElsewhere = (claimToken: ClaimToken) => cells.hasClaim(claimToken);
+  const recovery = { ...first.recovery, projects, isActiveElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
   let all: Engine | undefined;
   /** The cell for the operator events of an engine. Undefined while there is only one cell. */

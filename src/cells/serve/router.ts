@@ -1,9 +1,9 @@
 /** Combines the engines of all cells into one for the API: each command goes to the cell of its project. */
-import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
+import type { CellState, Engine, UnavailableCell } from '../../engine/commands.ts';
 import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
-import { asked, type ProjectStore } from '../../engine/project-store.ts';
+import { type ProjectStore, routedStore } from '../../engine/project-store.ts';
 import { ProjectAway, publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cells } from './cells.ts';
 
@@ -54,7 +54,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
     readTotals,
     cellOf: (projectId) => cells.nameOf(projectId),
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
-    holds: (claimToken) => cells.hasClaim(claimToken),
+    hasActiveClaim: (claimToken) => cells.hasClaim(claimToken),
     ping: () => ping(cells, clock),
     quiesce: (limitMs) => cells.quiesce(limitMs),
     drain: (limitMs) => cells.drain(limitMs),
@@ -81,7 +81,7 @@ function carryOut(cells: Cells, name: OfProject): Command {
 }
 
 function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
-  return asked((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
+  return routedStore((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
 
 /** If the project has moved, this worker's accounts are outdated: reads them and tries again. */
@@ -96,10 +96,10 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
 }
 
 /** The cells that cannot read and save. Throws `StoreUnavailable` when no cell can. */
-async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
+async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCell[]> {
   const others = [...cells.others];
   if (others.length === 0) return cells.first.ping();
-  const away: CellAway[] = [];
+  const away: UnavailableCell[] = [];
   const note = async (name: string, engine: Engine): Promise<void> => {
     const reason = await failureOf(engine, clock);
     if (reason !== undefined) away.push({ name, reason });

@@ -92,7 +92,7 @@ export class Attempts {
    */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
     const readEntries = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
-    const read = await this.#worker.settler.untilSaved(claimed.message, readEntries);
+    const read = await this.#worker.settler.retryUntilSaved(claimed.message, readEntries);
     return read ? read.entries : 'stopped';
   }
 
@@ -134,7 +134,7 @@ export class Attempts {
   /** Reads the journal that a step of a run delivers. False: the shutdown timeout passed before it was read. */
   async #readBody(claimed: Claimed): Promise<boolean> {
     if (!claimed.journal) return true;
-    const read = await this.#worker.settler.untilSaved(claimed.message, async () => ({
+    const read = await this.#worker.settler.retryUntilSaved(claimed.message, async () => ({
       body: await this.#context.bodies.bodyOf(claimed),
     }));
     if (read?.body) claimed.deliveredBody = read.body;
@@ -181,7 +181,9 @@ export class Attempts {
     const { message, claimToken } = claimed;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     claims.pace.noteSettling();
-    const handoff = isInLane(message) ? await settler.untilSaved(message, () => this.#handoffOf(claimed)) : undefined;
+    const handoff = isInLane(message)
+      ? await settler.retryUntilSaved(message, () => this.#handoffOf(claimed))
+      : undefined;
     const settled = await settler.save(claimed, decision, handoff);
     claims.pace.noteSettled();
     if (handoff) inFlight.returnBytes(handoff.bytesMax - bytesOf(claimed));

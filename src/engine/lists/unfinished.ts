@@ -35,19 +35,19 @@ export interface LiveMessage {
  * The state of an unfinished message. `waiting`: for its due time, or for a worker to notice that it is due. `active`: it is
  * being attempted. `held`: it is due, but waits because of a limit of its queue, flow-control key, origin or project.
  */
-export const STANDINGS = ['waiting', 'active', 'held'] as const;
+export const UNFINISHED_STATES = ['waiting', 'active', 'held'] as const;
 
-export type Standing = (typeof STANDINGS)[number];
+export type UnfinishedState = (typeof UNFINISHED_STATES)[number];
 
 export interface UnfinishedFilter extends AttributeFilter {
   /** Unknown ids match nothing. */
   messageId?: MessageId[];
-  standing?: Standing[];
+  unfinishedState?: UnfinishedState[];
 }
 
 /** Its message has an empty body, and the messages of its queue or key are not counted. */
 export interface UnfinishedMessage extends LiveMessage {
-  standing: Standing;
+  unfinishedState: UnfinishedState;
   bodyBytes: number;
 }
 

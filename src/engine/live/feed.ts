@@ -65,17 +65,17 @@ class Feed {
   readonly #clock: Clock;
   readonly #alarm: Alarm;
   readonly #watchers = new Set<LogWatcher>();
-  readonly #onLeft: () => void;
+  readonly #onUnwatched: () => void;
   #window: LiveWindow | undefined;
   /** Full reads in a row. */
   #fullReads = 0;
 
   /** `onLeft`: called when it has no watchers any more, because the project is gone. */
-  constructor(projectId: ProjectId, logs: Logs, clock: Clock, onLeft: () => void) {
+  constructor(projectId: ProjectId, logs: Logs, clock: Clock, onUnwatched: () => void) {
     this.#projectId = projectId;
     this.#logs = logs;
     this.#clock = clock;
-    this.#onLeft = onLeft;
+    this.#onUnwatched = onUnwatched;
     this.#alarm = new Alarm(clock, () => void this.#poll(), 'outside');
     this.#alarm.setIn(0);
   }
@@ -108,7 +108,7 @@ class Feed {
   #close(): void {
     const watchers = [...this.#watchers];
     this.#watchers.clear();
-    this.#onLeft();
+    this.#onUnwatched();
     for (const watcher of watchers) watcher.close();
   }
 

@@ -25,7 +25,7 @@ export class RetentionLoop {
 
   constructor(context: RetentionContext) {
     this.#context = context;
-    this.#alarm = new Alarm(context.clock, () => this.#begin(), 'upkeep');
+    this.#alarm = new Alarm(context.clock, () => this.#startRound(), 'upkeep');
   }
 
   /** The first round starts at once: it finishes what a crash interrupted, such as the deletion of a queue. */
@@ -48,7 +48,7 @@ export class RetentionLoop {
     await this.#round;
   }
 
-  #begin(): void {
+  #startRound(): void {
     this.#isHastened = false;
     this.#round = this.#dropAll().then(() => {
       if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#context.settings.retentionIntervalMs);

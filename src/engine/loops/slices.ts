@@ -10,18 +10,18 @@ export class Slices {
   readonly #clock: Clock;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
   readonly #sliceMs: Millis;
-  #beganAtMs: Millis;
+  #startedAtMs: Millis;
 
   constructor(clock: Clock, endOfTurn: (() => Promise<void>) | undefined, sliceMs: Millis = SLICE_MS) {
     this.#clock = clock;
     this.#endOfTurn = endOfTurn;
     this.#sliceMs = sliceMs;
-    this.#beganAtMs = clock.elapsedMs;
+    this.#startedAtMs = clock.elapsedMs;
   }
 
   /** Check it after each step of the work. When it is true, await `next`. */
   get isOver(): boolean {
-    return this.#clock.elapsedMs - this.#beganAtMs >= this.#sliceMs;
+    return this.#clock.elapsedMs - this.#startedAtMs >= this.#sliceMs;
   }
 
   /** Calls `make` for each item, in slices. Few items need one slice, and no promise. */
@@ -46,6 +46,6 @@ export class Slices {
   /** Lets other work run, then starts the next slice. */
   async next(): Promise<void> {
     await this.#endOfTurn?.();
-    this.#beganAtMs = this.#clock.elapsedMs;
+    this.#startedAtMs = this.#clock.elapsedMs;
   }
 }

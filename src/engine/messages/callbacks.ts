@@ -28,12 +28,12 @@ export function callbacksOf(claimed: Claimed, ended: CountedOutcome, change: Cha
   const { callback, failureCallback } = message.settings;
   const { trace = message.settings.trace } = claimed;
   const { deadLetter } = change;
-  const isFailureTold = failureCallback !== undefined && deadLetter !== undefined;
-  if (!callback && !isFailureTold) return [];
+  const isFailureReported = failureCallback !== undefined && deadLetter !== undefined;
+  if (!callback && !isFailureReported) return [];
   const report = reportOf(claimed, ended);
   const follows: FollowUp[] = [];
   if (callback) follows.push(callbackOf(message, trace, callback, report, atMs));
-  if (isFailureTold) {
+  if (isFailureReported) {
     const dlqId = dlqIdOf(deadLetter.failedAtMs, message.key);
     follows.push(callbackOf(message, trace, failureCallback, { ...report, dlqId }, atMs));
   }

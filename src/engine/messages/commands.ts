@@ -170,11 +170,11 @@ async function retryRemaining(
   dlqIds: string[],
   override: DeadRetryOverride,
 ): Promise<MessageId[]> {
-  const left = await context.store.dead.findDeadMany({ projectId, dlqIds });
-  if (left.length === 0) return [];
-  const idsLeft = left.map(({ dlqId }) => dlqId);
-  const retried = await retryAll(context, projectId, idsLeft, override);
-  return retried ?? (await retryRemaining(context, projectId, idsLeft, override));
+  const remaining = await context.store.dead.findDeadMany({ projectId, dlqIds });
+  if (remaining.length === 0) return [];
+  const remainingIds = remaining.map(({ dlqId }) => dlqId);
+  const retried = await retryAll(context, projectId, remainingIds, override);
+  return retried ?? (await retryRemaining(context, projectId, remainingIds, override));
 }
 
 /** Publishes all entries again, or none if one of them is gone. */

@@ -16,15 +16,15 @@ export function successorOf(
   context: AcceptContext,
 ): Message {
   const { nowMs, randomness, isTraced } = context;
-  const { trace: known } = message.settings;
-  const trace = isTraced && !known ? traceWithin(spanOfMessage(message), known) : known;
+  const { trace: previousTrace } = message.settings;
+  const trace = isTraced && !previousTrace ? traceWithin(spanOfMessage(message), previousTrace) : previousTrace;
   const random: RandomBytes = (count) => randomness.bytes(count);
   const dueAtMs = notBeforeOf(
     { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
     context,
   );
   return {
-    ...renewed(message, key, { nowMs, random }, dueAtMs),
+    ...copyAsNew(message, key, { nowMs, random }, dueAtMs),
     method: method ?? message.method,
     header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
     settings: {
@@ -37,7 +37,7 @@ export function successorOf(
 }
 
 /** A copy as a new message, with all its attempts left. */
-export function renewed(
+export function copyAsNew(
   message: Message,
   key: MessageKey,
   { nowMs, random }: { nowMs: Millis; random: RandomBytes },

@@ -23,7 +23,7 @@ import type {
 } from '../model.ts';
 import { callResultsOf } from '../runs/call-results.ts';
 import { type CountedOutcome, callbacksOf } from './callbacks.ts';
-import { isCodeChanged, parkedForMs, sentenceOf } from './parking.ts';
+import { explanationIn, isCodeChanged, parkedForMs } from './parking.ts';
 
 export type Decision =
   /** `follows` is saved as `settlement.change.follows`, once each message has a key, an id and a state. */
@@ -60,7 +60,7 @@ export interface ReturnedRun extends RunResponse {
 
 /** A decision that is saved. */
 export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
-type Answered = Extract<CountedOutcome, { kind: 'answered' }>;
+type ResponseOutcome = Extract<CountedOutcome, { kind: 'answered' }>;
 
 /**
  * Decides by the outcome of an attempt. `nowMs` is the end of the attempt, `leadMs` how far that is ahead of the wall clock: an
@@ -73,9 +73,9 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
     case 'answered':
       return isSuccess(outcome.status)
         ? delivered(claimed, outcome, atMs)
-        : retryOrGiveUp(claimed, outcome, { atMs, leadMs });
+        : retryOrFinish(claimed, outcome, { atMs, leadMs });
     case 'unreachable':
-      return retryOrGiveUp(claimed, outcome, { atMs, leadMs });
+      return retryOrFinish(claimed, outcome, { atMs, leadMs });
     case 'interrupted':
       return { kind: 'release' };
   }
@@ -84,36 +84,36 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
 /** Decides about the message whose response ends its run (contract K 5.1). */
 export function decideEnd(
   claimed: Claimed,
-  answer: Answered,
+  response: ResponseOutcome,
   returned: RunResponse,
   nowMs: Millis,
   run: Run | undefined,
 ): SettleDecision {
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
-  const settling = settle(claimed, answer, atMs, deliveredBy(answer, atMs));
+  const settling = settle(claimed, response, atMs, deliveredBy(response, atMs));
   return { ...settling, returns: { ...returned, atMs, ...(run && { run }) } };
 }
 
-function deliveredBy({ status }: Answered, atMs: Millis): Change {
+function deliveredBy({ status }: ResponseOutcome, atMs: Millis): Change {
   return { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED', responseStatus: status }] };
 }
 
-function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
+function delivered(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decision {
   const { run } = claimed.message.settings;
-  const error = run && detectionError(run, answer.header);
-  if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
-  const change = deliveredBy(answer, atMs);
+  const error = run && detectionError(run, response.header);
+  if (error !== undefined) return toDeadLetters(claimed, response, atMs, error);
+  const change = deliveredBy(response, atMs);
   // This message has no step itself, so a run that has not continued after it has stopped.
   if (run?.callType === 'stepConfig' && claimed.journal) {
     const otherwise = { changeIfOver: change, ifLastAt: claimed.journal.position };
-    return toDeadLetters(claimed, answer, atMs, stepMissingError(), otherwise);
+    return toDeadLetters(claimed, response, atMs, stepMissingError(), otherwise);
   }
   if (run?.callType === 'failureCall') {
     // The response of a failure function is shown with its run.
-    change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];
-    change.failureCallback = hasNoFailureFunction(answer.header) ? 'none' : 'success';
+    change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(response) } }];
+    change.failureCallback = hasNoFailureFunction(response.header) ? 'none' : 'success';
   }
-  return settle(claimed, answer, atMs, change);
+  return settle(claimed, response, atMs, change);
 }
 
 /** The end of an attempt. */
@@ -122,16 +122,16 @@ interface AttemptEnd {
   leadMs: Millis;
 }
 
-function retryOrGiveUp(claimed: Claimed, failure: CountedOutcome, end: AttemptEnd): Decision {
+function retryOrFinish(claimed: Claimed, failure: CountedOutcome, end: AttemptEnd): Decision {
   if (failure.kind === 'answered' && isCodeChanged(claimed, failure)) return park(claimed, failure, end.atMs);
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
     // The workflow is notified of the failure and continues (contract W 12.3).
     case 'toCallback':
-      return giveUp(claimed, failure, atMs, {});
+      return finishAsFailed(claimed, failure, atMs, {});
     case 'failureCall':
-      return giveUp(claimed, failure, atMs, { failureCallback: 'fail' });
+      return finishAsFailed(claimed, failure, atMs, { failureCallback: 'fail' });
     default:
       return toDeadLetters(claimed, failure, atMs);
   }
@@ -173,15 +173,15 @@ function retry(claimed: Claimed, failure: CountedOutcome, { atMs, leadMs }: Atte
 /**
  * Parks the message. This is not a failed attempt: a retry helps only after other code is deployed, and then the run continues.
  */
-function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
+function park(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decision {
   const parkings = (claimed.parkings ?? 0) + 1;
   const dueAtMs = atMs + parkedForMs(parkings);
-  const detail = { error: sentenceOf(answer.body), nextDeliveryTimeMs: dueAtMs, response: responseOf(answer) };
+  const detail = { error: explanationIn(response.body), nextDeliveryTimeMs: dueAtMs, response: responseOf(response) };
   const change: Change = {
     next: { kind: 'waiting', dueAtMs, retried: claimed.retried, parkings },
     events: [{ atMs, state: 'STEP_PARKED', detail }],
   };
-  return settle(claimed, answer, atMs, change, cancelled(claimed, answer, atMs));
+  return settle(claimed, response, atMs, change, cancelled(claimed, response, atMs));
 }
 
 /** By the response, else by the expression of the publisher, else by the default back-off (contract M 8.2 to 8.4). */
@@ -212,7 +212,7 @@ function toDeadLetters(
 }
 
 /** Finishes the message as failed, but without a DLQ entry. */
-function giveUp(
+function finishAsFailed(
   claimed: Claimed,
   failure: CountedOutcome,
   atMs: Millis,
@@ -270,7 +270,7 @@ export function respondedWith(status: number): string {
   return `the endpoint responded with status ${status}`;
 }
 
-function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['response']> {
+function responseOf({ status, header, body }: ResponseOutcome): NonNullable<LogDetail['response']> {
   return { status, header, body };
 }
 

@@ -240,7 +240,7 @@ export function explainKey(
 }
 
 /** An unfinished message with the reason why it waits. */
-export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'standing' | 'bodyBytes'> {
+export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'unfinishedState' | 'bodyBytes'> {
   explanation: Explanation;
 }
 

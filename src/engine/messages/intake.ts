@@ -75,8 +75,8 @@ export class Intake {
     const { reports, clock, numbers } = this.#context;
     const taken = numbers.take(drafts.length);
     const firstToken = taken instanceof Promise ? await taken : taken;
-    const placed = this.slices().map(drafts, (draft, index) => proposeState(draft, firstToken + index, slots));
-    const newMessages = placed instanceof Promise ? await placed : placed;
+    const proposed = this.slices().map(drafts, (draft, index) => proposeState(draft, firstToken + index, slots));
+    const newMessages = proposed instanceof Promise ? await proposed : proposed;
     let saved: readonly (Saved | undefined)[] = [];
     try {
       if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
@@ -85,9 +85,9 @@ export class Intake {
       return answer;
     } finally {
       const dispatched = this.slices().map(newMessages, (entry, index) => {
-        const as = saved[index];
-        if (as && as.state !== 'dropped') reports.accepted(entry, clock.nowMs());
-        dispatchSaved(entry, as, slots, mayBeAlone);
+        const savedAs = saved[index];
+        if (savedAs && savedAs.state !== 'dropped') reports.accepted(entry, clock.nowMs());
+        dispatchSaved(entry, savedAs, slots, mayBeAlone);
       });
       if (dispatched instanceof Promise) await dispatched;
     }

@@ -9,10 +9,10 @@ const PARKED_FOR_MS = { first: 60_000, max: 3_600_000 };
 const SENTENCE_LENGTH_MAX = 1_000;
 const PAYLOAD_BYTES_MAX = 64 * 1024;
 
-type Answered = Extract<Outcome, { kind: 'answered' }>;
+type ResponseOutcome = Extract<Outcome, { kind: 'answered' }>;
 
 /** Whether the endpoint reports that the code of the workflow no longer fits the journal of the run. */
-export function isCodeChanged({ message }: Claimed, { status, header }: Answered): boolean {
+export function isCodeChanged({ message }: Claimed, { status, header }: ResponseOutcome): boolean {
   const { run } = message.settings;
   return run !== undefined && takesCheckpoints(run) && status === 409 && reportsCodeChange(header);
 }
@@ -23,7 +23,7 @@ export function parkedForMs(parkings: number): Millis {
 }
 
 /** The explanation in the response: the `message` of its error (contract W 10). */
-export function sentenceOf(body: Uint8Array): string {
+export function explanationIn(body: Uint8Array): string {
   const sentence = body.length > PAYLOAD_BYTES_MAX ? undefined : messageIn(new TextDecoder().decode(body));
   return sentence?.slice(0, SENTENCE_LENGTH_MAX) ?? 'The code of the workflow has changed.';
 }

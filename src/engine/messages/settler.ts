@@ -47,15 +47,15 @@ export class Settler {
     while (true) {
       // The end of a run is decided again in each round, from the current state of the run.
       const decision = endsRun(decided)
-        ? await this.untilSaved(message, () => endRun(store, intake, claimed, decided))
+        ? await this.retryUntilSaved(message, () => endRun(store, intake, claimed, decided))
         : decided;
       if (!decision) return undefined;
       const { settlement, follows, succeeds } = decision;
-      const toldAs = operatorEvents?.kindOf(message, settlement.change);
-      if (toldAs) settlement.change.toldAs = toldAs;
+      const kind = operatorEvents?.kindOf(message, settlement.change);
+      if (kind) settlement.change.operatorEventKind = kind;
       const save = (newMessages: NewMessage[]) => {
         const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
-        return this.untilSaved(message, () =>
+        return this.retryUntilSaved(message, () =>
           store.messages.settle({ settlement: whole, nowMs: clock.nowMs(), handoff }),
         );
       };
@@ -63,7 +63,7 @@ export class Settler {
         const drafts = await intake.draftsOf(follows);
         return intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
       };
-      const settled = await (follows.length === 0 ? save([]) : this.untilSaved(message, saveAll));
+      const settled = await (follows.length === 0 ? save([]) : this.retryUntilSaved(message, saveAll));
       if (settled?.kind === 'runChanged') continue;
       if (settled?.kind === 'stepTaken') {
         // The run continues with the message that had the first result.
@@ -98,7 +98,7 @@ export class Settler {
   async release({ message, claimToken }: Claimed): Promise<void> {
     const { store, clock } = this.#context;
     const { key, projectId } = message;
-    await this.untilSaved(message, () =>
+    await this.retryUntilSaved(message, () =>
       store.messages.release({ claims: [{ key, projectId, claimToken }], nowMs: clock.nowMs() }),
     );
   }
@@ -107,7 +107,7 @@ export class Settler {
    * Retries `save` until it succeeds: a known outcome must not be lost because the disk was full for a while. When the time limit
    * of the shutdown passes first, the message stays claimed and is sent again after the next start.
    */
-  async untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
+  async retryUntilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
     for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
       try {
         return await save();

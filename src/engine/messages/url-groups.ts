@@ -37,9 +37,9 @@ export interface UrlGroupLimits {
  * `endpoints` after adding `given` one by one. An endpoint with the same name gets the new URL. Otherwise, one with the same URL
  * gets the new name, if there is one. Otherwise the endpoint is new.
  */
-export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
+export function withEndpoints(endpoints: readonly Endpoint[], added: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));
-  for (const { url, name } of given) {
+  for (const { url, name } of added) {
     const sameName = name === undefined ? undefined : result.find((endpoint) => endpoint.name === name);
     const sameUrl = result.find((endpoint) => endpoint.url === url);
     if (sameName) sameName.url = url;
@@ -51,7 +51,7 @@ export function withEndpoints(endpoints: readonly Endpoint[], given: readonly En
 
 /** `endpoints` without those that match a selector (contract M 22.19). */
 export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
-  return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
+  return endpoints.filter((endpoint) => !selectors.some((selector) => matches(selector, endpoint)));
 }
 
 /** One publish of `shared` for each endpoint of the group, in their order (contract M 5.3). */
@@ -64,7 +64,7 @@ export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, '
 }
 
 /** Whether the selector matches. A URL with a masked password matches each endpoint that is shown as this URL. */
-function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
+function matches({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
   const isUrl = url === undefined || url === endpoint.url || url === maskPassword(endpoint.url);
   return isUrl && (name === undefined || name === endpoint.name);
 }

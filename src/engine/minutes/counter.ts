@@ -7,7 +7,7 @@ import { Alarm, type AlarmClock } from '../loops/alarm.ts';
 import { type Claimed, firstDueAtMs, type Millis, type ProjectId } from '../model.ts';
 import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
-import { addTo, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
+import { addToHistogram, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
 
 /** The time from the first count until it is saved, and the most that a crash can lose. */
 const SAVE_AFTER_MS = 10_000;
@@ -27,7 +27,7 @@ export class MinuteCounter {
   constructor(store: Pick<Store['minutes'], 'addMinutes'>, clock: AlarmClock, log: EventLog) {
     this.#store = store;
     this.#log = log;
-    this.#alarm = new Alarm(clock, () => this.#begin(), 'upkeep');
+    this.#alarm = new Alarm(clock, () => this.#startRound(), 'upkeep');
   }
 
   /** Adds `counts`. Those that are not counted by the minute are ignored. */
@@ -41,8 +41,8 @@ export class MinuteCounter {
   /** An attempt ended at `endedAtMs`, and was saved. */
   attempted({ message, retried, durationMs = 0 }: Claimed, endedAtMs: Millis): void {
     const minute = this.#minuteAt(message.projectId, endedAtMs);
-    addTo(minute.latency, durationMs);
-    if (retried === 0) addTo(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
+    addToHistogram(minute.latency, durationMs);
+    if (retried === 0) addToHistogram(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
   }
 
   /** Saves all counts. Call it when nothing more can happen. */
@@ -74,7 +74,7 @@ export class MinuteCounter {
     this.#alarm.setIn(SAVE_AFTER_MS);
   }
 
-  #begin(): void {
+  #startRound(): void {
     this.#round = this.#saveAll().then(() => {
       this.#round = undefined;
       if (this.#unsaved.size > 0) this.#wake();

@@ -87,7 +87,7 @@ export function minuteOf(timeMs: Millis): Millis {
 }
 
 /** Counts one value of `ms`. */
-export function addTo(histogram: number[], ms: Millis): void {
+export function addToHistogram(histogram: number[], ms: Millis): void {
   let bucket = 0;
   while (ms > (BOUNDS_MS[bucket] ?? Infinity)) bucket += 1;
   histogram[bucket] = (histogram[bucket] ?? 0) + 1;

@@ -119,12 +119,12 @@ export class Rescue {
    */
   async #releaseLeftOver(): Promise<void> {
     const { store, worker } = this.#context;
-    const { isHeldElsewhere = () => false } = this.#recovery;
+    const { isActiveElsewhere = () => false } = this.#recovery;
     const { dispatcher } = this.#listeners as RescueListeners;
     this.#isCommitUnknown = false;
     await this.#releaseOrphans();
     const unknown = (await store.workers.claimsOf({ worker })).filter(
-      ({ claimToken }) => !(dispatcher.holds(claimToken) || isHeldElsewhere(claimToken)),
+      ({ claimToken }) => !(dispatcher.holds(claimToken) || isActiveElsewhere(claimToken)),
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));

@@ -5,7 +5,7 @@
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun } from '../../engine/ports.ts';
-import { type SpanPlace, spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait } from '../../engine/spans.ts';
+import { type SpanIds, spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait } from '../../engine/spans.ts';
 import { memo } from '../../protocol/memo.ts';
 import { isSuccess } from '../../protocol/responses.ts';
 import { stepNameOf } from '../../workflow/steps.ts';
@@ -13,7 +13,7 @@ import { stepNameOf } from '../../workflow/steps.ts';
 /** Numbers must be non-negative integers. */
 export type Attributes = Record<string, string | number>;
 
-export interface Span extends SpanPlace {
+export interface Span extends SpanIds {
   name: string;
   kind: 'internal' | 'client' | 'producer';
   startMs: Millis;
@@ -157,7 +157,7 @@ function stepSpan(message: Message, { deadLetter, ending }: Change, atMs: Millis
   };
 }
 
-function waitSpan(ids: SpanPlace, reason: 'delay' | 'turn' | 'retry', startMs: Millis, endMs: Millis): Span {
+function waitSpan(ids: SpanIds, reason: 'delay' | 'turn' | 'retry', startMs: Millis, endMs: Millis): Span {
   return { ...ids, name: 'wait', kind: 'internal', startMs, endMs, attributes: { 'waypost.wait.reason': reason } };
 }
 

@@ -19,7 +19,7 @@ export function addressOf(cellId: CellId): string {
 }
 
 export interface OverCells extends EngineDeps {
-  recovery: Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'accounts' | 'isHeldElsewhere'>;
+  recovery: Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'accounts' | 'isActiveElsewhere'>;
   machine: Machine;
 }
 

@@ -121,17 +121,17 @@ export function operatorEventsConformance(open: OpenStore): void {
 
   it.each<OperatorEventKind>(['message_buried', 'run_failed'])(
     'saves a fact with the dead letter: %s',
-    async (toldAs) => {
+    async (operatorEventKind) => {
       const [kept, stale, silent] = await Promise.all([1, 2, 3].map(() => world().acceptClaimed()));
       if (!kept || !stale || !silent) throw new Error('three were accepted');
       const settle = ({ message, claimToken }: typeof kept, token = claimToken, told = {}) =>
         world().settle(message, token, { ...buried(T0 + 7), ...told }, T0 + 7);
-      await settle(kept, kept.claimToken, { toldAs });
-      await settle(stale, stale.claimToken + 1_000, { toldAs });
+      await settle(kept, kept.claimToken, { operatorEventKind });
+      await settle(stale, stale.claimToken + 1_000, { operatorEventKind });
       await settle(silent);
       const example = `${T0 + 7}-${kept.message.key}`;
       expect(await toldOnce()).toMatchObject({
-        kind: toldAs,
+        kind: operatorEventKind,
         projectId: PROJECT,
         count: 1,
         firstAtMs: T0 + 7,
@@ -143,7 +143,7 @@ export function operatorEventsConformance(open: OpenStore): void {
   it('saves no fact with a change that a cancel has replaced', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
-    const change = { ...buried(T0), toldAs: 'message_buried' as const };
+    const change = { ...buried(T0), operatorEventKind: 'message_buried' as const };
     const changeIfCancelRequested = {
       next: { kind: 'finished' as const },
       events: [{ atMs: T0, state: 'CANCELED' as const }],

@@ -40,13 +40,13 @@ export function unfinishedConformance(open: OpenStore): void {
     const withKey = await keyed('k');
     const later = await keyed('k', T0 + 9);
     const { items } = await list();
-    const told = items.map(({ message, standing, state, cancelRequested }) => [
+    const listed = items.map(({ message, unfinishedState, state, cancelRequested }) => [
       message.id,
-      standing,
+      unfinishedState,
       cancelRequested,
       state,
     ]);
-    expect(told).toEqual([
+    expect(listed).toEqual([
       [
         later.id,
         'waiting',
@@ -64,10 +64,10 @@ export function unfinishedConformance(open: OpenStore): void {
       [inLine.id, 'held', false, { kind: 'origin', dueAtMs: T0 }],
       [delayed.id, 'waiting', false, { kind: 'due', dueAtMs: T0 + 9 }],
     ]);
-    expect(await idsOf({ standing: ['held'] })).toEqual([withKey.id, inQueue.id, inLine.id]);
-    expect(await idsOf({ standing: ['active'] })).toEqual([running.id]);
-    expect(await idsOf({ standing: ['waiting', 'active'] })).toEqual([later.id, running.id, delayed.id]);
-    expect(await idsOf({ standing: ['held'] }, T0 + 9)).toContain(later.id);
+    expect(await idsOf({ unfinishedState: ['held'] })).toEqual([withKey.id, inQueue.id, inLine.id]);
+    expect(await idsOf({ unfinishedState: ['active'] })).toEqual([running.id]);
+    expect(await idsOf({ unfinishedState: ['waiting', 'active'] })).toEqual([later.id, running.id, delayed.id]);
+    expect(await idsOf({ unfinishedState: ['held'] }, T0 + 9)).toContain(later.id);
   });
 
   it('leaves out what is finished, what belongs to a run, and what another project has', async () => {
@@ -79,7 +79,7 @@ export function unfinishedConformance(open: OpenStore): void {
     await world().settle(message, claimToken, retrying(T0, T0 + 9, 2));
     const { items } = await list();
     expect(items.map((item) => [item.message.id, item.retried])).toEqual([[message.id, 2]]);
-    expect(await idsOf({ standing: ['active'] })).toEqual([]);
+    expect(await idsOf({ unfinishedState: ['active'] })).toEqual([]);
   });
 
   it('narrows by filters, by times and by ids', async () => {
@@ -91,12 +91,12 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(await idsOf({ toMs: T0 + 9 })).toEqual([one.id]);
     expect(await idsOf({ messageId: [one.id, two.id, 'msg_no'] })).toEqual([two.id, one.id]);
     expect(await idsOf({ messageId: [] })).toEqual([]);
-    expect(await idsOf({ label: ['a'], standing: ['active'] })).toEqual([]);
+    expect(await idsOf({ label: ['a'], unfinishedState: ['active'] })).toEqual([]);
   });
 
   it.each<[string, UnfinishedFilter]>([
     ['all', {}],
-    ['of those in flight', { standing: ['active'] }],
+    ['of those in flight', { unfinishedState: ['active'] }],
   ])('has pages, which name each message once: %s', async (_, filter) => {
     const ids: string[] = [];
     for (let count = 0; count < 5; count += 1) ids.unshift((await world().acceptClaimed()).message.id);

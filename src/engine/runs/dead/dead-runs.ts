@@ -5,7 +5,7 @@ import type { RunKey } from '../../../workflow/model.ts';
 import type { EngineContext } from '../../context.ts';
 import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
 import { acceptContextOf, type Draft } from '../../messages/accept.ts';
-import { renewed } from '../../messages/dead-retry.ts';
+import { copyAsNew } from '../../messages/dead-retry.ts';
 import { type DeliverySlots, OF_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
@@ -62,7 +62,7 @@ export async function repeatFailureCallback(
   if (!callback) return 'unknown';
   const key = await numbers.take(1);
   const { nowMs, randomness } = acceptContextOf(context, projectId);
-  const message = renewed(callback, key, { nowMs, random: (count) => randomness.bytes(count) });
+  const message = copyAsNew(callback, key, { nowMs, random: (count) => randomness.bytes(count) });
   const outcome = await dispatcher.intake.save(
     [{ message }],
     ([newMessage]) => store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: required(newMessage), nowMs }),

@@ -10,7 +10,7 @@ import { INITIAL_ENTRY_KEY } from '../../../workflow/entry-keys.ts';
 import { DELIVERED_CALL_TYPES, entryBytesOf } from '../../../workflow/journal.ts';
 import type { RunConfig, RunKey } from '../../../workflow/model.ts';
 import { type Draft, notBeforeOf } from '../../messages/accept.ts';
-import { renewed } from '../../messages/dead-retry.ts';
+import { copyAsNew } from '../../messages/dead-retry.ts';
 import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.ts';
 import { entryOf } from '../entries.ts';
 import type { EntryOutline, FailedRunRef, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
@@ -213,7 +213,7 @@ function copyMessage(old: Message, key: MessageKey, { head, config, override, co
     ? { header: old.header, settings: own }
     : applyRunConfig({ header: old.header, settings: own }, config);
   return {
-    ...renewed(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), sleepEndMs(old))),
+    ...copyAsNew(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), sleepEndMs(old))),
     ...configuredParts,
     settings: callback
       ? { ...configuredParts.settings, callback: applyRunConfigToCallback(callback, config) }
@@ -237,7 +237,7 @@ function copyRecord(
   changes: Pick<MessageSettings, 'wait' | 'invoke'>,
 ): Message {
   const settings = { ...settingsIn(old.settings, head), ...changes };
-  return { ...renewed(old, context.nextKey(), context), settings };
+  return { ...copyAsNew(old, context.nextKey(), context), settings };
 }
 
 function copyResult(result: ResultMessage, { head, config, override }: RunCopy): ResultMessage {

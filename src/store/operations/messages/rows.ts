@@ -119,7 +119,7 @@ export interface StoredChange {
   lastStep?: StoredNewMessage;
   /** Code of the failure callback's state, if this message is a failure callback. */
   failureState?: number;
-  toldAs?: OperatorEventKind;
+  operatorEventKind?: OperatorEventKind;
 }
 
 export interface StoredSettlement {
@@ -191,7 +191,7 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
 }
 
 function encodeChange(change: Change): StoredChange {
-  const { next, events, deadLetter, follows, ending, lastStep, failureCallback, toldAs } = change;
+  const { next, events, deadLetter, follows, ending, lastStep, failureCallback, operatorEventKind } = change;
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') {
     const { dueAtMs, retried, parkings = null } = next;
@@ -202,7 +202,7 @@ function encodeChange(change: Change): StoredChange {
   if (ending) stored.ending = encodeEnding(ending);
   if (lastStep) stored.lastStep = encodeNewMessage(lastStep);
   if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
-  if (toldAs) stored.toldAs = toldAs;
+  if (operatorEventKind) stored.operatorEventKind = operatorEventKind;
   return stored;
 }
 

@@ -191,7 +191,8 @@ export async function saveSettlements(context: WriteContext, saved: readonly Own
       finished.push(key);
     }
     if (change.deadLetter) dead.push([projectId, key, owner.run_key, ...change.deadLetter]);
-    if (change.deadLetter && change.toldAs) facts.push(factOf(owner, change.toldAs, change.deadLetter));
+    if (change.deadLetter && change.operatorEventKind)
+      facts.push(factOf(owner, change.operatorEventKind, change.deadLetter));
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }

@@ -1,7 +1,7 @@
 /** Lists the unfinished messages of a project, newest first, with what each waits for. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
-import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../engine/lists/unfinished.ts';
+import type { UnfinishedFilter, UnfinishedMessage, UnfinishedState } from '../../../engine/lists/unfinished.ts';
 import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
@@ -25,7 +25,7 @@ export interface ListUnfinishedArgs {
   filter: AttributeFilter;
   /** Both or none. */
   messages?: { keys: MessageKey[]; ids: MessageId[] };
-  standings?: Standing[];
+  states?: UnfinishedState[];
   nowMs: number;
   /** The position of a message is its key; its time is not used. */
   slice: Slice;
@@ -33,7 +33,8 @@ export interface ListUnfinishedArgs {
   window: number;
 }
 
-type StateRow = Omit<LiveRow, keyof ContentRow> & Position & { project_id: number; standing: Standing; bytes: number };
+type StateRow = Omit<LiveRow, keyof ContentRow> &
+  Position & { project_id: number; standing: UnfinishedState; bytes: number };
 
 export type UnfinishedRow = StateRow & LiveRow;
 
@@ -95,7 +96,7 @@ export const listUnfinished = pagedRead(unfinishedOf, {
   encode: (
     {
       projectId,
-      filter: { messageId, standing, ...filter },
+      filter: { messageId, unfinishedState, ...filter },
       page,
       nowMs,
     }: InProjectAt & { filter: UnfinishedFilter; page: Omit<PageRequest, 'order'> },
@@ -104,7 +105,7 @@ export const listUnfinished = pagedRead(unfinishedOf, {
     ...{ projectId, filter, nowMs },
     window: window === 0 ? Math.max(page.count + 1, FIRST_WINDOW) : WINDOW,
     ...(messageId && { messages: messageRefsOf(messageId) }),
-    ...(standing && { standings: standing }),
+    ...(unfinishedState && { states: unfinishedState }),
   }),
   decode: (rows, { nowMs }) => decodeUnfinished(rows, nowMs),
 });
@@ -114,11 +115,11 @@ function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis)
   const queueById = new Map(queues.map((queue) => [queue.id, queue]));
   const keyByName = new Map(keys.map((key) => [key.key, key]));
   return rows.map((message) => {
-    const { wait_state, queue_id, flow_key, standing, bytes } = message;
+    const { wait_state, queue_id, flow_key, standing: unfinishedState, bytes } = message;
     const queue = wait_state === WAIT_STATE.queue ? queueById.get(queue_id ?? -1) : undefined;
     const key = wait_state === WAIT_STATE.flow ? keyByName.get(flow_key ?? '') : undefined;
     const live = decodeLive({ message, ...(queue && { queue }), ...(key && { key }) }, nowMs);
-    return { ...live, standing, bodyBytes: bytes };
+    return { ...live, unfinishedState, bodyBytes: bytes };
   });
 }
 
@@ -141,20 +142,20 @@ async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<Pag
 }
 
 /** The rows to examine. `isWhole`: all matching rows, because they are few; otherwise the next window of the table. */
-function windowOf({ projectId, messages, standings, slice, window }: ListUnfinishedArgs): {
+function windowOf({ projectId, messages, states, slice, window }: ListUnfinishedArgs): {
   rows: Conditions;
   isWhole: boolean;
 } {
   const before = beforeKey(slice);
   if (messages) return { rows: { texts: ['key in (??)', '+key < ?'], params: [messages.keys, before] }, isWhole: true };
-  if (standings?.every((standing) => standing === 'active')) {
+  if (states?.every((state) => state === 'active')) {
     const texts = ['project_id = ?', 'claim_token is not null', '+key < ?'];
     return { rows: { texts, params: [projectId, before] }, isWhole: true };
   }
   return { rows: { texts: ['key < ? order by key desc limit ?'], params: [before, window] }, isWhole: false };
 }
 
-function filterOf({ projectId, filter, messages, standings, nowMs }: ListUnfinishedArgs): {
+function filterOf({ projectId, filter, messages, states, nowMs }: ListUnfinishedArgs): {
   joins: string;
   filter: Conditions;
 } {
@@ -165,8 +166,8 @@ function filterOf({ projectId, filter, messages, standings, nowMs }: ListUnfinis
   const joins = conditions.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
   // Messages of runs are listed with the runs.
   addCondition(conditions, 'w.run_key is null and w.project_id = ?', projectId);
-  if (standings) {
-    const values: SqlParam[] = [nowMs, standings];
+  if (states) {
+    const values: SqlParam[] = [nowMs, states];
     conditions.texts.push(`${STANDING_SQL} in (??)`);
     conditions.params.push(...values);
   }
