@@ -1,4 +1,4 @@
-/** What goes into the next transaction, whoever waits for it. */
+/** The commands that form the next transaction, out of all that wait. */
 import { describe, expect, it } from 'vitest';
 import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import { BatchQueue } from '../../src/store/batches/batch-queue.ts';
@@ -59,7 +59,7 @@ class Line {
 }
 
 describe('a batch', () => {
-  it('takes heartbeats and numbers first, then what moves on what was accepted, then accepts and counts in turn', () => {
+  it('takes heartbeats and numbers first, then commands that advance messages, then accepts and counts in rotation', () => {
     const line = new Line(200);
     line.add('minutes', minutes);
     line.add('accept', accept(1), 2);
@@ -71,7 +71,7 @@ describe('a batch', () => {
     expect(line.take()).toEqual([]);
   });
 
-  it('leaves accepts a quarter of it, however many others wait', () => {
+  it('reserves a quarter of it for accepts, however many others wait', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 500);
     line.add('release', release(), 500);
@@ -79,7 +79,7 @@ describe('a batch', () => {
     expect(line.counts()).toEqual({ release: 150, accept: 50 });
   });
 
-  it('leaves accepts their share also where another command goes beyond its end', () => {
+  it('reserves the share of accepts even if another command exceeds its limit', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 500);
     line.add('large', release(512), 2);
@@ -87,7 +87,7 @@ describe('a batch', () => {
     expect(line.counts()).toEqual({ large: 1, accept: 50 });
   });
 
-  it('leaves no more than accepts need, and gives them what nobody else needs', () => {
+  it('reserves no more than accepts need, and gives them unused capacity', () => {
     const line = new Line(200);
     line.add('accept', accept(1), 10);
     line.add('release', release(), 300);
@@ -97,7 +97,7 @@ describe('a batch', () => {
     expect(line.counts()).toEqual({ accept: 200 });
   });
 
-  it('ends with the command that fills it, even if that is larger than all of it', () => {
+  it('ends with the command that fills it, even if that is larger than the whole batch', () => {
     const line = new Line(200);
     line.add('small', accept(1), 199);
     line.add('large', accept(1, 1_000));
@@ -106,7 +106,7 @@ describe('a batch', () => {
     expect(line.counts()).toEqual({ later: 1 });
   });
 
-  it('has accepts pay back what a large one took beyond their share', () => {
+  it('has accepts pay back the part of a large one that exceeded their share', () => {
     const line = new Line(200);
     line.add('large', accept(1, 300));
     line.add('accept', accept(1), 500);
@@ -134,7 +134,7 @@ describe('accepts', () => {
     expect(taken).toEqual(Array.from({ length: 10 }, (_, nth) => String(nth)));
   });
 
-  it('of a project that sends little go with the next batch, whatever another has in line', () => {
+  it('of a project with few commands join the next batch, however many another project has queued', () => {
     const line = new Line(100);
     line.add('much', accept(1), 5_000);
     line.add('little', accept(2), 3);
@@ -154,7 +154,7 @@ describe('accepts', () => {
     expect(Math.abs(rows.single - rows.batch)).toBeLessThanOrEqual(40);
   });
 
-  it('of a project that has had a large one wait for the others, also when it sends one at a time', () => {
+  it('of a project that has had a large one wait for the others, even if it sends one at a time', () => {
     const line = new Line(20);
     line.add('other', accept(2), 200);
     line.add('large', accept(1, 100));

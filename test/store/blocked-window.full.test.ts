@@ -1,6 +1,6 @@
 /**
- * What do a claim and a publish cost while a crowd waits that may not start (P9)? No clock is asked: they must read as many
- * rows, and about as many pages of the file, as if there were hardly anyone.
+ * The cost of a claim and of a publish while many messages wait that may not start (P9). Counts rows and pages instead
+ * of time: they must read about as many as with hardly any messages.
  */
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -208,15 +208,15 @@ async function costOfLine(count: number): Promise<Cost> {
   return cost;
 }
 
-it('P9: a line of one project is read as quickly beside ten thousand lines of another, and messages before the same origin', async () => {
+it('P9: a backlog of one project is read as fast with ten thousand messages in a backlog of another and before it at the same origin', async () => {
   const few = await costOfLine(FEW);
   const crowded = await costOfLine(20 * FEW);
   expect(crowded.rows).toBe(few.rows);
   expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
 }, 120_000);
 
-describe(`P9: beside ${CROWD} messages of`, () => {
-  it.each(CASES)('%s, a claim of others reads no more than beside a few', async (_title, blocked) => {
+describe(`P9: with ${CROWD} messages of`, () => {
+  it.each(CASES)('%s, a claim of others reads no more than with a few', async (_title, blocked) => {
     const few = await costOf(blocked, FEW, claimHealthy, acceptHealthy);
     const crowded = await costOf(blocked, CROWD, claimHealthy, acceptHealthy);
     expect(few.rows).toBeGreaterThanOrEqual(HEALTHY);
@@ -225,7 +225,7 @@ describe(`P9: beside ${CROWD} messages of`, () => {
     expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
   });
 
-  it.each(CASES)('%s, one more of them is accepted without looking at the others', async (_title, blocked) => {
+  it.each(CASES)('%s, one more of them is accepted without reading the others', async (_title, blocked) => {
     const join = (world: World) => world.accept({ settings: { ...blocked.crowd } });
     const few = await costOf(blocked, FEW, join);
     const crowded = await costOf(blocked, CROWD, join);

@@ -1,4 +1,4 @@
-/** One part of a bulk cancel, as `RunningEngine.cancelMatching` does it. */
+/** One chunk of a bulk cancel, like `RunningEngine.cancelMatching`. */
 import type { AttributeFilter } from '../../src/engine/lists/filters.ts';
 import type { MessageKey, Millis, ProjectId } from '../../src/engine/model.ts';
 import type { Store } from '../../src/store/store.ts';

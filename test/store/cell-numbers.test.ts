@@ -1,4 +1,4 @@
-/** From which numbers does a cell take its own? On databases of their own, since these cases change what is numbered next. */
+/** The range of numbers of each cell. These cases use their own databases, because they change the next numbers. */
 import { describe, expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
@@ -33,7 +33,7 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
     await world.store.close();
   });
 
-  it('stays the cell that it is', async () => {
+  it('stays the same cell', async () => {
     const world = await World.open(open);
     await world.store.cells.beginCell({ cellId: 2 });
     const first = await world.store.messages.reserveNumbers({ count: 10 });
@@ -43,7 +43,7 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
     await world.store.close();
   });
 
-  it('gives no number beyond the range of its cell', async () => {
+  it('assigns no number beyond the range of its cell', async () => {
     const world = await World.open(open);
     await world.store.cells.beginCell({ cellId: 2 });
     const first = await world.store.messages.reserveNumbers({ count: 1 });

@@ -1,4 +1,4 @@
-/** A look at a store on PostgreSQL that is not open: what does whoever serves it have to do? */
+/** A poll of a store on PostgreSQL that is not open returns the work that its workers would have. */
 import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellPoll } from '../../src/engine/stores.ts';
@@ -38,7 +38,7 @@ const BEAT = { timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1 };
 const beat = (worker: string, timeoutMs = HOUR_MS) => world.store.workers.heartbeat({ ...BEAT, worker, timeoutMs });
 const claimBy = (worker: string) => world.accept({ state: { kind: 'claimed', claimToken: world.number(), worker } });
 
-it('is nothing in an empty one, and the time until the next message otherwise', async () => {
+it('finds no work in an empty one, and the time until the next message otherwise', async () => {
   expect(await watch.poll()).toEqual(NOTHING);
   const { wallMs } = await beat('a');
   await world.accept({ notBeforeMs: wallMs + 2 * HOUR_MS });
@@ -49,7 +49,7 @@ it('is nothing in an empty one, and the time until the next message otherwise', 
   expect(dueInMs).toBeGreaterThan(HOUR_MS - 60_000);
 });
 
-it('is neglected while a claim belongs to nobody who lives', async () => {
+it('is neglected while a claim belongs to no live worker', async () => {
   await beat('a');
   await claimBy('a');
   expect(await watch.poll()).toEqual(NOTHING);
@@ -57,7 +57,7 @@ it('is neglected while a claim belongs to nobody who lives', async () => {
   expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
-it('is neglected while somebody is silent, who may have left more than claims, but not after he has left', async () => {
+it('is neglected while a worker is silent, which may have left more than claims, but not after it has left', async () => {
   await beat('a', -1);
   await world.store.workers.leave({ worker: 'a' });
   expect(await watch.poll()).toEqual(NOTHING);
@@ -65,7 +65,7 @@ it('is neglected while somebody is silent, who may have left more than claims, b
   await eventually('a moment has passed', async () => (await watch.poll()).isNeglected);
 });
 
-it('is neglected when the workers that live are ahead of a clock that was set back', async () => {
+it('is neglected when the live workers are ahead of a clock that was set back', async () => {
   const { wallMs } = await beat('a');
   await world.store.workers.heartbeat({
     ...{ ...BEAT, worker: 'a' },
@@ -74,13 +74,13 @@ it('is neglected when the workers that live are ahead of a clock that was set ba
   expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
-it('is neglected while messages wait in the line of an origin', async () => {
+it('is neglected while messages wait in an endpoint backlog', async () => {
   const { wallMs } = await beat('a');
   await world.accept({ state: { kind: 'origin', dueAtMs: wallMs } });
   expect(await watch.poll()).toMatchObject({ isNeglected: true });
 });
 
-it('tells when something is to be told to the operator', async () => {
+it('returns when an operator event is due', async () => {
   const fact = { kind: 'origin_held', projectId: 0, atMs: 0, example: 'https://a.example' } as const;
   await world.store.operatorEvents.noteFacts({ facts: [{ key: world.number(), ...fact }] });
   expect(await watch.poll()).toEqual({ ...NOTHING, eventInMs: 0 });
@@ -91,7 +91,7 @@ it('tells when something is to be told to the operator', async () => {
   expect([eventInMs > HOUR_MS - 60_000, eventInMs <= HOUR_MS]).toEqual([true, true]);
 });
 
-it('is told of at once when a worker says that something is due', async () => {
+it('is noticed at once when a worker notifies that something is due', async () => {
   const heard = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const elsewhere = watchPostgresStore(context, new Servers(context), context.url);
@@ -106,7 +106,7 @@ it('is told of at once when a worker says that something is due', async () => {
   await heard.promise;
 });
 
-it('takes two connections, of many stores that are looked at together', async () => {
+it('takes two connections for many polled stores', async () => {
   const client = new pg.Client({ connectionString: context.url });
   await client.connect();
   onTestFinished(() => client.end());

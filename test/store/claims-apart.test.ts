@@ -1,4 +1,4 @@
-/** What waits for a claim that takes long? */
+/** Commands and claims that wait for a slow claim. */
 import { expect, it } from 'vitest';
 import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { createStore } from '../../src/store/create.ts';

@@ -1,4 +1,4 @@
-/** When is the engine to look for what was saved although it was told that it was not? */
+/** The errors after which the engine must check whether its command was saved. */
 import { expect, it } from 'vitest';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { createStore } from '../../src/store/create.ts';
@@ -17,7 +17,7 @@ function refusing(error: Error): Driver {
 it.each([
   { error: new StoreUnavailable('the server is away'), doubts: 0 },
   { error: new CommitUnknown('the answer was lost'), doubts: 1 },
-])('tells of $doubts doubts when $error.message', async ({ error, doubts }) => {
+])('has $doubts doubts when $error.message', async ({ error, doubts }) => {
   const store = createStore(refusing(error));
   let told = 0;
   store.events.onCommitUnknown = () => {

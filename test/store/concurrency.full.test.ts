@@ -1,6 +1,6 @@
 /**
- * Several stores on one PostgreSQL at once: what one database thread makes impossible on SQLite must hold here by locks.
- * Each worker accepts, claims, settles, retries, cancels and pauses at random; whoever reads sees limits kept at all times.
+ * Several stores on one PostgreSQL at once, where locks must guarantee what SQLite gets from a single writer. Each
+ * worker accepts, claims, settles, retries, cancels and pauses at random; every read must find the limits kept.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

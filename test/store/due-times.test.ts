@@ -1,4 +1,4 @@
-/** What the other workers on a database are told of: all that waits unclaimed, and nothing else. */
+/** Notifications of the other workers on a database: all unclaimed messages that wait, and nothing else. */
 import { expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -23,13 +23,13 @@ const open: OpenStore = async () => {
 
 const world = eachWorld(open);
 
-it('tells of a message that is due later, and of the earliest of several', async () => {
+it('notes a message that is due later, and the earliest of several', async () => {
   await world().accept({ state: { kind: 'due', dueAtMs: T0 + 5_000 } });
   await Promise.all([3_000, 2_000].map((delayMs) => world().accept({ state: { kind: 'due', dueAtMs: T0 + delayMs } })));
   expect(told).toEqual([T0 + 5_000, T0 + 2_000]);
 });
 
-it('tells of a retry and of a claim that is given back, although whoever asked for them knows', async () => {
+it('notes a retry and a released claim, although the caller knows them', async () => {
   const { message, claimToken } = await world().acceptClaimed();
   await world().settle(message, claimToken, retrying(T0, T0 + 12_000, 1));
   const other = await world().acceptClaimed();
@@ -40,7 +40,7 @@ it('tells of a retry and of a claim that is given back, although whoever asked f
   expect(told).toEqual([T0 + 12_000, T0 + 1]);
 });
 
-it('says nothing of what is claimed, of what waits for its lane, or of a claim', async () => {
+it('notes nothing of claimed messages, of messages that wait for their lane, or of a claim', async () => {
   const settings = { queueName: 'orders' };
   await world().acceptClaimed({ settings });
   await world().accept({ settings });
@@ -49,7 +49,7 @@ it('says nothing of what is claimed, of what waits for its lane, or of a claim',
   expect(told).toEqual([]);
 });
 
-it('tells of what a queue lets go', async () => {
+it('notes messages that a queue releases', async () => {
   const settings = { queueName: 'orders' };
   const { message, claimToken } = await world().acceptClaimed({ settings });
   await world().accept({ settings, notBeforeMs: T0 - 1 });

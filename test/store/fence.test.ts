@@ -1,4 +1,4 @@
-/** A store that is one of several cells saves nothing of a project that is not here, and works on for all others. */
+/** A cell saves nothing of a project that is not placed in it, and continues to work for all others. */
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -72,7 +72,7 @@ describe.each([
     ['leaving', false],
     ['gone', true],
     ['elsewhere', true],
-  ] as const)('saves no message of a project that is %s, and says so', async (placement, isGone) => {
+  ] as const)('saves no message of a project that is %s, and returns that', async (placement, isGone) => {
     const cell = await cellOver(await open());
     await become(cell, placement);
     await expect(cell.world.accept()).rejects.toEqual(away(isGone));
@@ -81,7 +81,7 @@ describe.each([
     expect((await cell.world.claim()).claimed).toEqual([]);
   });
 
-  it('says that a project is not here also where its rows stand in the way of what is to be saved', async () => {
+  it('returns that a project is not here even when leftover rows conflict with the new ones', async () => {
     const cell = await cellOver(await open());
     await begin(cell.world, { id: 'r' });
     await become(cell, 'gone');
@@ -91,7 +91,7 @@ describe.each([
     await expect(again).rejects.toEqual(away(true));
   });
 
-  it('does not say that a run is over whose project has left, once what it left behind is deleted', async () => {
+  it('does not return that a run has ended whose project has left, once its leftover rows are deleted', async () => {
     const cell = await cellOver(await open());
     const run = await begin(cell.world);
     const end = () => cell.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
@@ -101,13 +101,13 @@ describe.each([
     await expect(end()).rejects.toEqual(away(true));
   });
 
-  it('takes a project of which it has no row to be in another cell', async () => {
+  it('takes a project without a row to be in another cell', async () => {
     const { world } = await cellOver(await open());
     const unknown = 77;
     await expect(world.accept({ projectId: unknown })).rejects.toMatchObject({ projectId: unknown, isGone: true });
   });
 
-  it('saves what other projects send in the same transaction', async () => {
+  it('saves messages of other projects in the same transaction', async () => {
     const cell = await cellOver(await open());
     await become(cell, 'leaving');
     const answers = await Promise.allSettled([cell.world.accept(), cell.world.accept(OF_OTHER), cell.world.accept()]);
@@ -115,7 +115,7 @@ describe.each([
     expect((await cell.world.claim()).claimed).toHaveLength(1);
   });
 
-  it('neither claims messages of a project that leaves nor says that they are due', async () => {
+  it('neither claims messages of a leaving project nor returns that they are due', async () => {
     const cell = await cellOver(await open());
     const { world, store } = cell;
     await world.accept();
@@ -142,7 +142,7 @@ describe.each([
     expect((await world.claim({ backlogsToServe: lines })).claimed).toHaveLength(3);
   });
 
-  it('claims nothing of a project that left after the claim had looked', async () => {
+  it('claims nothing of a project that left after the claim had read it', async () => {
     const driver = await open();
     const late = new LateDriver(driver);
     const cell = await cellOver(late);
@@ -153,7 +153,7 @@ describe.each([
     expect(claimed.map(({ message }) => message.key)).toEqual([other.key]);
   });
 
-  it('refuses the outcome of an attempt of a project that leaves, and keeps the claim as it is', async () => {
+  it('refuses the outcome of an attempt of a leaving project, and keeps the claim unchanged', async () => {
     const cell = await cellOver(await open());
     const { message, claimToken } = await cell.world.acceptClaimed();
     const settle = () =>
@@ -169,7 +169,7 @@ describe.each([
     expect(await settle()).toMatchObject({ kind: 'saved' });
   });
 
-  it('tells a worker by its heartbeat which of its projects are here, and not leaving', async () => {
+  it("returns with a heartbeat which of the worker's projects are here and not leaving", async () => {
     const cell = await cellOver(await open());
     const here = async () => {
       const worker = { worker: 'w1', timeoutMs: 1_000, isLeaving: false, accountsVersion: 0 };
@@ -180,7 +180,7 @@ describe.each([
     expect(await here()).toEqual([OTHER_PROJECT]);
   });
 
-  it('keeps a worker that leaves for its time while claims are in its name, which may have come with a project', async () => {
+  it('keeps a leaving worker alive until its timeout while claims are in its name, which may have come with a move', async () => {
     const { store, world } = await cellOver(await open());
     const beat = (worker: string) =>
       store.workers.heartbeat({ worker, timeoutMs: 3_600_000, isLeaving: false, accountsVersion: 0 });
@@ -194,7 +194,7 @@ describe.each([
     expect(await beat('w2')).toMatchObject({ hasLate: true, others: [] });
   });
 
-  it('leaves schedules and waits of a project that leaves, and tells of no time for them', async () => {
+  it('skips schedules and waits of a leaving project, and returns no times for them', async () => {
     const cell = await cellOver(await open());
     const { world, store } = cell;
     const run = await begin(world, { id: 'r' });
@@ -216,7 +216,7 @@ describe.each([
     expect([beat.nextScheduleAtMs, beat.nextWaiterAtMs]).toEqual([undefined, undefined]);
   });
 
-  it('drops nothing that is past its time while a project is on the move', async () => {
+  it('drops no expired rows while a project is being moved', async () => {
     const cell = await cellOver(await open());
     const { world, store } = cell;
     const { message, claimToken } = await world.acceptClaimed();
@@ -234,14 +234,14 @@ describe.each([
     expect(await world.statesOf(message)).toEqual([]);
   });
 
-  it('that is the only one does not ask where a project is', async () => {
+  it('that is the only one never reads placements', async () => {
     const cell = await cellOver(await open(), { isGuarded: false });
     await become(cell, 'gone');
     await cell.world.accept();
     expect((await cell.world.claim()).claimed).toHaveLength(1);
   });
 
-  it('changes tokens of projects that live elsewhere: the directory has those of all', async () => {
+  it('changes tokens of projects in other cells: the directory has all tokens', async () => {
     const cell = await cellOver(await open());
     await become(cell, 'elsewhere');
     const token = { tokenHash: 'h', projectId: PROJECT, scope: 'full' as const, createdAtMs: T0 };
@@ -264,7 +264,7 @@ describe('on PostgreSQL, with two workers', () => {
   it.each([
     ['a plain message', {}],
     ['a message of a lane', IN_LANE],
-  ])('a batch that saw the project here commits before its move goes on: %s', async (_, options) => {
+  ])('a batch that saw the project here commits before its move continues: %s', async (_, options) => {
     const { held, first, second, mover } = await twoWorkers();
     const { isThere, release } = held.hold();
     const accepted = first.world.accept(options);
@@ -297,7 +297,7 @@ describe('on PostgreSQL, with two workers', () => {
     await accepted;
   });
 
-  it('a claim that has chosen messages of a project commits before its move goes on', async () => {
+  it('a claim that has chosen messages of a project commits before its move continues', async () => {
     const { held, first, second, mover } = await twoWorkers();
     await first.world.accept();
     const { isThere, release } = held.hold();
@@ -311,7 +311,7 @@ describe('on PostgreSQL, with two workers', () => {
     await waited;
   });
 
-  it('a mover that hangs while it has the project keeps no other project waiting', async () => {
+  it('a mover that hangs while it has locked the project blocks no other project', async () => {
     const { first, mover } = await twoWorkers();
     const there = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();

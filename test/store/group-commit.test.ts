@@ -1,4 +1,4 @@
-/** Group commit: which commands are committed together, and what happens to them when a batch is late, blocked or fails. */
+/** Group commit: which commands are committed together, and the results of late, blocked and failing batches. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HUNG_MS, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
@@ -94,7 +94,7 @@ async function passPause(): Promise<void> {
   await settled();
 }
 
-it('a close waits for the flush under way, and for those that wait behind it', async () => {
+it('a close waits for the flush in progress, and for the commands behind it', async () => {
   const first = run('first');
   await settled();
   const second = run('second');
@@ -106,7 +106,7 @@ it('a close waits for the flush under way, and for those that wait behind it', a
   expect(order).toEqual(['first', 'second', 'closed']);
 });
 
-describe('commands that come while a batch is under way', () => {
+describe('commands that arrive during a batch', () => {
   it('form one batch after it', async () => {
     const all = [run('a')];
     await settled();
@@ -119,7 +119,7 @@ describe('commands that come while a batch is under way', () => {
     await Promise.all(all);
   });
 
-  it('form one beside it when it is late, and a third is not begun', async () => {
+  it('form a second batch when it is late, but no third one', async () => {
     const all = await lateAndBeside();
     elapsedMs += LATE_MS + 1;
     all.push(run('last'));
@@ -134,7 +134,7 @@ describe('commands that come while a batch is under way', () => {
     await Promise.all(all);
   });
 
-  it('form one beside it when it turns out to be late, though nothing else comes', async () => {
+  it('form a second batch when it turns out to be late, even if no other command arrives', async () => {
     const all = [run('late')];
     await settled();
     all.push(run('a'), run('b'));
@@ -146,7 +146,7 @@ describe('commands that come while a batch is under way', () => {
     await Promise.all(all);
   });
 
-  it('go with the next of the others when both batches are as quick as ever again', async () => {
+  it('join the next batch of the others when both batches are fast again', async () => {
     const all = await lateAndBeside();
     all.push(run('a'), run('b'));
     await answer(saved);
@@ -158,7 +158,7 @@ describe('commands that come while a batch is under way', () => {
     expect(order).toEqual(['late', 'beside', 'a', 'b']);
   });
 
-  it('do not wait for one that turns out to be late when the one beside it has ended', async () => {
+  it('do not wait for a batch that turns out to be late when the one beside it has ended', async () => {
     const all = await lateAndBeside();
     all.push(run('a'));
     await answer(saved);
@@ -173,7 +173,7 @@ describe('commands that come while a batch is under way', () => {
 });
 
 describe('commands that another worker blocks', () => {
-  it('are looked for once at a time, also when others come after all have gone through', async () => {
+  it('are tried one at a time, even if others arrive after all have succeeded', async () => {
     const all = [run('a')];
     await answer(blocked);
     await passPause();
@@ -202,7 +202,7 @@ describe('commands that another worker blocks', () => {
     expect(order).toEqual(['c', 'a', 'b']);
   });
 
-  it('are refused once they have been tried often enough', async () => {
+  it('are refused after a limit of attempts', async () => {
     const all = [run('a'), run('b')];
     await answer(blocked, blocked);
     for (let look = 0; look < SCOUTS_MAX; look += 1) {
@@ -216,7 +216,7 @@ describe('commands that another worker blocks', () => {
     expect(commits.counts.waiting).toBe(0);
   });
 
-  it('go from one project to the next when they need several', async () => {
+  it('move from one project to the next when they need several', async () => {
     const one = run('a');
     await answer(blocked);
     await passPause();
@@ -229,7 +229,7 @@ describe('commands that another worker blocks', () => {
     expect(pauses).toHaveLength(0);
   });
 
-  it('go on when the first of them is refused with what waits behind a batch that hung', async () => {
+  it('continue when the first of them is refused with the commands behind a hung batch', async () => {
     const all = [run('a'), run('b')];
     await answer(blocked, blocked);
     const hung = run('hung');
@@ -243,7 +243,7 @@ describe('commands that another worker blocks', () => {
     expect(commits.counts.waiting).toBe(0);
   });
 
-  it('are waited for by a close, and refused when the store fails', async () => {
+  it('are awaited by a close, and refused when the store fails', async () => {
     const one = run('a');
     await answer(blocked);
     const closed = commits.close().then(() => order.push('closed'));
@@ -258,7 +258,7 @@ describe('commands that another worker blocks', () => {
 });
 
 describe('the callers of a large batch', () => {
-  it('go on a few in each turn, those with new messages before all others', async () => {
+  it('continue a few at a time, those with new messages before all others', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `${index}`);
     const turns: (() => void)[] = [];
     const flush: Flush = async (commands) => ({

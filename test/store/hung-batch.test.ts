@@ -1,4 +1,4 @@
-/** Nobody waits twice for a database that hangs. */
+/** Commands wait only once for a database that hangs. */
 import { expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
@@ -35,6 +35,6 @@ it.each([
   ['goes on when that was refused at once', [UNAVAILABLE, UNAVAILABLE], 1_000, 'saved'],
   ['goes on when that took long and came through', [SAVED, SAVED], 60_000, 'saved'],
   ['goes on when a part of that came through', [UNAVAILABLE, SAVED], 60_000, 'saved'],
-] as const)('what waits behind a batch %s', async (_, results, tookMs, fate) => {
+] as const)('commands behind a batch %s', async (_, results, tookMs, fate) => {
   expect(await behind([...results], tookMs)).toBe(fate);
 });

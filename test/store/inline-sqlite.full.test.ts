@@ -1,4 +1,4 @@
-/** The specification of the store without its threads, so that a change of any source is in what runs here. */
+/** The common specification on the embedded store without its threads, so that a mutated source is what runs here. */
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';

@@ -1,4 +1,4 @@
-/** What `waypost doctor` asks of a store: a sound one passes, and each invariant finds the row that breaks it. */
+/** The invariants of `waypost doctor`: a sound store passes, and each invariant finds a row that breaks it. */
 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -147,7 +147,7 @@ async function findings(): Promise<Map<string, string[]>> {
 }
 
 describe('the invariants of a store', () => {
-  it('hold of one that only the store has written', async () => {
+  it('hold in a store that only the store has written', async () => {
     expect([...(await findings()).values()].flat()).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-/** What becomes of messages that a project's limit held when the next start has another one? */
+/** Messages that the limit of a project held back, after a start with another limit. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
@@ -31,14 +31,14 @@ async function hold(world: World): Promise<number[]> {
 const keysOf = (claimed: { message: { key: number } }[]): number[] =>
   claimed.map(({ message }) => message.key).sort((a, b) => a - b);
 
-it('all of them go on when there is no limit any more', async () => {
+it('all of them start when there is no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
   expect(await next.store.messages.releaseAll({ nowMs: T0 })).toBe(1);
   expect(keysOf((await next.claim()).claimed)).toEqual(expect.arrayContaining(held));
 });
 
-it('all of them go on when workers that come and go find no limit any more', async () => {
+it('all of them start when starting and stopping workers find no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
   expect(await next.store.messages.releaseUnlimited({ nowMs: T0 })).toBe(3);
@@ -46,13 +46,13 @@ it('all of them go on when workers that come and go find no limit any more', asy
   expect(keysOf((await next.claim()).claimed)).toEqual(held);
 });
 
-it('none of them goes on by itself while there is a limit', async () => {
+it('none of them starts by itself while there is a limit', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
   expect(await next.store.messages.releaseUnlimited({ nowMs: T0 })).toBe(0);
 });
 
-it('as many more go on as a higher limit has room for', async () => {
+it('as many more start as a higher limit has capacity for', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
   await next.store.messages.releaseAll({ nowMs: T0 });

@@ -1,6 +1,6 @@
 /**
- * Which projects does each command lock where several transactions run at once? Over SQLite, which takes no locks: what would be
- * locked is recorded. That PostgreSQL needs these locks is shown in `postgres-locks.test.ts`.
+ * The projects that each command locks where several transactions run at once. Runs over SQLite, which takes no locks,
+ * and records what would be locked. `postgres-locks.full.test.ts` shows that PostgreSQL needs these locks.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -102,7 +102,7 @@ const OF_OTHER = { projectId: OTHER_PROJECT } satisfies MessageOptions;
 const settle = ({ message, claimToken }: { message: Message; claimToken: number }, change = delivered()) =>
   world.settle(message, claimToken, change);
 
-describe('a message that comes', () => {
+describe('a new message', () => {
   it('locks nothing when it shares nothing', async () => {
     expect(await lockedBy(() => world.accept())).toEqual([]);
   });
@@ -115,7 +115,7 @@ describe('a message that comes', () => {
     expect(await lockedBy(() => world.accept(options))).toEqual([PROJECT]);
   });
 
-  it('that begins a run, or is one of its messages, locks its project', async () => {
+  it('that starts a run, or is one of its messages, locks its project', async () => {
     let run: Message | undefined;
     const beginIt = async () => {
       run = await begin(world);
@@ -161,7 +161,7 @@ describe('the end of an attempt', () => {
     expect(await lockedBy(() => settle({ message, claimToken: state.claimToken }))).toEqual([PROJECT]);
   });
 
-  it('locks the projects of what follows, also of what follows only if a cancel was asked for', async () => {
+  it('locks the projects of messages that follow, including those that follow only after a cancel request', async () => {
     const one = await world.acceptClaimed();
     const follows = [world.message(IN_QUEUE)];
     expect(await lockedBy(() => settle(one, { ...delivered(), follows }))).toEqual([PROJECT]);
@@ -175,20 +175,20 @@ describe('the end of an attempt', () => {
     expect(await lockedBy(() => settle(alone, { ...delivered(), follows: [world.message()] }))).toEqual([]);
   });
 
-  it('locks its project where attempts are limited, though it is alone', async () => {
+  it('locks its project when attempts are limited, even if it is alone', async () => {
     await reopen({ parallelismMax: 5 });
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
     expect(await lockedBy(() => world.store.messages.settle({ settlement: alone, nowMs: T0 }))).toEqual([PROJECT]);
   });
 
-  it('locks nothing where only messages of a day are limited, and nothing follows', async () => {
+  it('locks nothing when only messages per day are limited, and no message follows', async () => {
     await reopen({ messagesPerDayMax: 5 });
     const one = await world.acceptClaimed();
     expect(await lockedBy(() => settle(one))).toEqual([]);
   });
 
-  it('of a run locks its project, and those of what follows', async () => {
+  it('of a run locks its project, and those of messages that follow', async () => {
     const run = await begin(world);
     const end = () =>
       world.store.runs.endRuns({
@@ -199,7 +199,7 @@ describe('the end of an attempt', () => {
   });
 });
 
-describe('what is named by its key', () => {
+describe('a message that is named by its key', () => {
   it('is locked with its project when it is in a lane, or attempts are limited', async () => {
     const plain = await world.accept();
     const queued = await world.accept(IN_QUEUE);
@@ -216,7 +216,7 @@ describe('what is named by its key', () => {
     ).toEqual([PROJECT]);
   });
 
-  it('is locked with its project when its claim is given back', async () => {
+  it('is locked with its project when its claim is released', async () => {
     const release = ({ message, claimToken }: { message: Message; claimToken: number }) =>
       world.store.messages.release({
         claims: [{ key: message.key, projectId: message.projectId, claimToken }],
@@ -231,7 +231,7 @@ describe('what is named by its key', () => {
     expect(await lockedBy(() => release(limited))).toEqual([PROJECT]);
   });
 
-  it('and does not exist locks nothing', async () => {
+  it('locks nothing if it does not exist', async () => {
     const stale = { ...world.message(IN_QUEUE), claimToken: 1 };
     expect(await lockedBy(() => settle(stale))).toEqual([]);
   });
@@ -252,14 +252,14 @@ describe('a claim', () => {
     expect(await claim({ backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] })).toEqual([]);
   });
 
-  it('locks the projects whose keys have something next, once it is due, unless it takes nothing that is due', async () => {
+  it('locks the projects whose keys are due to be served, unless it takes no due messages', async () => {
     await settled({ ...OF_KEY, ...OF_OTHER });
     expect(await claim({}, T0 - 1)).toEqual([]);
     expect(await claim({ due: false })).toEqual([]);
     expect(await claim()).toEqual([OTHER_PROJECT]);
   });
 
-  it('locks the projects of lines if a message of a key waits in one of the project', async () => {
+  it('locks the projects of backlogs that have messages with a key', async () => {
     await world.accept();
     await world.accept(OF_KEY);
     await world.claim({ defaultCapacity: 0 });
@@ -270,7 +270,7 @@ describe('a claim', () => {
     expect(await claim({ due: false, backlogsToServe })).toEqual([PROJECT]);
   });
 
-  it('locks the projects of all that it may take where attempts are limited', async () => {
+  it('locks the projects of all messages that it may take when attempts are limited', async () => {
     await reopen({ parallelismMax: 1 });
     await world.accept({ state: { kind: 'origin', dueAtMs: T0 } });
     await world.accept({ ...OF_OTHER, notBeforeMs: T0 + 1 });
@@ -280,7 +280,7 @@ describe('a claim', () => {
     expect(await claim({}, T0 + 1)).toEqual([OTHER_PROJECT]);
   });
 
-  it('locks the projects that have messages waiting for their attempts to end', async () => {
+  it('locks the projects whose messages wait for the end of attempts', async () => {
     await reopen({ parallelismMax: 1 });
     const first = await world.acceptClaimed();
     await world.accept({ state: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
@@ -289,11 +289,11 @@ describe('a claim', () => {
   });
 });
 
-describe('a claim beside others', () => {
+describe('a claim with concurrent transactions', () => {
   const keysOf = async (request: Parameters<World['claim']>[0] = {}) =>
     (await world.claim(request)).claimed.map(({ message }) => message.key);
 
-  it('leaves what belongs to projects that it has not locked where it is, and takes what shares nothing', async () => {
+  it('leaves messages of projects that it has not locked unchanged, and takes messages that share nothing', async () => {
     const listed = await world.accept(OF_KEY);
     const inLine = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
     await world.claim({ defaultCapacity: 0 });
@@ -308,7 +308,7 @@ describe('a claim beside others', () => {
     expect(await keysOf({ backlogsToServe })).toEqual([listed.key, inLine.key]);
   });
 
-  it('takes nothing of a project whose attempts are limited and that it has not locked', async () => {
+  it('takes no message of a project with limited attempts that it has not locked', async () => {
     await reopen({ parallelismMax: 5 });
     const { key } = await world.accept();
     driver.comesLater = true;
@@ -317,7 +317,7 @@ describe('a claim beside others', () => {
     expect(await keysOf()).toEqual([key]);
   });
 
-  it('says so when others have locked what is due', async () => {
+  it('reports when other workers have locked the due messages', async () => {
     await world.accept();
     driver.areMessagesTaken = true;
     expect(await world.claim()).toMatchObject({ nextDueAtMs: T0, isLocked: true });
@@ -329,7 +329,7 @@ describe('a claim beside others', () => {
   });
 });
 
-describe('of the other commands', () => {
+describe('other commands', () => {
   const schedule = (projectId: ProjectId): Schedule => ({
     key: world.number(),
     projectId,
@@ -346,7 +346,7 @@ describe('of the other commands', () => {
     state: { version: world.number(), isPaused: false, nextAtMs: T0 },
   });
 
-  it('those of schedules lock the project of the schedule', async () => {
+  it('of schedules lock the project of the schedule', async () => {
     const saved = schedule(OTHER_PROJECT);
     expect(
       await lockedBy(() =>
@@ -368,7 +368,7 @@ describe('of the other commands', () => {
     ]);
   });
 
-  it('those of waits and pending events lock the project of the run', async () => {
+  it('of waits and pending events lock the project of the run', async () => {
     const run = await begin(world);
     const wait = waiter(world, run);
     expect(await lockedBy(() => world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 }))).toEqual([
@@ -390,7 +390,7 @@ describe('of the other commands', () => {
     expect(await lockedBy(save)).toEqual([PROJECT]);
   });
 
-  it('those that name a project lock it', async () => {
+  it('that name a project lock it', async () => {
     const queue = { name: 'q', parallelism: 1, isPaused: false };
     expect(
       await lockedBy(() => world.store.queues.saveQueue({ projectId: OTHER_PROJECT, ...queue, nowMs: T0 })),
@@ -402,7 +402,7 @@ describe('of the other commands', () => {
     ).toEqual([PROJECT]);
   });
 
-  it('retention locks the projects whose keys it may forget, and a start, at which nobody else is there, none', async () => {
+  it('for retention lock the projects whose keys may be dropped; a start, which runs alone, locks none', async () => {
     await settle(await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER }));
     const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, minutesBeforeMs: 0, nowMs: T0, rowsMax: 100 };
     expect(await lockedBy(() => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
@@ -412,7 +412,7 @@ describe('of the other commands', () => {
   });
 });
 
-describe('of projects whose locks may be held for long, a batch', () => {
+describe('a batch with suspect projects', () => {
   const SUSPECT = new Set([OTHER_PROJECT, 3]);
   const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
 
@@ -431,7 +431,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
     });
   }
 
-  it('takes those that are free, and waits for the others that it needs', async () => {
+  it('takes the free locks, and waits for the others that it needs', async () => {
     expect(await take([of(PROJECT), of(OTHER_PROJECT)])).toEqual({
       locked: [PROJECT, OTHER_PROJECT],
       lacking: ['none', 'none'],
@@ -439,7 +439,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
     expect(driver.locked).toEqual([PROJECT, OTHER_PROJECT]);
   });
 
-  it('does the commands that need none which somebody else has', async () => {
+  it('runs the commands that need no locked project', async () => {
     driver.others.add(OTHER_PROJECT);
     expect(await take([of(OTHER_PROJECT), of(PROJECT), of(3)])).toEqual({
       locked: [PROJECT, 3],
@@ -448,12 +448,12 @@ describe('of projects whose locks may be held for long, a batch', () => {
     expect(driver.locked).toEqual([PROJECT, 3]);
   });
 
-  it('needs none that does not exist', async () => {
+  it('needs no project that does not exist', async () => {
     expect((await take([of(99)], { suspects: new Set([99]) })).lacking).toEqual([99]);
     expect((await take([of(99)])).lacking).toEqual(['none']);
   });
 
-  it('claims without those that somebody else has', async () => {
+  it('claims without the messages of locked projects', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) await world.accept({ projectId });
     driver.others.add(OTHER_PROJECT);
     const args = { request: { due: true, backlogsToServe: [], limit: 10 }, nowMs: T0 };
@@ -461,7 +461,7 @@ describe('of projects whose locks may be held for long, a batch', () => {
     expect(await take([claim], { parallelismMax: 1 })).toEqual({ locked: [PROJECT], lacking: ['none'] });
   });
 
-  it('looks at all that its commands name by key where attempts are limited, and at lanes alone otherwise', async () => {
+  it('examines all messages that its commands name when attempts are limited, and only those of lanes otherwise', async () => {
     const plain = await world.accept(OF_OTHER);
     const release = { method: 'release', args: { claims: [{ key: plain.key }] } } as unknown as WriteCommand;
     expect((await take([of(PROJECT), release], { parallelismMax: 5 })).locked).toEqual([PROJECT, OTHER_PROJECT]);

@@ -1,4 +1,4 @@
-/** The limit of messages a day, as the store keeps it. */
+/** The daily limit of messages in the store. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ async function kinds(count: number, options: MessageOptions = {}): Promise<strin
   return (await publish(count, options)).map(({ kind }) => kind);
 }
 
-it('takes messages up to the limit of a day, and refuses a publish that goes over it as a whole', async () => {
+it('accepts messages up to the limit of a day, and refuses a whole publish that exceeds it', async () => {
   await open(3);
   expect(await kinds(2)).toEqual(['accepted', 'accepted']);
   const refused: Accepted = { kind: 'overDayLimit', limit: 3, remaining: 1 };
@@ -41,7 +41,7 @@ it('takes messages up to the limit of a day, and refuses a publish that goes ove
   expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 3, remaining: 0 }]);
 });
 
-it('saves nothing of what it refuses, its deduplication id included', async () => {
+it('saves nothing of a refused publish, including its deduplication id', async () => {
   await open(1);
   const deduplication = { hash: 'h', expiresAtMs: T0 + 2 * DAY_MS };
   await publish(1);
@@ -52,13 +52,13 @@ it('saves nothing of what it refuses, its deduplication id included', async () =
   expect(await kinds(1, { deduplication, createdAtMs: T0 + DAY_MS })).toEqual(['accepted']);
 });
 
-it('never goes over the limit, however many publish at once', async () => {
+it('never exceeds the limit, however many publish at once', async () => {
   await open(25);
   const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => publish(1 + (index % 3))));
   expect(answers.flat().filter(({ kind }) => kind === 'accepted')).toHaveLength(25);
 });
 
-it('goes on counting after a restart', async () => {
+it('continues counting after a restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-counts-'));
   const path = join(folder, 'waypost.db');
   try {
@@ -80,7 +80,7 @@ it('counts each project for itself', async () => {
   expect(await kinds(1)).toEqual(['overDayLimit']);
 });
 
-it('begins anew at midnight UTC, and not with the last millisecond of the day', async () => {
+it('starts again at midnight UTC, not before the last millisecond of the day', async () => {
   await open(1);
   expect(await kinds(1)).toEqual(['accepted']);
   expect(await kinds(1, { createdAtMs: MIDNIGHT - 1 })).toEqual(['overDayLimit']);
@@ -88,7 +88,7 @@ it('begins anew at midnight UTC, and not with the last millisecond of the day', 
   expect(await kinds(1, { createdAtMs: MIDNIGHT + 1 })).toEqual(['overDayLimit']);
 });
 
-it('does not count what becomes no message: duplicates, and what needs a queue too many', async () => {
+it('does not count messages that are not saved: duplicates, and those over the limit of queues', async () => {
   await open(3);
   const deduplication = { hash: 'h', expiresAtMs: T0 + 1000 };
   expect(await kinds(1, { deduplication })).toEqual(['accepted']);
@@ -99,7 +99,7 @@ it('does not count what becomes no message: duplicates, and what needs a queue t
   expect(await kinds(1)).toEqual(['overDayLimit']);
 });
 
-it('counts what is made of a dead message, and never refuses it', async () => {
+it('counts retries from the DLQ, and never refuses them', async () => {
   await open(2);
   const { dlqId, message } = await world.bury(T0);
   await publish(1);

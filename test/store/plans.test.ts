@@ -1,4 +1,4 @@
-/** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
+/** No statement reads a table as large as the backlog: each uses a key or an index. */
 import { constants, DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COUNTED_OF_ALL_MAX } from '../../src/engine/lists/unfinished.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => everything.db.close());
 
-it('goes by a key or an index wherever a table may be large', () => {
+it('uses a key or an index wherever a table may be large', () => {
   const { texts, db } = everything;
   const scans: string[] = [];
   for (const text of texts) {
@@ -44,7 +44,7 @@ it('goes by a key or an index wherever a table may be large', () => {
   expect(scans).toEqual([]);
 });
 
-it('prepares no statement anew to run it with other values', () => {
+it('prepares no statement again to run it with other values', () => {
   const { texts, db } = everything;
   let asked = 0;
   db.setAuthorizer(() => {
@@ -63,7 +63,7 @@ it('prepares no statement anew to run it with other values', () => {
   expect(preparedAnew).toEqual([]);
 });
 
-it('counts who holds the slots of a lane without walking those who wait', async () => {
+it("counts the holders of a lane's permits without reading its waiting messages", async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
   driver.params.clear();
@@ -98,7 +98,7 @@ it('counts who holds the slots of a lane without walking those who wait', async 
 });
 
 /** These indexes hold only what is in flight, are walked in order up to a limit, or once at a start (held). */
-it('looks slots of journals up without walking the journals', async () => {
+it('looks up entry keys without reading whole journals', async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
   driver.params.clear();

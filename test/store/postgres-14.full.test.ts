@@ -1,4 +1,4 @@
-/** What may differ between versions of PostgreSQL, on the oldest that is promised to work. */
+/** Cases that may differ between versions of PostgreSQL, on the oldest supported one. */
 
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { storeConformance } from './conformance/index.ts';

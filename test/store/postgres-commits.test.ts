@@ -1,4 +1,7 @@
-/** P1: a transaction is said to be committed only if it is, whatever becomes of the connection or the server meanwhile. */
+/**
+ * P1: a transaction is reported as committed only if it is, even if the connection or the server fails during the
+ * commit.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -44,7 +47,7 @@ describe('a commit on a primary with a synchronous standby', () => {
   const isKept = async (n: number, where = pair.primary) =>
     (await where.query('select 1 from kept where n = $1', [n])).length === 1;
 
-  it('is certain although its answer was lost', async () => {
+  it('is certain although its response was lost', async () => {
     await insert(1);
     const cut = proxy.cutAtCommit('after');
     await insert(2);
@@ -56,7 +59,7 @@ describe('a commit on a primary with a synchronous standby', () => {
     ['after', true],
     ['before', false],
   ] as const)(
-    'is looked up when the server takes its leave instead of an answer, %s it had it',
+    'is looked up when the server closes the connection instead of responding, %s it had it',
     async (when, isThere) => {
       const n = isThere ? 30 : 31;
       const cut = proxy.cutAtCommit(
@@ -107,7 +110,7 @@ describe('a commit on a primary with a synchronous standby', () => {
     },
   );
 
-  it('is not mistaken for a transaction of the standby that took over, which gives the same ids again', async () => {
+  it('is not mistaken for a transaction of the promoted standby, which assigns the same ids again', async () => {
     pair.link.stall();
     const outcome = outcomeOf(insert(8));
     await eventually('the commit to wait for the standby', async () => {

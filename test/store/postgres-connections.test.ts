@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL that end at a moment when nobody waits for an answer, or in a way that looks like one. */
+/** Connections to PostgreSQL that end while no request is pending, or in a way that looks like a response. */
 import { createServer, type Server, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ async function driverOf(greet: (socket: Socket) => void): Promise<PostgresDriver
   });
 }
 
-it('is unavailable, and does not end the process, when the server takes a connection back in the same breath', async () => {
+it('is unavailable, and does not end the process, when the server closes a connection at once', async () => {
   const goodbye = errorResponse('57P01', 'terminating connection due to administrator command');
   const driver = await driverOf((socket) => socket.end(Buffer.concat([AUTHENTICATED, READY, goodbye])));
   await expect(driver.transaction(async () => undefined)).rejects.toThrow(StoreUnavailable);
@@ -47,7 +47,7 @@ it('is unavailable when the server has no connection to spare', async () => {
   await driver.close();
 });
 
-it('is unavailable when the server allows no transaction so long, or the pool has ended', () => {
+it('is unavailable when the server limits the time of transactions, or the pool has ended', () => {
   const ended = new Error('Cannot use a pool after calling end on the pool');
   const tooLong = Object.assign(new pg.DatabaseError('terminating connection due to transaction timeout', 0, 'error'), {
     code: '25P04',
@@ -55,13 +55,13 @@ it('is unavailable when the server allows no transaction so long, or the pool ha
   for (const error of [ended, tooLong]) expect(classify(error)).toBeInstanceOf(StoreUnavailable);
 });
 
-it('takes no code of the operating system for an answer of the server', () => {
+it('does not mistake an error code of the operating system for one of the server', () => {
   const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
   expect(isReportedFailure(broken)).toBe(false);
   expect(classify(broken)).toBeInstanceOf(StoreUnavailable);
 });
 
-it.each(['awaited', 'only sent'])('leaves a server that turned read-only, also when the write was %s', async (how) => {
+it.each(['awaited', 'only sent'])('leaves a server that turned read-only, even if the write was %s', async (how) => {
   const driver = new PostgresDriver({
     url: await freshDatabase(),
     connectionsMax: 1,

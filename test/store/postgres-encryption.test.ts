@@ -1,4 +1,4 @@
-/** What `sslmode` and the parameters beside it mean, against servers that have TLS, demand it, or have none. */
+/** The meaning of `sslmode` and its related parameters, against servers that have TLS, require it, or lack it. */
 import { chmodSync, chownSync, copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -128,7 +128,7 @@ describe('the certificate of the server', () => {
     await expect(reading).rejects.toThrow(remedy);
   });
 
-  it('is not sought from a server that has none, which is named as the reason', async () => {
+  it('is not requested from a server without TLS, which is named as the reason', async () => {
     await expect(isEncrypted(urlOf('none', { sslmode: 'require' }))).rejects.toThrow(
       'sslmode=disable connects without',
     );
@@ -136,7 +136,7 @@ describe('the certificate of the server', () => {
 });
 
 describe('the certificate of this program', () => {
-  it('is shown to a server that asks for it', async () => {
+  it('is sent to a server that asks for it', async () => {
     expect(await isEncrypted(urlOf('certified', { sslmode: 'require', ...CLIENT }))).toBe(true);
     await expect(isEncrypted(urlOf('certified', { sslmode: 'require' }))).rejects.toThrow(StoreUnavailable);
   });
@@ -150,7 +150,7 @@ describe('channel_binding=require', () => {
     return url.href;
   };
 
-  it('proves the server’s knowledge of the password on the encrypted connection', async () => {
+  it('proves that the server knows the password, on the encrypted connection', async () => {
     expect(await isEncrypted(bound('require'))).toBe(true);
   });
 

@@ -1,4 +1,6 @@
-/** A worker that hangs in the middle of a batch, stopped or cut off, keeps nobody from what it has not locked, and that not for long. */
+/**
+ * A worker that hangs in the middle of a batch blocks only the projects that it has locked, and only for a short time.
+ */
 
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -62,7 +64,7 @@ describe('while a worker hangs that has locked a project', () => {
     order.push(name);
   };
 
-  it('another one accepts, claims and answers for everyone else, and goes on with the project when it is free', async () => {
+  it('another one accepts, claims and responds for all other projects, and continues with the project when it is free', async () => {
     const ofProject = [
       noted(
         'queue',
@@ -89,7 +91,7 @@ describe('while a worker hangs that has locked a project', () => {
     expect(order.slice(4).toSorted()).toEqual(['lane', 'lane', 'lane', 'queue']);
   });
 
-  it('a claim leaves the messages alone that wait for the limit of that project', async () => {
+  it('a claim skips the messages that wait for the limit of that project', async () => {
     const limits = { queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 };
     await store.close();
     await hung.query('rollback');
@@ -108,7 +110,7 @@ describe('while a worker hangs that has locked a project', () => {
     expect((await world.claim()).claimed.map(({ message }) => message.key)).toEqual([second.key]);
   });
 
-  it('what belongs to the project is refused once the time for the database is over', async () => {
+  it('commands of the project are refused after the time limit of the database', async () => {
     await store.close();
     await open(300);
     const refused = Promise.allSettled([world.accept(IN_LANE), world.accept(IN_LANE)]);
@@ -119,7 +121,7 @@ describe('while a worker hangs that has locked a project', () => {
     await world.accept(IN_LANE);
   });
 
-  it('a close waits for what is blocked', async () => {
+  it('a close waits for blocked commands', async () => {
     const lane = noted('lane', world.accept(IN_LANE));
     await eventually('the batch to have come to the lock', async () => (await locksWaitedFor()) > 0);
     const closed = noted('closed', store.close());
@@ -159,7 +161,7 @@ describe('a transaction whose program is silent', () => {
     ['before it writes', true],
     ['before its commit', false],
   ])(
-    'is ended by the server %s, so that others have what it had locked, and is done again when the program goes on',
+    'is ended by the server %s, so that others get its locks, and runs again when the program continues',
     async (_, isBefore) => {
       const silence = Promise.withResolvers<void>();
       let tries = 0;
@@ -179,7 +181,7 @@ describe('a transaction whose program is silent', () => {
     },
   );
 
-  it('is ended also if the program is a command that copies stores', async () => {
+  it('is ended too if the program is a command that copies stores', async () => {
     const command = openPostgresDriver(url);
     const [begun, silence] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const copy = command.transaction(async (tx) => {

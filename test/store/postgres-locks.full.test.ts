@@ -1,7 +1,7 @@
 /**
- * Is each lock of a project needed? Two workers race: the first is held just before its commit, the second does what it can
- * meanwhile. With the locks both come to what one after the other would have come to; without them they do not, so that a
- * lock that is taken away is noticed here.
+ * Proves that each lock of a project is needed. Two workers race: the first stops just before its commit, while the
+ * second does all that it can. With the locks, the result equals that of one worker after the other; without them it
+ * does not, so these tests notice a removed lock.
  */
 
 import pg from 'pg';
@@ -554,7 +554,7 @@ async function holdsAfter(described: AnyRace, hasLocks: boolean): Promise<boolea
   }
 }
 
-describe('two workers that race for', () => {
+describe('two concurrent workers', () => {
   it.each(Object.entries(RACES))('%s need the lock, and have it', async (_, described) => {
     expect(await holdsAfter(described, true)).toBe(true);
   });

@@ -1,4 +1,4 @@
-/** What workers on one PostgreSQL tell each other at once. */
+/** Notifications between workers on one PostgreSQL. */
 
 import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -8,7 +8,7 @@ import { freshDatabase } from '../support/postgres/shared.ts';
 import { cancelMatching } from './cancel-matching.ts';
 import { World } from './conformance/world.ts';
 
-it('tells the others which claims one has cancelled, also when they are more than a notice holds', async () => {
+it('notifies the others of claims that one has cancelled, even if they exceed the size of one notification', async () => {
   const url = await freshDatabase();
   const onFatal = (error: Error) => {
     throw error;

@@ -1,4 +1,7 @@
-/** Numbers that were given out are in use, also when the server that gave them is gone and the next one knows less. */
+/**
+ * Assigned numbers are never assigned again, even if the server that assigned them is gone and the next one has older
+ * data.
+ */
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -29,13 +32,13 @@ async function failOver(next: number): Promise<void> {
   }
 }
 
-it('follow each other without a gap while one server gives them', async () => {
+it('follow each other without a gap while one server assigns them', async () => {
   const first = await reserve(20);
   expect(await reserve(5)).toBe(first + 20);
   expect(await reserve(1)).toBe(first + 25);
 });
 
-it('are given out by no other server again, although it has not heard of them', async () => {
+it('are not assigned again by another server, although it does not know them', async () => {
   const lost = await reserve(20_000);
   await failOver(lost);
   const next = await reserve(10);
@@ -43,7 +46,7 @@ it('are given out by no other server again, although it has not heard of them', 
   expect(await reserve(10)).toBe(next + 10);
 });
 
-it('are given out by no third server again, which has heard neither of them nor of the second server', async () => {
+it('are not assigned again by a third server, which knows neither them nor those of the second server', async () => {
   const known = await reserve(1);
   await failOver(known);
   const bySecond = await reserve(10);
@@ -52,7 +55,7 @@ it('are given out by no third server again, which has heard neither of them nor 
   expect(Math.abs(byThird - bySecond)).toBeGreaterThanOrEqual(10);
 });
 
-it('are nobody’s where the transaction that took them is undone', async () => {
+it('belong to nobody if the transaction that took them is rolled back', async () => {
   let taken = 0;
   const failing = driver.transaction(async (tx) => {
     taken = await tx.reserve('keys and tokens', 7);

@@ -1,4 +1,4 @@
-/** Logs that go by the day: where entries land, and what is left of a day at each step of its way out. */
+/** Logs in tables by day: the day of each entry, and the state of a day at each step of its removal. */
 
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ const TODAY = Math.floor(T0 / DAY); // 15 January 2027
 const NOON = TODAY * DAY + DAY / 2;
 
 export function partitionsOn(version: PostgresVersion): void {
-  describe(`logs by the day on PostgreSQL ${version}`, () => {
+  describe(`logs by day on PostgreSQL ${version}`, () => {
     let url: string;
     let client: pg.Client;
     let stores: Store[];
@@ -118,7 +118,7 @@ export function partitionsOn(version: PostgresVersion): void {
       return message;
     }
 
-    it('has a table of each day from yesterday to in three days when a worker starts, and makes more as time goes', async () => {
+    it('creates a table for each day from yesterday to three days ahead when a worker starts, and later ones as time passes', async () => {
       const names = ['20270114', '20270115', '20270116', '20270117', '20270118'];
       expect(await tables('^logs_[0-9]')).toEqual(names.map((name) => `logs_${name}`));
       expect(await tables('^log_details_[0-9]')).toEqual(names.map((name) => `log_details_${name}`));
@@ -138,7 +138,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await world.statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'RETRY', 'ACTIVE']);
     });
 
-    it('takes a day out of sight, drops what only that day told of, and then the day', async () => {
+    it('hides a day, drops contents that only this day refers to, and then drops the day', async () => {
       await deliver(NOON);
       const waiting = await world.accept({ createdAtMs: NOON, notBeforeMs: NOON + 10 * DAY, body: bytes('later') });
       const { message: dead } = await world.bury(NOON);
@@ -174,7 +174,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(claimed.map(({ message }) => message)).toEqual([waiting]);
     });
 
-    it('lets a worker that begins go on where another one was killed, after each step', async () => {
+    it('lets a new worker continue where another one was killed, after each step', async () => {
       for (let count = 0; count < 5; count++) await deliver(NOON);
       expect(await openDays().detach(TODAY, NOON)).toBe(true);
       for (let pieces = 0; pieces < 5; pieces++) {
@@ -190,7 +190,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await tables('expired')).toEqual([]);
     });
 
-    it('never drops a detached day before all of it was walked through', async () => {
+    it('never drops a detached day before all of it was read', async () => {
       await deliver(NOON);
       const days = openDays();
       await days.detach(TODAY, NOON);
@@ -201,7 +201,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await tables('expired')).toEqual(['expired_logs']);
     });
 
-    it('leaves the days to the worker that is at it, and to others when that one is killed', async () => {
+    it('leaves the days to the worker that drops them, and to others when that worker is killed', async () => {
       await deliver(NOON);
       const killed = await connect();
       killed.on('error', () => {}); // it is about to be killed
@@ -238,7 +238,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await soundness()).toEqual([]);
     });
 
-    it('keeps what a clock that jumps has written, and drops it by rows', async () => {
+    it('keeps entries that were written while the clock jumped, and drops them by rows', async () => {
       const late = await deliver(NOON - 30 * DAY);
       const early = await deliver(NOON + 30 * DAY);
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: NOON + 30 * DAY });
@@ -259,7 +259,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await contents()).toEqual([message.key]);
     });
 
-    it('deletes rows of days that are not over, where logs are kept for less than a day', async () => {
+    it('deletes rows of unfinished days when logs are kept for less than a day', async () => {
       await deliver(NOON);
       const late = await deliver(NOON + 10);
       await dropAll(NOON + 1_010, { keptMs: 1_000 });
@@ -267,7 +267,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await tables('^logs_20270115$|expired')).toEqual(['logs_20270115']);
     });
 
-    it('deletes them also while the wall clock is set back, however far the engine is ahead of it', async () => {
+    it('deletes them also while the wall clock is set back, however far the shared time is ahead', async () => {
       await deliver(NOON);
       const late = await deliver(NOON + 10);
       const leadMs = DAY - 500;
@@ -275,7 +275,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await contents()).toEqual([late.key]);
     });
 
-    it('waits for no one who reads the logs for long, but tries again after a while', async () => {
+    it('does not wait for a long reader of the logs, but tries again later', async () => {
       await deliver(NOON);
       const dump = await connect();
       await dump.query('begin; select count(*) from logs');
@@ -290,7 +290,7 @@ export function partitionsOn(version: PostgresVersion): void {
       expect(await contents()).toEqual([]);
     });
 
-    it('starts on a database that someone reads for long', async () => {
+    it('starts on a database with a long reader', async () => {
       const url2 = await freshDatabase(version);
       const options = { url: url2, listenUrl: '', onFatal: () => {}, sender: 'w', clock: systemClock };
       const early = await openPostgresStore({ ...options, nowMs: () => NOON });

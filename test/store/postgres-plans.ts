@@ -1,6 +1,6 @@
 /**
- * No statement may read a whole table on PostgreSQL either, or compare each row with each of another, whatever its statistics say:
- * not right after a burst, of which they know nothing. Asked of the statements that the store keeps prepared, with the settings of its transactions.
+ * No statement reads a whole table on PostgreSQL or compares every row with every other, whatever the statistics are,
+ * even right after a burst. Checks the prepared statements of the store with the settings of its transactions.
  */
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -139,13 +139,13 @@ export function plansOn(version: PostgresVersion): void {
       return { statements: seen.size, scans };
     }
 
-    it('goes by a key or an index wherever a table may be large, when it knows nothing of the tables', async () => {
+    it('uses a key or an index wherever a table may be large, when the planner has no statistics', async () => {
       const { statements, scans } = await findScans();
       expect(statements).toBeGreaterThan(60);
       expect(scans).toEqual([]);
     });
 
-    it('goes by them whichever tables it takes for nearly empty and whichever for huge', async () => {
+    it('uses them whichever tables the planner assumes to be nearly empty or huge', async () => {
       const names = await largeTables();
       const scans = new Set<string>();
       for (const isHuge of divisions(names.length)) {
@@ -162,14 +162,14 @@ export function plansOn(version: PostgresVersion): void {
       expect([...scans]).toEqual([]);
     });
 
-    it('goes by them also when the tables were empty when it looked last', async () => {
+    it('uses them even if the tables were empty when they were last analyzed', async () => {
       await emptyAll();
       await client.query('vacuum analyze');
       await fillAll();
       expect((await findScans()).scans).toEqual([]);
     });
 
-    it('goes by them also when all rows were of one project when it looked last', async () => {
+    it('uses them even if all rows were of one project when they were last analyzed', async () => {
       await emptyAll();
       await fillAll({ project: '1' });
       await client.query('vacuum analyze');

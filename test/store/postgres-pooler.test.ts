@@ -1,4 +1,4 @@
-/** Workers behind a pooler that gives each transaction whatever connection is free: PgBouncer, in transaction mode. */
+/** Workers behind a pooler that gives each transaction any free connection: PgBouncer, in transaction mode. */
 
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
@@ -68,7 +68,7 @@ describe.skipIf(obstacle !== undefined)(
       return driver;
     }
 
-    it('several workers make the schema, accept, claim and settle at the same time', async () => {
+    it('several workers create the schema, accept, claim and settle at the same time', async () => {
       const worlds = await openWorlds(3);
       const accepts = worlds.flatMap((world) => Array.from({ length: 20 }, () => world.accept()));
       await Promise.all(accepts);
@@ -83,7 +83,7 @@ describe.skipIf(obstacle !== undefined)(
       for (const answer of await Promise.all(settling)) expect(answer?.kind).toBe('saved');
     });
 
-    it('a worker hears of what another leaves waiting, over a connection past the pooler', async () => {
+    it('a worker is notified of messages that another leaves waiting, over a connection past the pooler', async () => {
       const [sayer, hearer] = await openWorlds(2);
       const heard: number[] = [];
       if (hearer) hearer.store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
@@ -133,7 +133,7 @@ describe.skipIf(obstacle !== undefined)(
       }
     });
 
-    it('a commit whose answer is lost is looked up over another connection', async () => {
+    it('a commit whose response is lost is looked up over another connection', async () => {
       directUrl = await freshDatabase();
       const proxy = await TcpProxy.open(pooler.port);
       opened.push(proxy);
@@ -153,7 +153,7 @@ describe.skipIf(obstacle !== undefined)(
       }
     });
 
-    it('PgBouncer takes the settings that operators are told', async () => {
+    it('PgBouncer accepts the settings that operators are advised to use', async () => {
       const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
       const [, ini = ''] = /```ini\n\[databases\].*?\[pgbouncer\]\n(.*?)```/s.exec(page) ?? [];
       const told = ini.split('\n').flatMap((line) => {
@@ -169,7 +169,7 @@ describe.skipIf(obstacle !== undefined)(
       expect(asTold.log).not.toMatch(/unknown|unrecognized|invalid|ERROR/);
     });
 
-    it('is unavailable while the pooler is gone, and goes on when it is back', async () => {
+    it('is unavailable while the pooler is gone, and continues when it is back', async () => {
       const [world] = await openWorlds(1);
       await pooler.kill();
       await expect(world?.accept()).rejects.toThrow(StoreUnavailable);
@@ -177,7 +177,7 @@ describe.skipIf(obstacle !== undefined)(
       await world?.accept();
     });
 
-    it('says which setting is wrong when statements are kept prepared although the pooler cannot', async () => {
+    it('names the wrong setting when statements are kept prepared although the pooler cannot', async () => {
       // Whoever can is told not to.
       const careless = await Pooler.open({
         ...{ port: (await sharedCluster()).port, poolSize: 1 },

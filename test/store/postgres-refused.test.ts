@@ -1,4 +1,4 @@
-/** A server may refuse the rows of one command for reasons of its own, such as a trigger or a limit of an index. */
+/** A server may refuse the rows of one command for its own reasons, such as a trigger or a limit of an index. */
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';

@@ -22,7 +22,7 @@ const noteMigration = (url: string, breaking: boolean) =>
     breaking ? 1 : 0,
   ]);
 
-it('is used by a worker that meets a newer schema which does not break with it', async () => {
+it('is used by a worker that meets a newer compatible schema', async () => {
   const url = await freshDatabase();
   const open = () => openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
   const store = await open();
@@ -37,7 +37,7 @@ it('is used by a worker that meets a newer schema which does not break with it',
   await store.close();
 });
 
-it('is given up by a worker under which a newer program has broken with its schema, and opened by no other like it', async () => {
+it('is given up by a worker when a newer program makes its schema incompatible, and opened by no other worker like it', async () => {
   const url = await freshDatabase();
   const fatal: Error[] = [];
   const onFatal = (error: Error) => fatal.push(error);
@@ -57,7 +57,7 @@ it('is given up by a worker under which a newer program has broken with its sche
   await store.close();
 });
 
-it('is left unchanged, and opened by no worker, where no release has made it', async () => {
+it('is left unchanged, and opened by no worker, if no release has created it', async () => {
   const url = await freshDatabase();
   await execute(
     url,
@@ -83,7 +83,7 @@ it('is migrated once by workers that start together', async () => {
   for (const store of stores) await store.close();
 });
 
-it('is opened without a wait for others while nothing is to be migrated', async () => {
+it('is opened without waiting for others while nothing is to be migrated', async () => {
   const url = await migratedDatabase();
   const other = new pg.Client({ connectionString: url });
   await other.connect();
@@ -103,7 +103,7 @@ it('is opened without a wait for others while nothing is to be migrated', async 
   await (await opening).close();
 });
 
-it('is migrated by another worker while one hangs that has begun to, which opens it when it goes on', async () => {
+it('is migrated by another worker while the first one hangs, which opens it when it continues', async () => {
   const url = await freshDatabase();
   const before = new pg.Client({ connectionString: url });
   await before.connect();

@@ -1,4 +1,4 @@
-/** Several stores in one database, each in a schema of its own, over the same connections. */
+/** Several stores in one database, each in its own schema, over the same connections. */
 
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ const SESSIONS = "datname = current_database() and application_name = 'waypost'"
 
 const inSchema = (url: string, schema: string) => `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
 
-it('makes the schema that the URL names, and keeps out of all others', async () => {
+it('creates the schema that the URL names, and does not touch others', async () => {
   const url = await freshDatabase();
   const servers = new Servers({ connectionsMax: 5, timeoutMs: 10_000, clock: systemClock });
   const worlds = await Promise.all(
@@ -53,7 +53,7 @@ it('makes the schema that the URL names, and keeps out of all others', async () 
   expect(await execute(url, "select to_regclass('public.messages') as found")).toEqual([{ found: null }]);
 });
 
-it('has no more connections for several stores than for one', async () => {
+it('needs no more connections for several stores than for one', async () => {
   const url = await freshDatabase();
   const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });
   const schemas = ['one', 'two', 'three', 'four'];
@@ -77,7 +77,7 @@ it('leaves connections to the others when all statements of one wait for a lock'
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => []));
 });
 
-it('goes on for the others when one of them closes', async () => {
+it('continues for the others when one of them closes', async () => {
   const url = await freshDatabase();
   const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });
   await Promise.all(['one', 'two'].map((schema) => open(inSchema(url, schema), { servers })));
@@ -89,7 +89,7 @@ it('goes on for the others when one of them closes', async () => {
   await again.ping();
 });
 
-it('reads no more of the catalogs where there are other schemas', async () => {
+it('reads no more of the catalogs when there are other schemas', async () => {
   const url = await freshDatabase();
   const closeAll = async () => {
     for (const store of stores.splice(0)) await store.close();
@@ -122,7 +122,7 @@ it('reads no more of the catalogs where there are other schemas', async () => {
   expect((await cost()) - alone).toBeLessThan(100);
 });
 
-it('tells only workers on the same store that something is due', async () => {
+it('notifies only workers on the same store of due messages', async () => {
   const url = await freshDatabase();
   const heard = new Map<string, number[]>();
   const listening = new Map<string, PromiseWithResolvers<void>>();

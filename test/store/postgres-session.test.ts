@@ -1,4 +1,7 @@
-/** What a transaction asks of the server's session, whatever the operator has set for others (P1). */
+/**
+ * The settings that a transaction requests from the session of the server, whatever the operator has set for others
+ * (P1).
+ */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -36,7 +39,7 @@ describe('a commit', () => {
     ['remote_write', 'remote_write'],
     ['on', 'on'],
     ['remote_apply', 'remote_apply'],
-  ])('is waited for as long as the operator says, and to the disk at least: %s is %s', async (set, inForce) => {
+  ])('is awaited as the operator has set, but at least to the disk: %s is %s', async (set, inForce) => {
     const { rows } = await client.query<{ name: string }>('select current_database() as name');
     await client.query(`alter database "${rows[0]?.name}" set synchronous_commit = ${set}`);
     const [row] = await driver.transaction((tx) => tx.query("select current_setting('synchronous_commit') as setting"));
@@ -44,7 +47,7 @@ describe('a commit', () => {
   });
 });
 
-it('a transaction has none of the defaults that would change what is read, nor a read of any', async () => {
+it('a transaction has none of the defaults that would change its reads, nor does a read', async () => {
   await makeHostile(url);
   const inForce = {
     bytea_output: 'hex',
@@ -76,7 +79,7 @@ it('a transaction has none of the defaults that would change what is read, nor a
   expect(pinned).toHaveLength(Object.keys(HOSTILE).length);
 });
 
-it('a database whose encoding has not every character is refused', async () => {
+it('a database whose encoding lacks characters is refused', async () => {
   await client.query("create database latin encoding 'LATIN1' template template0 locale 'C'");
   const at = new URL(url);
   at.pathname = '/latin';
@@ -112,7 +115,7 @@ describe('the tables', () => {
     expect(await where(driver)).toEqual([{ schema: 'public' }]);
   });
 
-  it('are not looked for where another program has told a session of a pooler to', async () => {
+  it('are not searched where another program has told a session of a pooler to', async () => {
     await client.query('create schema made');
     const [session] = await driver.read((queries) => queries.query<{ pid: number }>('select pg_backend_pid() as pid'));
     expect(session).toBeDefined();
@@ -128,7 +131,7 @@ describe('the tables', () => {
   });
 });
 
-describe('a value that the server writes in another form than it was told to', () => {
+describe('a value that the server returns in another form than it was sent', () => {
   it.each([
     ['bytes', "set local bytea_output = 'escape'", 'select \'{"a":1}\'::bytea as value'],
     ['a number beyond those that are exact', 'select 1', 'select 9007199254740993::bigint as value'],
@@ -147,7 +150,7 @@ describe('a value that the server writes in another form than it was told to', (
   });
 });
 
-it('the server ends a transaction of a program that asks nothing, or takes no answers, for the time of a statement', async () => {
+it('the server ends a transaction of a program that sends nothing, or reads no responses, for the time of a statement', async () => {
   const inForce = {
     statement_timeout: '4500ms',
     idle_in_transaction_session_timeout: '4500ms',
@@ -158,7 +161,7 @@ it('the server ends a transaction of a program that asks nothing, or takes no an
   expect(await Promise.all([driver.transaction(ask), driver.read(ask)])).toEqual([[inForce], [inForce]]);
 });
 
-it('a read sees one moment, whatever is committed while it goes on', async () => {
+it('a read sees one moment, whatever is committed while it runs', async () => {
   await client.query('create table counted (n bigint); insert into counted values (1)');
   const count = 'select count(*) as count from counted';
   const seen = await driver.read(async (queries) => {
@@ -169,7 +172,7 @@ it('a read sees one moment, whatever is committed while it goes on', async () =>
   expect(seen).toEqual([[{ count: 1 }], [{ count: 1 }]]);
 });
 
-it('a transaction of several statements sees what others have committed before each', async () => {
+it('a transaction of several statements sees the commits of others before each', async () => {
   await client.query('create table counted (n bigint); insert into counted values (1)');
   const count = 'select count(*) as count from counted';
   const seen = await driver.transaction(async (tx) => {

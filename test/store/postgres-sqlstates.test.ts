@@ -1,4 +1,7 @@
-/** What does each class of errors of PostgreSQL mean? All of https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+/**
+ * The meaning of each class of PostgreSQL errors: all of
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html.
+ */
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { StoreFull, StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -81,7 +84,7 @@ describe.each(Object.entries(MEANINGS))('SQLSTATE class %s', (_, codes) => {
   });
 });
 
-it("keeps the server's own words out of the reason that anybody may read", () => {
+it("keeps the server's own words out of the public reason", () => {
   const error = Object.assign(new pg.DatabaseError('no pg_hba.conf entry for host "10.0.0.7"', 0, 'error'), {
     code: '28000',
   });

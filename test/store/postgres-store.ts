@@ -1,4 +1,4 @@
-/** The store on PostgreSQL: the specification, on a version of it. */
+/** The store on one version of PostgreSQL, against the common specification. */
 
 import pg from 'pg';
 import { afterAll } from 'vitest';

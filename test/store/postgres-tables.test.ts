@@ -1,4 +1,4 @@
-/** The schema that the migrations make on PostgreSQL, as its catalog tells it; the days of the logs come and go. */
+/** The schema that the migrations create on PostgreSQL, read from its catalog, without the tables of log days. */
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';

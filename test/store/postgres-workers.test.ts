@@ -1,4 +1,4 @@
-/** Two workers on one PostgreSQL, on machines whose clocks are wrong: what one had in flight the other delivers. */
+/** Two workers on one PostgreSQL, on machines with wrong clocks: one delivers what the other had in flight. */
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
@@ -142,7 +142,7 @@ async function publish({ engine }: Peer, changes: Partial<MessageSettings> = {})
   return published.messageId;
 }
 
-test('one whose heartbeats fail lets go before another delivers what it had, and both go by the clock of the database', async () => {
+test('a worker whose heartbeats fail releases its claims before another one delivers them, and both use the clock of the database', async () => {
   const lost = await start('lost', 90_000);
   const survivor = await start('survivor', -60_000);
   const messageId = await publish(lost);
@@ -158,7 +158,7 @@ test('one whose heartbeats fail lets go before another delivers what it had, and
   survivor.answer(200);
 });
 
-test('one that is lost is told to the operator by one of the others, one that ends properly by none', async () => {
+test('a lost worker is reported to the operator by one of the others, one that ends properly by none', async () => {
   const lost = await start('lost', 0);
   const leaver = await start('leaver', 0);
   await start('first', 0);
@@ -169,7 +169,7 @@ test('one that is lost is told to the operator by one of the others, one that en
   expect(toldOperator).toMatchObject([{ kind: 'worker_lost', count: 1, example: 'lost' }]);
 });
 
-test('one that ends properly is missed at once, and leaves nothing to be rescued', async () => {
+test('a worker that ends properly is noticed at once, and leaves no claims to be released', async () => {
   const leaver = await start('leaver', 0);
   const stayer = await start('stayer', 0);
   await publish(leaver);
@@ -181,7 +181,7 @@ test('one that ends properly is missed at once, and leaves nothing to be rescued
   stayer.answer(200);
 });
 
-test('one that was lost while the clock of the database was more than a day ahead is late after one timeout', async () => {
+test('a worker that was lost while the clock of the database was more than a day ahead is late after one timeout', async () => {
   const openAt = (aheadMs: number) =>
     openPostgresStore({
       ...{ url, listenUrl: '', clock: systemClock, sender: 'w', nowMs: () => systemClock.wallMs() + aheadMs },
@@ -201,7 +201,7 @@ test('one that was lost while the clock of the database was more than a day ahea
   await store.close();
 });
 
-test('one that is full leaves what it was given to another that has room, within a heartbeat', async () => {
+test('a full worker leaves its backlogged messages to another one with capacity, within a heartbeat', async () => {
   const full = await start('full', 0, { inFlightMax: 1 });
   const idle = await start('idle', 0);
   await publish(full);
@@ -213,7 +213,7 @@ test('one that is full leaves what it was given to another that has room, within
   full.answer(200);
 });
 
-test('one that is gone before it has emptied a queue that it deleted has that done by whoever notices', async () => {
+test('a queue whose deletion a lost worker has not finished is emptied by another worker', async () => {
   const lost = await start('lost', 0);
   const survivor = await start('survivor', 0);
   await lost.engine.storeOf(projectId).queues.saveQueue({ name: 'q', parallelism: 1, isPaused: true });

@@ -1,4 +1,4 @@
-/** One question, asked for many values in one transaction. */
+/** One query for many values in one transaction. */
 import { describe, expect, it } from 'vitest';
 import type { Driver } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -19,7 +19,7 @@ const DRIVERS: Record<string, () => Promise<Driver>> = {
 };
 
 describe.each(Object.entries(DRIVERS))('asked of %s', (_, open) => {
-  it('answers for each of the given by itself, in its order and up to its limit', async () => {
+  it('returns the rows for each value separately, in order and up to its limit', async () => {
     const driver = await open();
     const answers = await driver.transaction(async (tx) => {
       await tx.run('create table rows (line text, key bigint)', []);
@@ -41,7 +41,7 @@ describe.each(Object.entries(DRIVERS))('asked of %s', (_, open) => {
     await driver.close();
   });
 
-  it('answers nothing when nothing is given', async () => {
+  it('returns nothing for no values', async () => {
     const driver = await open();
     expect(await driver.transaction((tx) => tx.queryEach('select 1 as one where 1 = ?', []))).toEqual([]);
     await driver.close();

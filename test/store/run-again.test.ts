@@ -1,4 +1,6 @@
-/** A batch that is rolled back runs again, and another worker may have gone first: what was decided before is forgotten. */
+/**
+ * A batch that is rolled back runs again without its former decisions, because another worker may have committed first.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Transaction } from '../../src/store/driver.ts';
@@ -55,7 +57,7 @@ const losing: Driver = {
 const settle = (by: World, { message, claimToken }: Awaited<ReturnType<World['acceptClaimed']>>) =>
   by.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
 
-it('a message that its queue held goes out when the queue is free by then', async () => {
+it('a message that its queue held back starts when the queue is free by then', async () => {
   const first = await other.acceptClaimed(IN_QUEUE);
   meanwhile = () => settle(other, first);
   const second = await world.acceptClaimed(IN_QUEUE);
@@ -63,7 +65,7 @@ it('a message that its queue held goes out when the queue is free by then', asyn
   expect(await world.statesOf(second.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
 });
 
-it('a message that had a slot of its queue waits for it when another has it by then', async () => {
+it('a message with a permit of its queue waits for it when another has the permit by then', async () => {
   let first: Awaited<ReturnType<World['acceptClaimed']>> | undefined;
   meanwhile = async () => {
     first = await other.acceptClaimed(IN_QUEUE);

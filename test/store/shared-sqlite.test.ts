@@ -1,4 +1,4 @@
-/** One embedded database under several threads: what they have in common, and what each hears of the others. */
+/** One embedded database under several threads: their shared state, and the notifications between them. */
 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -39,20 +39,20 @@ describe('a database with two more threads', () => {
     expect(fatal.splice(0)).toEqual([]);
   });
 
-  it('is one database: what one accepts is claimed once, by whoever comes first', async () => {
+  it('is one database: a message that one thread accepts is claimed once, by the first thread', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => one.accept()));
     const claims = await Promise.all([one.claim({ limit: 20 }), other.claim({ limit: 20 })]);
     const keys = claims.flatMap(({ claimed }) => claimed.map(({ message }) => message.key));
     expect(keys).toEqual(messages.map(({ key }) => key));
   });
 
-  it('lists to each what the other has done', async () => {
+  it('lists the changes of each thread to the others', async () => {
     const { message, claimToken } = await one.acceptClaimed();
     await other.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     expect(await one.statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
-  it('tells the other of what one leaves waiting, unless it looks by then anyway', async () => {
+  it('notifies the other thread of waiting messages, unless it polls by then anyway', async () => {
     const heard: number[] = [];
     other.store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     await other.claim();
@@ -67,7 +67,7 @@ describe('a database with two more threads', () => {
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000, T0 + 1_500]);
   });
 
-  it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
+  it('notifies the other thread of backlogs into which one has moved messages, once until they are empty', async () => {
     const heard: string[] = [];
     other.store.events.onWaitingBacklog = (line) => heard.push(line);
     const origin = 'https://busy.example';
@@ -86,7 +86,7 @@ describe('a database with two more threads', () => {
     expect(heard).toEqual([line, line]);
   });
 
-  it('tells the other which claims one has cancelled', async () => {
+  it('notifies the other thread of claims that one has cancelled', async () => {
     const heard: number[] = [];
     other.store.events.onCancelled = (claimTokens) => heard.push(...claimTokens);
     const { message, claimToken } = await other.acceptClaimed();
@@ -95,20 +95,20 @@ describe('a database with two more threads', () => {
     expect(heard).toEqual([claimToken]);
   });
 
-  it('goes on for the one when the other has closed', async () => {
+  it('continues for one thread when the other has closed', async () => {
     await other.store.close();
     await expect(other.accept()).rejects.toThrow(StoreUnavailable);
     expect((await one.claim()).claimed).toEqual([]);
   });
 
-  it('answers what it was asked before it closes', async () => {
+  it('answers earlier requests before it closes', async () => {
     const { id, projectId } = await one.accept();
     const found = other.store.messages.find({ projectId, id, deliveredSinceMs: T0 });
     await other.store.close();
     expect((await found)?.id).toBe(id);
   });
 
-  it('refuses all, and says so once, when the database thread has ended', async () => {
+  it('refuses everything, and reports it once, when the database thread has ended', async () => {
     const short = await openSqliteStore({ path: ':memory:', onFatal });
     const left = joinSqliteStore(await short.connect(), { onFatal });
     await short.close();
@@ -161,7 +161,7 @@ describe('the batcher of a database thread', () => {
     return `${reply.id}: ${reasons} due ${dueAtMs}`;
   }
 
-  it('puts what waits at all ports into one transaction, and gives each its own part of the answer', async () => {
+  it('puts the waiting commands of all ports into one transaction, and returns to each port its own results', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => void batcher.submit({ client: b, id: 7, commands: small(1) }));
     await batcher.submit({ client: a, id: 5, commands: small(2) });
@@ -179,7 +179,7 @@ describe('the batcher of a database thread', () => {
     expect(runs).toEqual([200, 1]);
   });
 
-  it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
+  it('notifies those who share a transaction of what it left unclaimed, and everyone else who polls later', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b'), callerNamed('c'), callerNamed('d', 10)];
     left = { ...left, othersDueAtMs: 20 };
     arriving.push(() => void batcher.submit({ client: b, id: 1, commands: small(1) }));
@@ -187,14 +187,14 @@ describe('the batcher of a database thread', () => {
     expect(replies).toEqual(['a 1: 0 due null', 'b 1: 1 due null', 'a left 20', 'b left 20', 'c left 20']);
   });
 
-  it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
+  it('notifies a thread that was alone only of messages that its lanes released: it knows the others', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
     left = { ...left, dueAtMs: 30, othersDueAtMs: 20, waitingBacklogs: ['1 https://x.example'] };
     await batcher.submit({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
-  it('forgets which lines one knows of when they are very many, and tells of them once more', async () => {
+  it('forgets which backlogs a thread knows when they are very many, and notifies it of them again', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     const line = '1 https://x.example';
     const tellAgain = async () => {
@@ -209,7 +209,7 @@ describe('the batcher of a database thread', () => {
     expect(await tellAgain()).toEqual([]);
   });
 
-  it('answers what still waits although the upkeep of the database failed for now', async () => {
+  it('answers waiting requests although the maintenance of the database failed this time', async () => {
     let upkeeps = 0;
     const shaken = new Batcher(
       async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),

@@ -1,11 +1,14 @@
-/** A page of unfinished messages looks at a bounded part of the table, however many messages stand before those it wants. */
+/**
+ * A page of unfinished messages examines a bounded part of the table, however many other messages come before the
+ * matching ones.
+ */
 import { expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';
 
-it('is empty and has a cursor where others fill that part, and the next one goes on behind them', async () => {
+it('is empty and has a cursor when others fill that part, and the next one continues after them', async () => {
   const driver = new SqliteDriver({ path: ':memory:' });
   await migrate(driver);
   const world = await World.open(async () => createStore(driver));

@@ -1,4 +1,4 @@
-/** What a large batch makes of the way to the database's thread: small steps, and one transaction all the same. */
+/** A large batch is sent to the database thread in small chunks, and is still one transaction. */
 import { describe, expect, it } from 'vitest';
 import { costOf, costOfMessages } from '../../src/store/batches/batch-queue.ts';
 import { CHUNK_COST_MAX, joinChunks, type MessageChunk } from '../../src/store/drivers/sqlite/batch-chunks.ts';
@@ -35,7 +35,7 @@ describe('a batch on its way to the thread', () => {
     ['many messages', () => [SMALL, acceptOf(1_000, 10, 'a'), SMALL, acceptOf(150, 10, 'b')]],
     ['large ones', () => [acceptOf(9, 3_000_000, 'a')]],
     ['messages of every size', () => [acceptOf(300, 20_000, 'a'), acceptOf(1, 9_000_000, 'b'), acceptOf(1, 1, 'c')]],
-  ])('goes in pieces of bounded size with a turn after each, and is whole there: %s', async (_, commandsOf) => {
+  ])('is sent in chunks of bounded size with a pause after each, and is complete there: %s', async (_, commandsOf) => {
     const commands = commandsOf();
     const sent: Request[] = [];
     const turns: (() => void)[] = [];
@@ -71,7 +71,7 @@ describe('a batch on its way to the thread', () => {
     await done;
   });
 
-  it('goes at once when it is small', () => {
+  it('is sent at once when it is small', () => {
     const sent: Request[] = [];
     const requests = new DatabaseClient<Request>(
       (request) => sent.push(request),
@@ -83,7 +83,7 @@ describe('a batch on its way to the thread', () => {
   });
 });
 
-it('saves large batches of several callers in one transaction each, and answers each its own', async () => {
+it('saves large batches of several callers in one transaction each, and returns to each its own results', async () => {
   const store = await openSqliteStore({
     path: ':memory:',
     onFatal: (error) => {
@@ -106,7 +106,7 @@ it('saves large batches of several callers in one transaction each, and answers 
   await store.close();
 });
 
-it('makes rows of the messages of a large batch, and messages of the rows of a page, with turns between', async () => {
+it('encodes the messages of a large batch, and decodes the rows of a page, with pauses', async () => {
   let turns = 0;
   const store = await openSqliteStore({
     path: ':memory:',

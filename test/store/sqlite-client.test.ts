@@ -29,7 +29,7 @@ async function endTurn(): Promise<void> {
   await Promise.resolve();
 }
 
-it('has one long read under way, until the turn of the event loop ends in which it was answered', async () => {
+it('has one long read in progress, until the end of the event-loop turn of its result', async () => {
   const [first] = [1, 1].map(list);
   expect(sent).toHaveLength(1);
   client.receive({ kind: 'answer', id: 1, answer: [] });
@@ -39,7 +39,7 @@ it('has one long read under way, until the turn of the event loop ends in which 
   expect(sent).toHaveLength(2);
 });
 
-it('sends the long reads of projects in turn', async () => {
+it('sends the long reads of projects in rotation', async () => {
   for (const projectId of [1, 1, 1, 2]) void list(projectId);
   for (const id of [1, 4, 2]) {
     client.receive({ kind: 'answer', id, answer: [] });
@@ -48,7 +48,7 @@ it('sends the long reads of projects in turn', async () => {
   expect(sent.map(({ projectId }) => projectId)).toEqual([1, 2, 1, 1]);
 });
 
-it('has 16 short reads under way', () => {
+it('has 16 short reads in progress', () => {
   for (let nth = 0; nth < 20; nth += 1) void client.read('ping', {});
   expect(sent).toHaveLength(16);
 });
@@ -61,7 +61,7 @@ it('sends the next read after one that failed', async () => {
   expect(sent).toHaveLength(2);
 });
 
-it('ends the conversation after the replies to all reads, also to those that were not sent yet', async () => {
+it('ends the connection after the replies to all reads, including those that were not sent yet', async () => {
   for (let nth = 0; nth < 3; nth += 1) void list(1);
   void client.requestLast({ kind: 'close' });
   for (const id of [1, 2, 3]) {

@@ -1,4 +1,4 @@
-/** The embedded store: the specification over its threads, and what only a file can get wrong. */
+/** The embedded store: the common specification over its threads, and cases that only a file has. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -105,7 +105,7 @@ describe('the thread that reads lists', () => {
   const hide = (path: string) => renameSync(path, `${path}.hidden`);
   const showAgain = (path: string) => renameSync(`${path}.hidden`, path);
 
-  it('is started anew by the next list after it could not start', async () => {
+  it('is restarted by the next list after it could not start', async () => {
     const path = newPath();
     const world = await World.open(() => openSqliteStore({ path, onFatal }));
     const { message } = await world.acceptClaimed();
@@ -118,7 +118,7 @@ describe('the thread that reads lists', () => {
     await world.store.close();
   });
 
-  it('keeps no store from closing when it could not start', async () => {
+  it('does not keep a store from closing when it could not start', async () => {
     const path = newPath();
     const store = await openSqliteStore({ path, onFatal });
     hide(path);
@@ -139,7 +139,7 @@ describe('durability', () => {
     await driver.close();
   });
 
-  it('keeps what was acknowledged when the process is gone without a close', async () => {
+  it('keeps acknowledged messages when the process ends without a close', async () => {
     const path = newPath();
     const first = await World.open(() => openInlineSqliteStore({ path, onFatal }));
     const { message: running } = await first.acceptClaimed();
@@ -160,7 +160,7 @@ describe('durability', () => {
     await first.store.close();
   });
 
-  it('is usable at once after its writer was killed in the midst of writing', async () => {
+  it('is usable at once after its writer was killed while writing', async () => {
     const path = newPath();
     const script = new URL('./fixtures/write-for-ever.ts', import.meta.url).pathname;
     const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -209,7 +209,7 @@ describe('durability', () => {
     await store.close();
   });
 
-  it('keeps it small when the rows that are written lie far apart', async () => {
+  it('keeps it small when the written rows are far apart', async () => {
     const path = newPath();
     const driver = new SqliteDriver({ path });
     const pageOfItsOwn = new Uint8Array(3_000);
@@ -234,7 +234,7 @@ describe('durability', () => {
 });
 
 describe('group commit', () => {
-  it('puts commands that come during a commit into the next one, and keeps to its limit', async () => {
+  it('puts commands that arrive during a commit into the next one, within its limit', async () => {
     const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { costMax: 50 } }));
     const store = world.store as SqliteStore;
     const before = store.stats();
@@ -271,7 +271,7 @@ describe('group commit', () => {
     }
   });
 
-  it('finishes what it was asked before it closes, and refuses what comes after', async () => {
+  it('finishes earlier commands before it closes, and refuses later ones', async () => {
     const path = newPath();
     const world = await World.open(() => openSqliteStore({ path, onFatal }));
     const message = world.message();
@@ -290,8 +290,8 @@ describe('group commit', () => {
   });
 });
 
-describe('one server a file', () => {
-  it('makes files that only their owner can read, whatever the folder', async () => {
+describe('one server per file', () => {
+  it('creates files that only their owner can read, whatever the folder allows', async () => {
     const path = newPath();
     chmodSync(dirname(path), 0o755);
     const store = await openSqliteStore({ path, onFatal });
@@ -303,7 +303,7 @@ describe('one server a file', () => {
     expect(modes.filter(([, forOthers]) => forOthers !== 0)).toEqual([]);
   });
 
-  it('refuses a second one, naming the process that has it, and lets it in after a close', async () => {
+  it('refuses a second one, naming the process that has it, and admits it after a close', async () => {
     const path = newPath();
     const first = await openSqliteStore({ path, onFatal });
     const second = openSqliteStore({ path, onFatal });
@@ -316,7 +316,7 @@ describe('one server a file', () => {
     expect(existsSync(`${path}.owner`)).toBe(false);
   });
 
-  it('never shows half of who has it: a new owner replaces what the last one, killed, has left', async () => {
+  it('never shows a partial lock file: a new owner replaces that of a killed one', async () => {
     const path = newPath();
     writeFileSync(`${path}.owner`, 'of a process that was killed');
     const readByAnother = openSync(`${path}.owner`, 'r');
@@ -329,7 +329,7 @@ describe('one server a file', () => {
     lock.release();
   });
 
-  it('is let go again by whoever cannot say that it has it', () => {
+  it('is released by a process that cannot write its lock file', () => {
     const path = newPath();
     mkdirSync(`${path}.owner.new`); // no file can be made there
     expect(() => lockFile(path)).toThrow('EISDIR');
@@ -337,7 +337,7 @@ describe('one server a file', () => {
     lockFile(path).release();
   });
 
-  it('refuses a second process as well, and has nothing to clean up after a kill', async () => {
+  it('refuses a second process too, and has nothing to clean up after a kill', async () => {
     const path = newPath();
     const script = new URL('./fixtures/write-for-ever.ts', import.meta.url).pathname;
     const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -358,7 +358,7 @@ describe('migrations', () => {
     statements: () => [`create table step_${number} (id integer)`],
   });
 
-  it('make the schema of schema.sql', async () => {
+  it('create the schema of schema.sql', async () => {
     const path = newPath();
     const driver = new SqliteDriver({ path });
     await migrate(driver);
@@ -378,7 +378,7 @@ describe('migrations', () => {
     await driver.close();
   });
 
-  it('let an older program work on a newer schema unless it broke with the older one', async () => {
+  it('let an older program use a newer schema unless it is incompatible', async () => {
     const driver = new SqliteDriver({ path: newPath() });
     await migrate(driver, [migration(1, true), migration(2, false)]);
     await expect(migrate(driver, [migration(1, true)])).resolves.toBeUndefined();
@@ -387,7 +387,7 @@ describe('migrations', () => {
     await driver.close();
   });
 
-  it('refuse a store that no release has made, and leave it unchanged', async () => {
+  it('refuse a store that no release has created, and leave it unchanged', async () => {
     const path = newPath();
     const before = new DatabaseSync(path);
     before.exec(
@@ -404,7 +404,7 @@ describe('migrations', () => {
     before.close();
   });
 
-  it('refuse over a thread with the same words', async () => {
+  it('refuse with the same words over a thread', async () => {
     const path = newPath();
     const driver = new SqliteDriver({ path });
     await migrate(driver, [...MIGRATIONS, migration(9_999, true)]);
@@ -415,8 +415,8 @@ describe('migrations', () => {
   });
 });
 
-describe('a database that fails', () => {
-  it('is never written again, and says so once', async () => {
+describe('a failing database', () => {
+  it('is never written again, and is reported once', async () => {
     const path = newPath();
     const before = await World.open(() => openInlineSqliteStore({ path, onFatal }));
     await before.store.messages.accept({ messages: Array.from({ length: 500 }, () => before.message()), nowMs: T0 });
@@ -432,13 +432,13 @@ describe('a database that fails', () => {
     await world.store.close();
   });
 
-  it('is refused at the start when it is no database at all', async () => {
+  it('is refused at the start when the file is no database', async () => {
     const path = newPath();
     writeSync(openSync(path, 'w'), 'this is not a database, however long one looks at it'.repeat(100));
     await expect(openSqliteStore({ path, onFatal })).rejects.toMatchObject({ name: 'StoreFatal' });
   });
 
-  it('answers StoreUnavailable while it is full, saving nothing, and goes on when there is room again', async () => {
+  it('returns StoreUnavailable while it is full, saves nothing, and continues when there is space again', async () => {
     const driver = new SqliteDriver({ path: newPath() });
     await migrate(driver);
     const world = await World.open(async () => createStore(driver));
@@ -460,7 +460,7 @@ describe('a database that fails', () => {
     await world.store.close();
   });
 
-  it('answers StoreUnavailable when another process holds the write lock too long', async () => {
+  it('returns StoreUnavailable when another process has the write lock for too long', async () => {
     const path = newPath();
     const driver = new SqliteDriver({ path, busyTimeoutMs: 10 });
     await migrate(driver);

@@ -1,4 +1,4 @@
-/** That the planner has no choice left is shown in postgres-plans.test.ts; here is what each database is sent. */
+/** The statements that each database receives. postgres-plans.test.ts shows that they leave the planner no other plan. */
 import { expect, it } from 'vitest';
 import { toPostgres } from '../../src/store/sql/postgres.ts';
 import { toSqlite } from '../../src/store/sql/sqlite.ts';

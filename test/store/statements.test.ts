@@ -1,4 +1,4 @@
-/** Are the statements that `npm run sql` prints plain SQL for PostgreSQL, and are those of all operations among them? */
+/** The statements that `npm run sql` prints are plain SQL for PostgreSQL, and contain those of all operations. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { OPERATIONS } from '../../src/store/operations/all.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => client.end());
 
-it('knows those of every operation', () => {
+it('contain those of every operation', () => {
   const operations = Object.values(OPERATIONS).flatMap((files) =>
     Object.entries(files).flatMap(([name, value]) => (typeof value === 'function' && 'kind' in value ? [name] : [])),
   );

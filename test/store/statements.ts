@@ -1,4 +1,4 @@
-/** Which statements does each operation of the store send? Found by running all of them once, on SQLite in memory. */
+/** Collects the statements of each operation of the store, by running all of them once on SQLite in memory. */
 import { createStore } from '../../src/store/create.ts';
 import type { SqlParam } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';

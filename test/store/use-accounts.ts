@@ -1,4 +1,4 @@
-/** Calls everything that a store can do with accounts, cells, moves and workers, as `useEverything` does with messages. */
+/** Calls every operation on accounts, cells, moves and workers, as `useEverything` does for messages. */
 import type { Token } from '../../src/engine/accounts/store.ts';
 import { PROJECT, T0, type World } from './conformance/world.ts';
 

@@ -1,4 +1,7 @@
-/** Calls everything that a store can do with messages and runs at least once, so that what it sends to its database can be looked at. */
+/**
+ * Calls every operation on messages and runs at least once, so that the statements sent to the database can be
+ * examined.
+ */
 
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { UnfinishedFilter, UnfinishedState } from '../../src/engine/lists/unfinished.ts';

@@ -7,7 +7,7 @@ export function acceptConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const reservation = (hash: string, fromMs = T0) => ({ hash, expiresAtMs: fromMs + WINDOW_MS });
 
-  it('gives a message back exactly as it was accepted', async () => {
+  it('returns a message exactly as it was accepted', async () => {
     const header = Object.assign(Object.create(null), { 'Content-Type': ['a', 'b'] }) as Record<string, string[]>;
     Object.defineProperty(header, '__proto__', { value: ['only a name'], enumerable: true });
     const message = await world().accept({
@@ -32,7 +32,7 @@ export function acceptConformance(open: OpenStore): void {
     }
   });
 
-  it('keeps just the bytes of a body that is a view of a larger buffer', async () => {
+  it('keeps only the bytes of a body that is a view of a larger buffer', async () => {
     const message = await world().accept({ body: bytes('before BODY after').subarray(7, 11) });
     expect((await world().find(message))?.body).toEqual(bytes('BODY'));
   });
@@ -54,7 +54,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().logsOf(past)).toEqual([{ atMs: T0, state: 'CREATED', message: past }]);
   });
 
-  it('saves none of a command when one of its messages cannot be saved', async () => {
+  it('saves no message of a command when one of its messages cannot be saved', async () => {
     const taken = await world().accept();
     const fresh = world().message();
     await expect(world().save([fresh, world().message({ key: taken.key })])).rejects.toThrow();
@@ -62,7 +62,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().statesOf(fresh.message)).toEqual([]);
   });
 
-  it('refuses a bad command without taking along those that came with it', async () => {
+  it('refuses a bad command without affecting the others of its batch', async () => {
     const taken = await world().accept();
     const { message: running, claimToken } = await world().acceptClaimed();
     const good = [world().message(), world().message()];
@@ -81,7 +81,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
-  it('names the first message for a second one with its deduplication id, and saves nothing', async () => {
+  it('returns the first message for a duplicate by deduplication id, and saves nothing', async () => {
     const first = await world().accept({ deduplication: reservation('h') });
     const second = world().message({ deduplication: reservation('h') });
     expect(await world().save([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
@@ -89,7 +89,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().statesOf(second.message)).toEqual([]);
   });
 
-  it('answers in order, and deduplicates inside one command too (contract M 11.7)', async () => {
+  it('returns results in order, and deduplicates inside one command too (contract M 11.7)', async () => {
     const [a, b, c] = [
       world().message({ deduplication: reservation('x') }),
       world().message({ deduplication: reservation('x') }),
@@ -102,7 +102,7 @@ export function acceptConformance(open: OpenStore): void {
     ]);
   });
 
-  it('lets exactly one of a hundred concurrent publishes win, and tells all of them its id', async () => {
+  it('saves exactly one of a hundred concurrent publishes, and returns its id to all of them', async () => {
     const messages = Array.from({ length: 100 }, () => world().message({ deduplication: reservation('race') }));
     const answers = (await Promise.all(messages.map((message) => world().save([message])))).flat();
     const winner = messages[answers.findIndex(({ kind }) => kind === 'accepted')];
@@ -112,7 +112,7 @@ export function acceptConformance(open: OpenStore): void {
     }
   });
 
-  it('remembers a deduplication id when its message is finished, until the window ends, and not longer', async () => {
+  it('keeps a deduplication id after its message is finished, until the window ends, and not longer', async () => {
     const { message, claimToken } = await world().acceptClaimed({ deduplication: reservation('h') });
     await world().settle(message, claimToken, delivered());
     const late = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
@@ -124,7 +124,7 @@ export function acceptConformance(open: OpenStore): void {
     ]);
   });
 
-  it('gives each project deduplication ids of its own', async () => {
+  it('separates the deduplication ids of projects', async () => {
     await world().accept({ deduplication: reservation('h') });
     const theirs = world().message({ projectId: OTHER_PROJECT, deduplication: reservation('h') });
     expect(await world().save([theirs])).toMatchObject([{ kind: 'accepted' }]);
@@ -138,7 +138,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(await world().save([good])).toMatchObject([{ kind: 'accepted' }]);
   });
 
-  it('never gives a number twice', async () => {
+  it('never returns a number twice', async () => {
     const starts = await Promise.all(
       Array.from({ length: 20 }, () => world().store.messages.reserveNumbers({ count: 10 })),
     );
@@ -147,7 +147,7 @@ export function acceptConformance(open: OpenStore): void {
     expect(numbers.every(Number.isSafeInteger)).toBe(true);
   });
 
-  it('says where a message stands', async () => {
+  it('returns the state of a message', async () => {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();

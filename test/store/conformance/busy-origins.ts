@@ -16,7 +16,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     return Promise.all(Array.from({ length: count }, () => world().accept({ url, settings: { flowControl } })));
   }
 
-  it('lets no more of a key wait for a busy origin than could be in flight, and asks for no further claim', async () => {
+  it('lets no more messages of a key wait for a busy origin than could be in flight, and requests no further claim', async () => {
     await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
     const { claimed, waitingBacklogs, nextDueAtMs } = await world().claim({ capacityByOrigin: { [A]: 1 } });
     expect([claimed.length, waitingBacklogs, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
@@ -25,7 +25,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
   });
 
-  it('counts those that wait for their origin against the rate too, also in the next period', async () => {
+  it('counts messages that wait for their origin toward the rate too, also in the next period', async () => {
     await acceptMany(20, { key: 'k', rate: 2, periodS: 60 });
     for (const nowMs of [T0, T0 + 60_000, T0 + 120_000]) {
       const answer = await world().claim({ capacityByOrigin: { [A]: 0 } }, nowMs);
@@ -49,7 +49,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
   });
 
-  it('goes on with the next of a key when one that waits for its origin starts and ends', async () => {
+  it('releases the next message of a key when one that waits for its origin starts and ends', async () => {
     const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
     await world().claim({ capacityByOrigin: { [A]: 0 } });
     const { claimed } = await world().claim({ backlogsToServe: [LINE_A] });
@@ -60,7 +60,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect(next.claimed.map((claim) => claim.message.key)).toEqual([second?.key]);
   });
 
-  it('goes on with the next of a key when one that waits for its origin is cancelled', async () => {
+  it('releases the next message of a key when one that waits for its origin is cancelled', async () => {
     const [first] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 });
     const [second] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 }, B);
     expect((await world().claim({ capacityByOrigin: { [A]: 0 } })).claimed).toEqual([]);
@@ -71,7 +71,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([second?.key]);
   });
 
-  it('goes on with the next of a key when the queue of one that waits for its origin is paused', async () => {
+  it('releases the next message of a key when the queue of one that waits for its origin is paused', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const inQueue = await world().accept({ url: A, settings: { flowControl, queueName: 'q' } });
     const [other] = await acceptMany(1, flowControl, B);
@@ -85,7 +85,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect((await world().claim()).claimed.map((claim) => claim.message.key)).toEqual([inQueue.key]);
   });
 
-  it('holds back what waits for its origin when its key is paused, and starts it when that goes on', async () => {
+  it('holds back messages that wait for their origin while their key is paused, and starts them when it is resumed', async () => {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
     await world().claim({ capacityByOrigin: { [A]: 0 } });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });

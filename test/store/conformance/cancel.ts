@@ -11,7 +11,7 @@ export function cancelConformance(open: OpenStore): void {
   const cancelMatching = async (filter: AttributeFilter, afterKey = -1) =>
     (await cancelPart(world().store, PROJECT, filter, afterKey, T0)).cancelled;
 
-  it('removes delayed, inLine and retry-waiting messages at once', async () => {
+  it('removes delayed, waiting and retried messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
@@ -29,7 +29,7 @@ export function cancelConformance(open: OpenStore): void {
     expect((await world().claim({}, T0 + 99_000)).claimed).toEqual([]);
   });
 
-  it('marks a message in flight; asked again it counts again and logs nothing more', async () => {
+  it('marks a message in flight; a repeated cancel counts it again and logs nothing more', async () => {
     const { message } = await world().acceptClaimed();
     expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 })).toBe(1);
     expect(
@@ -39,7 +39,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().find(message)).toEqual(message);
   });
 
-  it('names the claims of messages in flight that are cancelled, once saved, and again when asked again', async () => {
+  it('returns the claims of cancelled messages in flight, once saved, and again with a repeated cancel', async () => {
     const named: number[] = [];
     world().store.events.onCancelled = (claimTokens) => named.push(...claimTokens);
     const { message, claimToken } = await world().acceptClaimed();
@@ -51,7 +51,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(named).toEqual([claimToken, claimToken]);
   });
 
-  it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
+  it('skips ids that are unknown, finished, cancelled or of another project', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     const { message: done, claimToken } = await world().acceptClaimed();
     await world().settle(done, claimToken, delivered());
@@ -64,7 +64,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().find(theirs)).toEqual(theirs);
   });
 
-  it('skips an id that has nothing of a message but its key', async () => {
+  it('skips an id that only shares the key with a message', async () => {
     const waiting = await world().accept();
     const { message: running } = await world().acceptClaimed();
     const alike = [waiting, running].map(({ key }) =>
@@ -75,7 +75,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE']);
   });
 
-  it('is never logged before what came before it, whatever the clock says', async () => {
+  it('is never logged before earlier events, whatever the clock shows', async () => {
     const waiting = await world().accept();
     const { message: running, claimToken } = await world().acceptClaimed();
     expect(
@@ -88,7 +88,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await timesOf(running)).toEqual([T0, T0, T0, T0]);
   });
 
-  it('takes the matching messages behind a key, and passes over those that are marked', async () => {
+  it('finds the matching messages after a key, and skips marked ones', async () => {
     const messages = [];
     for (let index = 0; index < 4; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 - index }));
     const { message: running } = await world().acceptClaimed();
@@ -100,7 +100,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
   });
 
-  it('of very many says where it goes on', async () => {
+  it('returns where it continues when there are very many', async () => {
     const messages = [];
     for (let index = 0; index < 501; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 }));
     const last = messages.at(-2)?.key;
@@ -109,7 +109,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await cancelPart(world().store, PROJECT, {}, last ?? -1, T0)).toEqual({ cancelled: 1 });
   });
 
-  it('takes the oldest up to a limit', async () => {
+  it('finds the oldest up to a limit', async () => {
     const [first, second] = [await world().accept({ notBeforeMs: T0 + 9_000 }), await world().accept({})];
     const part = await cancelPart(world().store, PROJECT, {}, -1, T0, 1);
     expect(part).toEqual({ cancelled: 1, nextAfterKey: first.key });
@@ -117,7 +117,7 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().find(second)).toEqual(second);
   });
 
-  it('leaves the messages of other projects alone', async () => {
+  it('does not affect messages of other projects', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     expect(await cancelMatching({})).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);

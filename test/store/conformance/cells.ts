@@ -13,12 +13,12 @@ export function cellsConformance(open: OpenStore): void {
     return projects.find((project) => project.projectId === projectId)?.cellId;
   };
 
-  it('names no cells as long as there is only one, where all projects live', async () => {
+  it('lists no cells as long as there is only one, where all projects live', async () => {
     expect(await world().store.cells.listCells()).toEqual([]);
     expect(await make('shop')).toBe(1);
   });
 
-  it('names the first cell beside the second one', async () => {
+  it('lists the first cell together with the second one', async () => {
     const { version } = await world().store.projects.readAccounts();
     const second = { cellId: 2, name: 'second', sealedUrl: 'sealed second', addedAtMs: T0, isDraining: false };
     expect(await add('second')).toEqual(second);
@@ -28,21 +28,21 @@ export function cellsConformance(open: OpenStore): void {
     expect(accounts.version).toBeGreaterThan(version);
   });
 
-  it('answers a cell that it has already', async () => {
+  it('returns a cell that it already has', async () => {
     const second = await add('second');
     expect(await add('second')).toEqual(second);
     expect(await add('third')).toMatchObject({ cellId: 3 });
     expect((await world().store.cells.listCells()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
   });
 
-  it('lets a new project live in the cell with the fewest', async () => {
+  it('places a new project in the cell with the fewest projects', async () => {
     await make('a');
     await add('second');
     await add('third');
     expect([await make('b'), await make('c'), await make('d'), await make('b')]).toEqual([2, 3, 1, 2]);
   });
 
-  it('lets a new project live where it is told to', async () => {
+  it('places a new project in a given cell', async () => {
     await add('second');
     const project = { name: 'a', signingKeys: KEYS, nowMs: T0, cellId: 1 };
     await world().store.projects.ensureProject(project);
@@ -50,7 +50,7 @@ export function cellsConformance(open: OpenStore): void {
     expect(await make('a')).toBe(1);
   });
 
-  it('lets no new project live in a cell that drains', async () => {
+  it('places no new project in a draining cell', async () => {
     await add('second');
     await world().store.cells.setCellDraining({ cellId: 2, isDraining: true });
     expect(await make('a')).toBe(1);

@@ -42,7 +42,7 @@ export function checkpointConformance(open: OpenStore): void {
     });
   }
 
-  it('delivers what is done, and saves what follows as claimed', async () => {
+  it('settles delivered messages, and saves the following ones as claimed', async () => {
     const first = await called();
     const one = atOnce(first.message, 1);
     expect(await save([first], [one])).toEqual({
@@ -56,7 +56,7 @@ export function checkpointConformance(open: OpenStore): void {
     expect(await world().find(one.message)).toBeUndefined();
   });
 
-  it('does nothing when one of its messages was claimed anew, or is done', async () => {
+  it('does nothing when one of its messages was claimed again, or is settled', async () => {
     const first = await called();
     const plans = [1, 2].map((stepId) => atOnce(first.message, stepId));
     const [one, two] = plans.map(claimOf) as [Claimed, Claimed];
@@ -70,14 +70,14 @@ export function checkpointConformance(open: OpenStore): void {
     expect(await save([one], [step])).toMatchObject({ kind: 'saved' });
   });
 
-  it('of two with the same message, in one transaction too, one is saved', async () => {
+  it('saves one of two with the same message, even in one transaction', async () => {
     const first = await called();
     const answers = await Promise.all([1, 2].map((stepId) => save([first], [atOnce(first.message, stepId)])));
     expect(answers.map(({ kind }) => kind)).toEqual(['saved', 'stale']);
     expect(await journalOf(world(), first.message)).toHaveLength(2);
   });
 
-  it('leaves an entry that the journal has as it is, and names its message', async () => {
+  it('keeps an existing entry of the journal, and returns its message', async () => {
     const first = await called();
     await append(world(), first.message);
     const [holder] = await world().store.runs.readJournal({
@@ -91,7 +91,7 @@ export function checkpointConformance(open: OpenStore): void {
     expect(await statesOf(first.message)).toContain('DELIVERED');
   });
 
-  it('does nothing for a run that is over or has changed', async () => {
+  it('does nothing for a run that has ended or changed', async () => {
     const first = await called();
     const step = atOnce(first.message, 1);
     const changed = { ...step, ...(step.entry && { entry: { ...step.entry, runVersion: 7 } }) };
@@ -102,7 +102,7 @@ export function checkpointConformance(open: OpenStore): void {
     expect(await runLogOf(world())).not.toContain(`DELIVERED ${first.message.key}`);
   });
 
-  it('lets a lane hold back what follows, once what is done has left it', async () => {
+  it('lets a lane hold back the following messages, once the delivered ones have left it', async () => {
     const flowControl = { key: 'k', parallelism: 1, rate: 2, periodS: 60 };
     const first = await called();
     const [one, two, three] = [1, 2, 3].map((stepId) => atOnce(first.message, stepId, { flowControl })) as [
@@ -129,7 +129,7 @@ export function checkpointConformance(open: OpenStore): void {
     return world().settle(message, claimToken, change);
   }
 
-  it('saves a last step with the end, delivered, whatever its lane has left', async () => {
+  it('saves a last step with the end, as delivered, whatever the capacity of its lane', async () => {
     const flowControl = { key: 'k', rate: 1, periodS: 60 };
     const first = await called();
     const [one, last] = [1, 2].map((stepId) => atOnce(first.message, stepId, { flowControl })) as [
@@ -150,7 +150,7 @@ export function checkpointConformance(open: OpenStore): void {
     expect(await world().find(last.message)).toBeUndefined();
   });
 
-  it('ends nothing with a last step of which the journal has another result', async () => {
+  it('ends nothing with a last step for which the journal has another result', async () => {
     const first = await called();
     await append(world(), first.message);
     const log = await runLogOf(world());

@@ -12,7 +12,7 @@ export function claimConformance(open: OpenStore): void {
   const keysOf = (answer: { claimed: { message: { key: number } }[] }) =>
     answer.claimed.map(({ message }) => message.key);
 
-  it('claims what is due, by due time and then key, each under the next token, and logs ACTIVE', async () => {
+  it('claims due messages by due time and then key, each under the next token, and logs ACTIVE', async () => {
     const late = await world().accept({ notBeforeMs: T0 + 20 });
     const early = await world().accept({ notBeforeMs: T0 + 10, body: bytes('hello'), header: { 'X-A': ['1'] } });
     const alsoLate = await world().accept({ notBeforeMs: T0 + 20 });
@@ -39,7 +39,7 @@ export function claimConformance(open: OpenStore): void {
     expect(new Set(tokens).size).toBe(20);
   });
 
-  it('claims no more than asked for, and says that more is due', async () => {
+  it('claims no more than requested, and returns that more is due', async () => {
     const messages = Array.from({ length: 400 }, () => world().message({ url: A }));
     await world().save(messages);
     const answer = await world().claim({ limit: 3 });
@@ -48,7 +48,7 @@ export function claimConformance(open: OpenStore): void {
     expect((await world().claim({ limit: 0 })).claimed).toEqual([]);
   });
 
-  it('puts into lines what it looked at in vain, so that a crowd does not wait in everybody’s way for a few slots', async () => {
+  it('moves examined messages without a slot into backlogs, so that many of them do not delay others', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message({ url: A }));
     await world().save(crowd);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
@@ -62,7 +62,7 @@ export function claimConformance(open: OpenStore): void {
     ]);
   });
 
-  it('lets projects take turns when it is asked to, each in its own order, and says whose turn was the last', async () => {
+  it('rotates projects on request, each in its own order, and returns the last one served', async () => {
     const crowd = Array.from({ length: 200 }, () => world().message({ url: A }));
     await world().save(crowd);
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
@@ -78,7 +78,7 @@ export function claimConformance(open: OpenStore): void {
     );
   });
 
-  it('lets a project that has just begun to wait have half of the slots while others are far behind', async () => {
+  it('gives half of the slots to a project that has only just begun to wait while others are far behind', async () => {
     const DAY_MS = 86_400_000;
     const behind = Array.from({ length: 90 }, (_, nth) => world().message({ url: A, projectId: 1 + (nth % 3) }));
     const fresh = Array.from({ length: 90 }, () => world().message({ url: B, projectId: 4, notBeforeMs: T0 + DAY_MS }));
@@ -94,7 +94,7 @@ export function claimConformance(open: OpenStore): void {
     expect(rotation?.after).toBe(3);
   });
 
-  it('looks for projects with due messages every 200 ms, and when those it knows have nothing', async () => {
+  it('searches for projects with due messages every 200 ms, and when the known ones have none', async () => {
     const messages = [0, 10, 20].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
     await world().save(messages);
     const keys = messages.map(({ message }) => message.key);
@@ -110,7 +110,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ limit: 1, rotation }, T0 + 200))).toEqual([fresh.key]);
   });
 
-  it('passes over what comes before the first message that was seen of a project', async () => {
+  it('skips messages before the first message that was seen of a project', async () => {
     const messages = [0, 1, 2].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
     await world().save(messages);
     const [, second = 0, third] = messages.map(({ message }) => message.key);
@@ -119,7 +119,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf({ claimed })).toEqual([second, third]);
   });
 
-  it('claims no more bytes than asked for, in order, but always one message', async () => {
+  it('claims no more bytes than requested, in order, but always one message', async () => {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
     const small = await world().accept({ url: A, body: new Uint8Array(10) });
     const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
@@ -129,7 +129,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [LINE_A] }))).toEqual([large2.key, small2.key]);
   });
 
-  it('lets no small message overtake a large one for which there are no bytes left', async () => {
+  it('lets no small message overtake a large one for which no bytes are left', async () => {
     const first = await world().accept({ body: bytes('xx') });
     await world().accept({ body: bytes('xxxxxx') });
     await world().accept({ body: bytes('x') });
@@ -145,21 +145,21 @@ export function claimConformance(open: OpenStore): void {
     return { due: (await world().accept()).key, listed: listed.key };
   }
 
-  it('takes nothing that is due, in the index or in the list of a key, unless it is asked for it', async () => {
+  it('claims no due messages from the index or from the wait list of a key unless requested', async () => {
     const { due, listed } = await dueAndListed();
     expect(keysOf(await world().claim({ due: false }))).toEqual([]);
     expect(keysOf(await world().claim())).toEqual([listed, due]);
   });
 
   it.each([true, false])(
-    'begins with the lists of keys or with the index, as it is asked to: %s',
+    'starts with the wait lists of keys or with the index, as requested: %s',
     async (lanesFirst) => {
       const { due, listed } = await dueAndListed();
       expect(keysOf(await world().claim({ limit: 1, lanesFirst }))).toEqual([lanesFirst ? listed : due]);
     },
   );
 
-  it('claims not even one message of more bytes than asked for, where another claim may exceed its own', async () => {
+  it('claims no message that is larger than the requested bytes, if another claim may exceed its own limit', async () => {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
     expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({
       claimed: [],
@@ -172,7 +172,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [LINE_A] }))).toEqual([large.key]);
   });
 
-  it('puts what is due for a full origin into its line, so that it stands in nobody’s way', async () => {
+  it('moves due messages of a full origin into its backlog, so that they delay no others', async () => {
     const first = await world().accept({ url: `${A}/1` });
     const second = await world().accept({ url: `${A}/2` });
     const third = await world().accept({ url: `${A}/3` });
@@ -192,7 +192,7 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().lines()).toEqual([]);
   });
 
-  it('has a line for the longest origin there is', async () => {
+  it('has a backlog for the longest possible origin', async () => {
     const origin = `https://${'h'.repeat(253)}:65535`;
     const { key } = await world().accept({ url: `${origin}/` });
     const { waitingBacklogs } = await world().claim({ capacityByOrigin: { [origin]: 0 } });
@@ -200,14 +200,14 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ due: false, backlogsToServe: waitingBacklogs }))).toEqual([key]);
   });
 
-  it('gives an origin without a name of its own the default room', async () => {
+  it('gives the default capacity to an origin without its own', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
     const answer = await world().claim({ defaultCapacity: 2 });
     expect(answer.claimed).toHaveLength(2);
     expect(answer.waitingBacklogs).toEqual([LINE_A]);
   });
 
-  it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
+  it('gets past many messages of one full origin within a few claims, each of which examines 500 messages', async () => {
     const crowd = Array.from({ length: 1_500 }, () => world().message({ url: A }));
     await world().save(crowd);
     const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
@@ -218,7 +218,7 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toEqual([[], [], [], [healthy.key]]);
   });
 
-  it('takes no more of a project than there is room for, and puts the rest into lines of its own', async () => {
+  it('takes no more messages of a project than its capacity, and moves the others into their backlogs', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
     const projects = { capacityByProject: { [PROJECT]: 1 }, defaultCapacity: 5 };
@@ -236,7 +236,7 @@ export function claimConformance(open: OpenStore): void {
     ).toHaveLength(2);
   });
 
-  it('takes no more than there is room for where nothing answered lately, in all and of a project', async () => {
+  it('takes no more than the capacity for endpoints that have not responded recently, in total and per project', async () => {
     const urls = Array.from({ length: 4 }, (_, index) => `https://new-${index}.example`);
     for (const url of urls) await world().accept({ url });
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
@@ -248,14 +248,14 @@ export function claimConformance(open: OpenStore): void {
     expect(answer.waitingBacklogs).toHaveLength(5);
   });
 
-  it('takes no more of a line than that has room for, however much its origin has', async () => {
+  it('takes no more of a backlog than its capacity, however much capacity its origin has', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     await world().accept({ url: A, projectId: OTHER_PROJECT });
     const { claimed } = await world().claim({ capacityByBacklog: { [LINE_A]: 1 } });
     expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 
-  it('lets what is due join its line while others wait there, whoever is served, and nobody else’s', async () => {
+  it('queues due messages behind their own backlog while it has messages, whoever is served, and behind no other backlog', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const [first, second] = [
       await world().accept({ url: A, state: inLine }),
@@ -270,14 +270,14 @@ export function claimConformance(open: OpenStore): void {
     );
   });
 
-  it('takes what is due with the last that wait in its line, which it empties', async () => {
+  it('takes a due message together with the last messages of its backlog, which it empties', async () => {
     const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const due = await world().accept({ url: A, notBeforeMs: T0 + 1 });
     const answer = await world().claim({ backlogsToServe: [LINE_A], hasBacklogs: true }, T0 + 1);
     expect([keysOf(answer), answer.emptied]).toEqual([[inLine.key, due.key], [LINE_A]]);
   });
 
-  it('serves lines before what is due, or after it', async () => {
+  it('serves backlogs before due messages, or after them', async () => {
     for (const dueFirst of [false, true]) {
       const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
@@ -287,7 +287,7 @@ export function claimConformance(open: OpenStore): void {
     }
   });
 
-  it('leaves half of its slots to what it serves second, be that lines or what is due', async () => {
+  it('reserves half of its slots for the second of backlogs and due messages', async () => {
     const inLine = Array.from({ length: 100 }, () =>
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
@@ -300,7 +300,7 @@ export function claimConformance(open: OpenStore): void {
     }
   });
 
-  it('gives what is due the slots for which lines have no room', async () => {
+  it('gives slots to due messages for which backlogs have no capacity', async () => {
     const inLine = Array.from({ length: 10 }, () =>
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
@@ -315,7 +315,7 @@ export function claimConformance(open: OpenStore): void {
     expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
   });
 
-  it('gives the first lines all that they have, when it is told that their projects are not far behind', async () => {
+  it('gives the first backlogs all slots that they need, when their projects are not far behind', async () => {
     const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
     const fresh = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
     await world().save(fresh);
@@ -326,7 +326,7 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toEqual([...fresh, ...others.slice(0, 2)].map(({ message }) => message.key));
   });
 
-  it('gives one line no more than eight while lines of other projects wait for the same slots', async () => {
+  it('gives one backlog no more than eight slots while backlogs of other projects wait for the same slots', async () => {
     const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
     const crowd = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
     await world().save(crowd);
@@ -336,7 +336,7 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed).toEqual([...crowd.slice(0, 8).map(({ message }) => message.key), other.key]);
   });
 
-  it('serves each project by a line of its own before the same origin', async () => {
+  it('serves a separate backlog for each project of the same origin', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inLine });
@@ -346,7 +346,7 @@ export function claimConformance(open: OpenStore): void {
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
 
-  it('lists lines in pieces, by project and then origin', async () => {
+  it('lists backlogs page by page, by project and then origin', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, state: inLine });
@@ -361,7 +361,7 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().store.messages.waitingBacklogs({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
-  it('lists the lines of a project from its first one on, and those of later projects after them', async () => {
+  it('lists the backlogs of a project from the first one on, and those of later projects after them', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, state: inLine });
@@ -372,7 +372,7 @@ export function claimConformance(open: OpenStore): void {
     expect(await from(backlogKey(OTHER_PROJECT + 1, ''))).toEqual([]);
   });
 
-  it('serves messages in lines first, in the order of the origins, and leaves an origin it did not get to', async () => {
+  it('serves messages in backlogs first, in the order of the origins, and leaves an origin that it did not reach unchanged', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, state: inLine });
     const inB = await world().accept({ url: B, state: inLine });
@@ -383,7 +383,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ limit: 2, backlogsToServe: [LINE_A] }))).toContain(inA.key);
   });
 
-  it('takes no more of each line than its room, whatever it has taken of lines before', async () => {
+  it('takes no more of each backlog than its capacity, whatever it has taken of earlier backlogs', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, state: inLine });
     const inB = [];
@@ -392,20 +392,20 @@ export function claimConformance(open: OpenStore): void {
     expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
   });
 
-  it('says that an origin without messages in its line is empty even when it has no room', async () => {
+  it('reports that an origin has an empty backlog even when it has no capacity', async () => {
     expect((await world().claim({ backlogsToServe: [LINE_A], capacityByOrigin: { [A]: 0 } })).emptied).toEqual([
       LINE_A,
     ]);
   });
 
-  it('takes a message out of its line although the clock was set back meanwhile', async () => {
+  it('takes a message out of its backlog although the clock was set back since', async () => {
     const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const answer = await world().claim({ due: false, backlogsToServe: [LINE_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
   });
 
-  it('never puts ACTIVE before an earlier event of the message, whatever the clock says', async () => {
+  it('never logs ACTIVE before an earlier event of the message, whatever the clock shows', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().settle(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1));
     const [claimed] = (await world().claim({}, T0 - 4_000)).claimed;
@@ -414,7 +414,7 @@ export function claimConformance(open: OpenStore): void {
     expect(times).toEqual(times.toSorted((a, b) => a - b));
   });
 
-  it('never puts ACTIVE before an earlier event, whoever else is claimed with the message', async () => {
+  it('never logs ACTIVE before an earlier event, whatever else is claimed with the message', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().settle(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1));
     const later = await world().accept({ createdAtMs: T0 + 5_000, notBeforeMs: T0 });
@@ -425,7 +425,7 @@ export function claimConformance(open: OpenStore): void {
     ]);
   });
 
-  it('gives released claims back uncounted and due at once, and skips stale ones', async () => {
+  it('releases claims uncounted and due at once, and skips stale ones', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other, claimToken: otherToken } = await world().acceptClaimed();
     await world().store.messages.release({
@@ -443,7 +443,7 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);
   });
 
-  it('gives back everything that was claimed at a start, and nothing else (P7)', async () => {
+  it('releases all claims at a start, and nothing else (P7)', async () => {
     const { message } = await world().acceptClaimed();
     await world().accept({ notBeforeMs: T0 + 1_000 });
     const due = await world().accept();
@@ -453,7 +453,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 10)).toSorted((a, b) => a - b)).toEqual([message.key, due.key]);
   });
 
-  it('cancels a released message whose cancel was asked for in flight', async () => {
+  it('cancels a released message whose cancel was requested in flight', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id, other.id], nowMs: T0 + 1 });

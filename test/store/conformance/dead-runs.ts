@@ -147,7 +147,7 @@ export function deadRunsConformance(open: OpenStore): void {
   }
 
   describe('the DLQ', () => {
-    it('has of a failed run its payload, the message that failed without its body, and what was answered', async () => {
+    it('has the payload of a failed run, the failed message without its body, and the last response', async () => {
       const failed = await fail('a');
       await tell(failed, 'success');
       const [dead] = await store().deadRuns.findDeadRuns({ projectId: PROJECT, dlqIds: [failed.dlqId] });
@@ -164,7 +164,7 @@ export function deadRunsConformance(open: OpenStore): void {
       });
     });
 
-    it('is listed by failure time, filtered by what the run was triggered with, and by project', async () => {
+    it('is listed by failure time, filtered by the message that triggered the run, and by project', async () => {
       const a = await fail('a', T0 + 1, { settings: { labels: ['x'] } });
       const b = await fail('b', T0 + 2, { url: `${URL}/b` });
       await fail('c', T0 + 3, { projectId: OTHER_PROJECT });
@@ -178,7 +178,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await list({ toMs: T0 + 1, responseStatus: [404] })).toEqual([]);
     });
 
-    it('is counted apart from messages that failed of the same', async () => {
+    it('is listed apart from failed messages', async () => {
       await fail('a', T0 + 1);
       await world().bury(T0 + 2);
       const { messages, runs, causes } = await world().store.backlog.readFailures({ projectId: PROJECT });
@@ -186,7 +186,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(causes).toEqual([{ responseStatus: 500, count: 2, runs: 1, lastAtMs: T0 + 2 }]);
     });
 
-    it('is filtered by how the failure callback stands', async () => {
+    it('is filtered by the state of the failure callback', async () => {
       const [a, b, c] = [await fail('a', T0 + 1), await fail('b', T0 + 2), await fail('c', T0 + 3)];
       await tell(a, 'success');
       await tell(b, 'fail');
@@ -208,7 +208,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect([rest.items.map(({ dlqId }) => dlqId), rest.cursor]).toEqual([[ids[0]], undefined]);
     });
 
-    it('loses what is deleted, but nothing of messages or of another project', async () => {
+    it('deletes entries of runs, but none of messages or of another project', async () => {
       const a = await fail('a');
       const other = await fail('b', T0, { projectId: OTHER_PROJECT });
       const { dlqId } = await world().bury(T0);
@@ -223,7 +223,7 @@ export function deadRunsConformance(open: OpenStore): void {
   });
 
   describe('active runs', () => {
-    it('are found oldest first by what they were triggered with, a prefix of their URL among it', async () => {
+    it('are found oldest first by the message that triggered them, including a prefix of their URL', async () => {
       const keys: number[] = [];
       for (const url of ['https://a.example/x', 'https://a.example/xy', 'https://b.example/']) {
         keys.push((await begin(url, { url, createdAtMs: T0 + keys.length })).message.key);
@@ -268,7 +268,7 @@ export function deadRunsConformance(open: OpenStore): void {
       return { revival, sent };
     }
 
-    it('takes the place of the entry in the DLQ, and has the journal that it was given', async () => {
+    it('replaces the entry in the DLQ, and has the given journal', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
@@ -335,7 +335,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(due).toMatchObject([{ eventId: 'e', deadlineMs: T0 + 5, record: { key: wait.message.key } }]);
     });
 
-    it('is not made twice of one entry, nor while a run of its id is active', async () => {
+    it('is not created twice from one entry, nor while a run with its id is active', async () => {
       const failed = await fail('a');
       await begin('taken');
       expect(await store().deadRuns.retryRun({ ...revivalOf(failed, 'taken').revival, nowMs: T0 })).toEqual({
@@ -351,7 +351,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'c' })).toBeUndefined();
     });
 
-    it('keeps what it shares when all that is left of the failed run goes', async () => {
+    it('keeps shared contents when everything else of the failed run is dropped', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
@@ -382,7 +382,7 @@ export function deadRunsConformance(open: OpenStore): void {
     });
   });
 
-  describe('a revived run in pieces', () => {
+  describe('a run that is revived in chunks', () => {
     const SENT = 5;
 
     /** The pieces of a run: its first entry with the first messages, then one message each. */
@@ -434,7 +434,7 @@ export function deadRunsConformance(open: OpenStore): void {
 
     const claimedKeys = async () => (await world().claim()).claimed.map(({ message: { key } }) => key).toSorted();
 
-    it('takes the place of the failed one with the last piece, and has the journal of all of them', async () => {
+    it('replaces the failed run with the last chunk, and has the journal of all chunks', async () => {
       const failed = await fail('a');
       const pieces = piecesFor(failed);
       expect(await saveAll(pieces.slice(0, -1))).toBe('retried');
@@ -466,7 +466,7 @@ export function deadRunsConformance(open: OpenStore): void {
       ['due', {}],
       ['of a flow-control key', { settings: { flowControl: { key: 'k', parallelism: 9, periodS: 1 } } }],
       ['of a queue', { settings: { queueName: 'q' } }],
-    ])('has nothing of it claimed before it is whole: %s', async (_where, options: BeginOptions) => {
+    ])('has none of its messages claimed before the last chunk: %s', async (_where, options: BeginOptions) => {
       await store().queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism: 9, isPaused: false, nowMs: T0 });
       const pieces = piecesFor(await fail('a'), 'b', options);
       for (const piece of pieces) {
@@ -476,7 +476,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await claimedKeys()).toEqual(keysSent(pieces).toSorted());
     });
 
-    it('is kept for as long as the next piece may come', async () => {
+    it('is kept while the next chunk may arrive', async () => {
       const pieces = piecesFor(await fail('a'));
       await save(pieces[0]);
       const untilMs = await store().runs.cancelRemaining({ nowMs: T0 + 1 });
@@ -489,7 +489,7 @@ export function deadRunsConformance(open: OpenStore): void {
     });
 
     it.each([1, 2, 3])(
-      'is cancelled when none comes after %i, and the failed one can be revived again',
+      'is cancelled when no chunk arrives after %i, and the failed run can be revived again',
       async (count) => {
         const failed = await fail('a');
         const pieces = piecesFor(failed);
@@ -506,14 +506,14 @@ export function deadRunsConformance(open: OpenStore): void {
       },
     );
 
-    it('is cancelled at once when the clock was set back so far that nobody keeps it', async () => {
+    it('is cancelled at once when the clock was set back so far that its time is out of range', async () => {
       const pieces = piecesFor(await fail('a'));
       await save(pieces[0]);
       await cancelRest(T0 - 3_600_000);
       expect(await save(pieces[1])).toEqual({ kind: 'lost' });
     });
 
-    it('is made once of two commands at a time, and the other one leaves nothing', async () => {
+    it('is created once by two concurrent commands, and the other one leaves nothing', async () => {
       const failed = await fail('a');
       const [one, other] = [piecesFor(failed, 'b'), piecesFor(failed, 'c')];
       await save(one[0]);
@@ -525,7 +525,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await claimedKeys()).toEqual(keysSent(other).toSorted());
     });
 
-    it('is given up when a run of its id begins meanwhile', async () => {
+    it('is cancelled when a run with its id starts in between', async () => {
       const failed = await fail('a');
       const pieces = piecesFor(failed);
       await save(pieces[0]);
@@ -537,7 +537,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await claimedKeys()).toEqual([]);
     });
 
-    it('leaves nothing for longer than other runs that are cancelled, when it is given up', async () => {
+    it('leaves nothing for longer than other cancelled runs when it is cancelled', async () => {
       const failed = await fail('a');
       await saveAll(piecesFor(failed).slice(0, 2));
       const untilMs = await store().runs.cancelRemaining({ nowMs: T0 });
@@ -550,7 +550,7 @@ export function deadRunsConformance(open: OpenStore): void {
   });
 
   describe('a failure callback', () => {
-    it('is repeated once it has failed, and is in progress from then on', async () => {
+    it('can be resent once it has failed, and is in progress from then on', async () => {
       const failed = await fail('a');
       const again = world().message({ settings: failed.told.message.settings });
       const repeat = () => repeatCallback(failed.dlqId, again);
@@ -574,7 +574,7 @@ export function deadRunsConformance(open: OpenStore): void {
       ).toBe('missing');
     });
 
-    it('is given up while it is in progress: at once where it waits, with its attempt where one is under way', async () => {
+    it('is cancelled while it is in progress: a waiting one at once, one in flight with its attempt', async () => {
       const failed = await fail('a');
       const cancel = () =>
         store().deadRuns.cancelFailureCallback({ projectId: PROJECT, dlqId: failed.dlqId, nowMs: T0 });

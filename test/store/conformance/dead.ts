@@ -8,7 +8,7 @@ export function deadConformance(open: OpenStore): void {
     return page.items.map(({ dlqId }) => dlqId);
   };
 
-  it('lists by failure time both ways, with the whole message and its deadLetter', async () => {
+  it('lists by failure time in both directions, with the whole message and its dead letter', async () => {
     const second = await world().bury(T0 + 2, { body: bytes('body') });
     const first = await world().bury(T0 + 1);
     const third = await world().bury(T0 + 2);
@@ -18,7 +18,7 @@ export function deadConformance(open: OpenStore): void {
     expect(found).toMatchObject({ message: second.message, deadLetter: { failedAtMs: T0 + 2, responseStatus: 500 } });
   });
 
-  it('finds entries in the order asked for, and none under an id that is not quite theirs', async () => {
+  it('finds entries in the requested order, and none under an id that differs slightly', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const wrong = [`${T0}-${a.message.key}`, `0${a.dlqId}`, `${a.message.key}`, 'x', ''];
@@ -30,7 +30,7 @@ export function deadConformance(open: OpenStore): void {
     expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: wrong })).toBe(0);
   });
 
-  it('filters by message, answer, time and attributes', async () => {
+  it('filters by message, response, time and attributes', async () => {
     const a = await world().bury(T0 + 1, { settings: { labels: ['x'] } }, 404);
     const b = await world().bury(T0 + 2, {}, 0);
     expect(await list({ messageId: [a.message.id, 'msg_unknown'] })).toEqual([a.dlqId]);
@@ -49,7 +49,7 @@ export function deadConformance(open: OpenStore): void {
     expect(await list({ endpointName: [odd.slice(0, -1)] })).toEqual([]);
   });
 
-  it('pages without skipping or repeating while entries come and go', async () => {
+  it('pages without skipping or repeating while entries are added and removed', async () => {
     const dlqIds: string[] = [];
     for (let index = 0; index < 7; index++) dlqIds.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
     const latest = dlqIds.toReversed();
@@ -66,7 +66,7 @@ export function deadConformance(open: OpenStore): void {
     expect(second.cursor).toBeUndefined();
   });
 
-  it('ends a page early rather than load very many bytes of answers', async () => {
+  it('ends a page early when the responses have many bytes', async () => {
     for (let index = 0; index < 4; index++) {
       const atMs = T0 + index;
       const { message, claimToken } = await world().acceptClaimed({ createdAtMs: atMs });
@@ -82,7 +82,7 @@ export function deadConformance(open: OpenStore): void {
     expect([found.items.length, typeof found.cursor]).toEqual([2, 'string']);
   });
 
-  it('deletes entries, once each, and tells how many there were', async () => {
+  it('deletes entries, once each, and returns their number', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     expect(await world().store.dead.deleteDead({ projectId: OTHER_PROJECT, dlqIds: [a.dlqId] })).toBe(0);
@@ -92,7 +92,7 @@ export function deadConformance(open: OpenStore): void {
     expect(await world().statesOf(a.message)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
   });
 
-  it('replaces entries by their successors in one step', async () => {
+  it('replaces entries by their successors in one transaction', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     const retries = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
@@ -107,7 +107,7 @@ export function deadConformance(open: OpenStore): void {
     }
   });
 
-  it('revives nothing when one entry is gone', async () => {
+  it('retries nothing when one entry is gone', async () => {
     const a = await world().bury(T0 + 1);
     const b = await world().bury(T0 + 2);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [b.dlqId] });

@@ -19,7 +19,7 @@ export function followsConformance(open: OpenStore): void {
     ];
   }
 
-  it('saves what follows with the change, each as it stands', async () => {
+  it('saves the messages that follow with the change, each unchanged', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
     const answer = await world().settle(message, claimToken, { ...delivered(T0), follows });
@@ -42,14 +42,14 @@ export function followsConformance(open: OpenStore): void {
   it.each<[string, () => Change]>([
     ['a retry', () => retrying(T0, T0 + 1_000, 1)],
     ['a deadLetter', () => buried(T0)],
-  ])('saves what follows with %s', async (_name, change) => {
+  ])('saves following messages with %s', async (_name, change) => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
     await world().settle(message, claimToken, { ...change(), follows });
     for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
   });
 
-  it('settles a message that followed under the token that it was saved with', async () => {
+  it('settles a following message under the token that it was saved with', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const followUp = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
@@ -59,7 +59,7 @@ export function followsConformance(open: OpenStore): void {
     expect(await world().statesOf(followUp.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
-  it('lets a message that followed wait for its flow-control key, and go when that has room', async () => {
+  it('lets a following message wait for its flow-control key, and start when the key has capacity', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const [first, second] = [world().number(), world().number()].map((token) =>
@@ -74,7 +74,7 @@ export function followsConformance(open: OpenStore): void {
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
   });
 
-  it('keeps the turn of a queue until the callbacks of its message have ended, however often they are retried', async () => {
+  it('keeps the permit of a queue until the callbacks of its message have ended, however often they are retried', async () => {
     const settings = { queueName: 'q' };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
@@ -108,14 +108,14 @@ export function followsConformance(open: OpenStore): void {
     return { callback: callback.message, callbackToken, behind };
   }
 
-  it('lets the queue go on when the callbacks of its message have ended, whatever follows from these', async () => {
+  it('lets the queue continue when the callbacks of its message have ended, whatever follows from these', async () => {
     const { callback, callbackToken, behind } = await delivering();
     const follows = [world().message({ notBeforeMs: T0 + 1_000 })];
     await world().settle(callback, callbackToken, { ...delivered(T0), follows });
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([behind]);
   });
 
-  it('retries a callback although the queue of its message is paused, and nothing else of it', async () => {
+  it('retries a callback although the queue of its message is paused, and starts no other message of the queue', async () => {
     const { callback, callbackToken } = await delivering();
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
     await world().settle(callback, callbackToken, retrying(T0, T0 + 10, 1));
@@ -123,7 +123,7 @@ export function followsConformance(open: OpenStore): void {
     expect(claimed.map(({ message }) => message)).toEqual([callback]);
   });
 
-  it('lets the queue go on when the callback that it waits for is cancelled', async () => {
+  it('lets the queue continue when the callback that it waits for is cancelled', async () => {
     const settings = { queueName: 'q' };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
@@ -135,7 +135,7 @@ export function followsConformance(open: OpenStore): void {
     expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
   });
 
-  it('logs the ending of a message before the beginning of what follows from it', async () => {
+  it('logs the end of a message before the start of the messages that follow', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followUp = world().message();
     await world().settle(message, claimToken, { ...delivered(T0), follows: [followUp] });
@@ -152,7 +152,7 @@ export function followsConformance(open: OpenStore): void {
     ]);
   });
 
-  it('saves nothing that follows from a stale result (P6)', async () => {
+  it('saves no following messages of a stale result (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.release({
       claims: [{ key: message.key, projectId: message.projectId, claimToken }],
@@ -168,7 +168,7 @@ export function followsConformance(open: OpenStore): void {
     }
   });
 
-  it('saves what follows once, when one result is sent twice', async () => {
+  it('saves following messages once, when one result is sent twice', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [first, second] = [world().message(), world().message()];
     const answers = await Promise.all(
@@ -178,7 +178,7 @@ export function followsConformance(open: OpenStore): void {
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
   });
 
-  it('saves nothing that follows when a cancel takes effect, and says so by naming none', async () => {
+  it('saves no following messages when a cancel takes effect, and returns none', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
@@ -191,7 +191,7 @@ export function followsConformance(open: OpenStore): void {
     for (const followUp of change.follows) expect(await world().find(followUp.message)).toBeUndefined();
   });
 
-  it('saves what follows from a delivery although a cancel was asked for', async () => {
+  it('saves the messages that follow from a delivery although a cancel was requested', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const follows = threeFollows();

@@ -1,4 +1,4 @@
-/** What every store must do. A store joins with one call; a case that it cannot pass is skipped with its reason. */
+/** The specification of a store. A store joins with one call, and skips groups of cases that do not apply to it. */
 import { describe } from 'vitest';
 import { acceptConformance } from './accept.ts';
 import { busyOriginsConformance } from './busy-origins.ts';

@@ -23,7 +23,7 @@ const BUSY = 'https://example.com';
 export function lanesConformance(open: OpenStore): void {
   describe('queues', () => queueCases(open));
   describe('flow-control keys', () => keyCases(open));
-  describe('the line of a project', () => projectCases(open));
+  describe('the wait list of a project', () => projectCases(open));
 }
 
 type Claims = { claimed: { message: { key: number } }[] };
@@ -39,7 +39,7 @@ function queueCases(open: OpenStore): void {
   const stateOf = async (id: string, nowMs = T0) =>
     (await world().store.messages.findLive({ projectId: PROJECT, id, nowMs }))?.state;
 
-  it('is made by its first message, with parallelism 1', async () => {
+  it('is created by its first message, with parallelism 1', async () => {
     await world().accept(inQueue());
     expect(await queue()).toEqual({
       name: 'q',
@@ -51,7 +51,7 @@ function queueCases(open: OpenStore): void {
     });
   });
 
-  it('starts one message at a time in order of acceptance, whatever their senders propose (P5)', async () => {
+  it('starts one message at a time in the order of acceptance, whatever their senders propose (P5)', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue());
     const { message: second } = await world().acceptClaimed(inQueue());
     const third = await world().accept(inQueue());
@@ -68,7 +68,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
-  it('keeps its slot while a message waits for its retry, and gives it away once that is dead (P5)', async () => {
+  it('keeps its permit while a message waits for its retry, and passes it on once the message is dead (P5)', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const behind = await world().accept(inQueue());
     await world().store.messages.settle({
@@ -85,7 +85,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 2_000))).toEqual([behind.key]);
   });
 
-  it('works on as many as it may, more once that is raised, and lets what runs finish when it is lowered', async () => {
+  it('starts as many messages as its parallelism, more once that is raised, and interrupts none when it is lowered', async () => {
     await save(2);
     const messages = [];
     for (let index = 0; index < 5; index += 1) messages.push(await world().accept(inQueue()));
@@ -101,7 +101,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([]);
   });
 
-  it('counts unfinished messages, running ones included', async () => {
+  it('counts unfinished messages, including those in flight', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue());
     await world().accept(inQueue({ projectId: OTHER_PROJECT }));
@@ -115,7 +115,7 @@ function queueCases(open: OpenStore): void {
     expect((await queue())?.lag).toBe(1);
   });
 
-  it('names the message that blocks it while what holds its slots waits for a later time', async () => {
+  it('names the message that blocks it while the holders of its permits wait for a later time', async () => {
     await save(2);
     const running = [await world().acceptClaimed(inQueue()), await world().acceptClaimed(inQueue())];
     const behind = await world().accept(inQueue());
@@ -135,7 +135,7 @@ function queueCases(open: OpenStore): void {
     expect(await stateOf(behind.id, T0 + 1_000)).not.toHaveProperty('blockedBy');
   });
 
-  it('starts nothing while it is paused, no retry either, and goes on with the earliest unfinished message', async () => {
+  it('starts nothing while it is paused, not even retries, and continues with the earliest unfinished message', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue());
     expect(
       await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 }),
@@ -152,7 +152,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 200))).toEqual([first.key]);
   });
 
-  it('tells of what it lets go, when it is resumed and when a slot becomes free', async () => {
+  it('notes the due times of messages that it releases, on a resume and when a permit becomes free', async () => {
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const { message, claimToken } = await world().acceptClaimed(inQueue());
@@ -166,7 +166,7 @@ function queueCases(open: OpenStore): void {
     expect(heard).toEqual([T0 + 5, T0 + 5]);
   });
 
-  it('gives the slot of a cancelled message to the next one', async () => {
+  it('passes the permit of a cancelled message to the next one', async () => {
     await save(1, true);
     const [first, second, third] = [
       await world().accept(inQueue()),
@@ -180,14 +180,14 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
-  it('keeps the slot of a message that was given back (P7)', async () => {
+  it('keeps the permit of a message whose claim was released (P7)', async () => {
     const { message } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue());
     await world().store.messages.releaseAll({ nowMs: T0 + 10 });
     expect(keysOf(await world().claim({}, T0 + 10))).toEqual([message.key]);
   });
 
-  it('hands the slot of a settled message to the next one in the same transaction, if it fits there', async () => {
+  it('hands the slot of a settled message to the next one in the same transaction, if it fits the slot', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue({ url: A }));
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
@@ -209,7 +209,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
-  it('tells nobody else of a message that has got the slot, and goes by the latest time of what is saved together', async () => {
+  it('notifies no other worker of a message that has taken over a slot, and uses the latest time of the commands of a batch', async () => {
     const { message: first, claimToken } = await world().acceptClaimed(inQueue());
     const second = await world().accept(inQueue({ notBeforeMs: T0 + 5 }));
     const plain = await world().acceptClaimed();
@@ -245,7 +245,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([large.key]);
   });
 
-  it('is gone when it is deleted: its messages are cancelled in pieces, and a new one of its name is another', async () => {
+  it('is gone when it is deleted: its messages are cancelled in chunks, and a new queue of the same name is another queue', async () => {
     const { message: running } = await world().acceptClaimed(inQueue());
     const waiting = [await world().accept(inQueue()), await world().accept(inQueue()), await world().accept(inQueue())];
     const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
@@ -264,7 +264,7 @@ function queueCases(open: OpenStore): void {
     expect((await queue())?.lag).toBe(1);
   });
 
-  it('lets the messages of workflow runs go on without it when it is deleted', async () => {
+  it('lets the messages of workflow runs continue without it when it is deleted', async () => {
     const claimToken = world().number();
     const atOnce = { ...inQueue(), state: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
     const running = await begin(world(), { id: 'running', ...atOnce });
@@ -284,7 +284,7 @@ function queueCases(open: OpenStore): void {
     });
   });
 
-  it('lets messages of workflow runs with a flow-control key wait for that alone when it is deleted', async () => {
+  it('lets messages of workflow runs wait only for their flow-control key when it is deleted', async () => {
     const settings = { queueName: 'q', flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     await begin(world(), { id: 'a', settings });
     const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
@@ -292,7 +292,7 @@ function queueCases(open: OpenStore): void {
     expect((await world().claim()).claimed).toHaveLength(1);
   });
 
-  it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {
+  it('starts no message of a deleted queue that was never emptied, not even one that has a permit', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().store.messages.settle({
       settlement: settlement(message, claimToken, retrying(T0, T0 + 10, 1)),
@@ -335,7 +335,7 @@ function queueCases(open: OpenStore): void {
     expect(pieces).toBeLessThan(10);
   });
 
-  it('refuses the queue that would be one too many, but no message of those that exist', async () => {
+  it('refuses a queue over the limit, but no message of existing queues', async () => {
     const limited = await open({ queuesMax: 1, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 });
     try {
       const named = (queueName: string) => world().message({ settings: { queueName } });
@@ -373,7 +373,7 @@ function keyCases(open: OpenStore): void {
     return keys;
   };
 
-  it('has no more attempts in flight than it may, across accept and claim (P4)', async () => {
+  it('never has more attempts in flight than its parallelism, across accept and claim (P4)', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 2 }));
     const waiting = await accept(3, { parallelism: 2 });
     expect(keysOf(await world().claim())).toEqual(waiting.slice(0, 1));
@@ -386,7 +386,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual(waiting.slice(1, 2));
   });
 
-  it('starts no more in a period than its rate, retries included, and says when the next may start', async () => {
+  it('never starts more in a period than its rate, retries included, and returns when the next may start', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ rate: 2, periodS: 10 }));
     await world().store.messages.settle({
       settlement: settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)),
@@ -402,20 +402,20 @@ function keyCases(open: OpenStore): void {
     expect(await key(T0 + 10_000)).toMatchObject({ rateCount: 1, periodStartedAtMs: T0 + 10_000 });
   });
 
-  it('begins a window with the first start after the one before has ended', async () => {
+  it('starts a window with the first start after the end of the previous window', async () => {
     await world().acceptClaimed(limited({ rate: 1, periodS: 10 }));
     await world().acceptClaimed(limited({ rate: 1, periodS: 10 }, { createdAtMs: T0 + 25_000 }));
     expect(await key(T0 + 25_000)).toMatchObject({ rateCount: 1, periodStartedAtMs: T0 + 25_000 });
   });
 
-  it('sends a new message behind those that wait', async () => {
+  it('queues a new message behind the waiting ones', async () => {
     const waiting = await accept(1, { parallelism: 1 });
     const { message: late } = await world().acceptClaimed(limited({ parallelism: 1 }));
     expect(await world().statesOf(late)).toEqual(['CREATED']);
     expect(keysOf(await world().claim())).toEqual(waiting);
   });
 
-  it('follows the limits of the latest message; what that does not mention is unlimited', async () => {
+  it('applies the limits of the latest message; a limit that it does not mention is unlimited', async () => {
     await accept(2, { parallelism: 1, rate: 1, periodS: 5 });
     await accept(1, { parallelism: 3 });
     expect(await key()).toMatchObject({ parallelism: 3, periodS: 1 });
@@ -423,7 +423,7 @@ function keyCases(open: OpenStore): void {
     expect((await world().claim()).claimed).toHaveLength(3);
   });
 
-  it('lets no message change what is pinned, and starts the next period when a rate is pinned', async () => {
+  it('ignores limits of messages for pinned values, and starts the next period when a rate is pinned', async () => {
     await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
     await accept(3, { rate: 1, periodS: 60 });
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { rate: 2, periodS: 30 }, nowMs: T0 });
@@ -436,7 +436,7 @@ function keyCases(open: OpenStore): void {
     expect(await key()).toMatchObject({ rate: 9, isRatePinned: false });
   });
 
-  it('starts nothing while it is paused, and goes on under its limits', async () => {
+  it('starts nothing while it is paused, and continues under its limits', async () => {
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const { message } = await world().acceptClaimed(limited({ parallelism: 1 }));
     await accept(1, { parallelism: 1 });
@@ -446,7 +446,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 60_000))).toEqual([message.key]);
   });
 
-  it('makes now the start of its period when its rate is reset', async () => {
+  it('starts a new period when its rate is reset', async () => {
     await world().acceptClaimed(limited({ rate: 1, periodS: 60 }));
     const waiting = await accept(1, { rate: 1, periodS: 60 });
     expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual([]);
@@ -455,7 +455,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 5_000))).toEqual(waiting);
   });
 
-  it('tells when the first of those that wait may start, and nobody when something else must happen first', async () => {
+  it('notes when the first waiting message may start, but not if something else must happen first', async () => {
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     await world().accept(limited({ rate: 1, periodS: 10 }, { notBeforeMs: T0 + 500 }));
@@ -467,7 +467,7 @@ function keyCases(open: OpenStore): void {
     expect(heard.at(-1)).toBe(T0 + 500 + 10_000);
   });
 
-  it('serves a delayed message of a key when its time comes, and not before', async () => {
+  it('serves a delayed message of a key when it is due, and not before', async () => {
     const delayed = await world().accept(limited({ parallelism: 1 }, { notBeforeMs: T0 + 1_000 }));
     const early = await world().claim({}, T0 + 999);
     expect([keysOf(early), early.nextDueAtMs]).toEqual([[], T0 + 1_000]);
@@ -476,7 +476,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 1_000))).toEqual([delayed.key]);
   });
 
-  it('gives each key its share, so that a crowd of one delays no other', async () => {
+  it('gives each key its share, so that many messages of one key delay no other key', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message(limited({ parallelism: 200 })));
     await world().store.messages.accept({ messages: crowd, nowMs: T0 });
     const other = await world().accept({ settings: { flowControl: { key: 'other', parallelism: 1, periodS: 1 } } });
@@ -485,7 +485,7 @@ function keyCases(open: OpenStore): void {
     expect(answer.nextDueAtMs).toBe(T0);
   });
 
-  it('gives the next key what the one before it leaves of its share', async () => {
+  it('gives the unused share of a key to the next one', async () => {
     await accept(1, { parallelism: 9 });
     for (let index = 0; index < 5; index += 1) {
       await world().accept({ settings: { flowControl: { key: 'other', parallelism: 9, periodS: 1 } } });
@@ -493,7 +493,7 @@ function keyCases(open: OpenStore): void {
     expect((await world().claim({ limit: 4 })).claimed).toHaveLength(4);
   });
 
-  it('gives each key its turn, and lets those that a full claim did not come to keep theirs', async () => {
+  it('serves keys in rotation, and lets keys that a full claim did not reach keep their position', async () => {
     const keyByMessage = new Map<number, string>();
     for (const name of ['a', 'a', 'b', 'b', 'c', 'c']) {
       const { key } = await world().accept({ settings: { flowControl: { key: name, parallelism: 9, periodS: 1 } } });
@@ -513,7 +513,7 @@ function keyCases(open: OpenStore): void {
     expect(served).toEqual(['a', 'b', undefined, 'c', 'a']);
   });
 
-  it('leaves in its list what a claim has no bytes for', async () => {
+  it('leaves messages for which a claim has no bytes in the wait list', async () => {
     const large = limited({ parallelism: 9 }, { body: new Uint8Array(100) });
     const first = await world().accept(large);
     for (let index = 0; index < 3; index += 1) await world().accept(large);
@@ -522,7 +522,7 @@ function keyCases(open: OpenStore): void {
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 2 });
   });
 
-  it('says when something is due next, of a key or without one, whichever is earlier', async () => {
+  it('returns the earlier of the next due times with and without a key', async () => {
     const nextDueAtMs = async () => (await world().claim()).nextDueAtMs;
     await world().accept({ notBeforeMs: T0 + 100 });
     await world().accept(limited({ parallelism: 1 }, { notBeforeMs: T0 + 50 }));
@@ -531,7 +531,7 @@ function keyCases(open: OpenStore): void {
     expect(await nextDueAtMs()).toBe(T0 + 25);
   });
 
-  it('counts one that was given back no longer, and holds it to the limits again', async () => {
+  it('no longer counts a released claim, and applies the limits to its message again', async () => {
     const { message } = await world().acceptClaimed(limited({ parallelism: 1, rate: 1, periodS: 10 }));
     await world().store.messages.releaseAll({ nowMs: T0 + 5 });
     expect(await key(T0 + 5)).toMatchObject({ inFlight: 0, waitListSize: 1, rateCount: 1 });
@@ -539,13 +539,13 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 10_000))).toEqual([message.key]);
   });
 
-  it('ends a window that lies further ahead than a period, since the clock must have been set back', async () => {
+  it('ends a window that is more than a period in the future, because the clock must have been set back', async () => {
     await world().acceptClaimed(limited({ rate: 1, periodS: 10 }));
     const { message } = await world().acceptClaimed(limited({ rate: 1, periodS: 10 }, { createdAtMs: T0 - 3_600_000 }));
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
   });
 
-  it('takes part in a queue: a head that waits for its key keeps its slot', async () => {
+  it('takes part in a queue: a message that waits for its key keeps its queue permit', async () => {
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const head = await world().accept(limited({ parallelism: 1 }, { settings: { queueName: 'q' } }));
     await world().accept({ settings: { queueName: 'q' } });
@@ -554,7 +554,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([head.key]);
   });
 
-  it('sends one back to its list that found the origin full, if the key is full when there is room', async () => {
+  it('returns a message of a full origin to the wait list of its key, if the key is full when the origin has capacity', async () => {
     const [first, second] = await accept(2, { parallelism: 2 });
     expect((await world().claim({ defaultCapacity: 0 })).waitingBacklogs).toEqual([
       backlogKey(PROJECT, 'https://example.com'),
@@ -573,7 +573,7 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([second]);
   });
 
-  it('does not call the line of an origin empty of which it has sent back as many as it looked at', async () => {
+  it('does not report a backlog as empty when all examined messages went back to their key', async () => {
     const line = backlogKey(PROJECT, BUSY);
     await accept(3, { parallelism: 3 });
     await world().claim({ capacityByOrigin: { [BUSY]: 0 } });
@@ -584,7 +584,7 @@ function keyCases(open: OpenStore): void {
     expect(await key()).toMatchObject({ inFlight: 0, waitListSize: 3 });
   });
 
-  it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
+  it('with many permits, starts messages elsewhere although many of its messages wait for one busy endpoint', async () => {
     const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
     await world().store.messages.accept({ messages: crowd, nowMs: T0 });
     for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, capacityByOrigin: { [BUSY]: 0 } });
@@ -592,7 +592,7 @@ function keyCases(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
   });
 
-  it('lists keys by name, those that contain what is searched for, each project its own', async () => {
+  it('lists the keys of a project by name, or those that contain the search text', async () => {
     const flows = ['beta', 'alpha', 'alphabet'].map((name) => ({ key: name, parallelism: 1, periodS: 1 }));
     for (const flowControl of flows) await world().accept({ settings: { flowControl } });
     await world().accept({ projectId: OTHER_PROJECT, settings: { flowControl: { key: 'al', rate: 1, periodS: 1 } } });
@@ -606,7 +606,7 @@ function keyCases(open: OpenStore): void {
     expect(await list('%')).toEqual([]);
   });
 
-  it('is looked at for being forgotten in pieces, and again only a day later when it is still in use', async () => {
+  it('is examined for dropping in chunks, and again only a day later when it is still in use', async () => {
     for (let nth = 0; nth < 25; nth += 1)
       await world().store.keys.pinKey({ projectId: PROJECT, key: `pinned-${nth}`, pin: { parallelism: 1 }, nowMs: T0 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'old', isPaused: true, nowMs: T0 + 1 });
@@ -629,7 +629,7 @@ function keyCases(open: OpenStore): void {
     expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'pinned-24', nowMs: T0 })).toBeDefined();
   });
 
-  it('is forgotten once nobody has used it for long, unless it has messages or somebody has set something', async () => {
+  it('is dropped once it is unused for long, unless it has messages or settings', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ parallelism: 1 }));
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'paused', isPaused: true, nowMs: T0 });
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'pinned', pin: { parallelism: 1 }, nowMs: T0 });
@@ -657,7 +657,7 @@ function keyCases(open: OpenStore): void {
 function projectCases(open: OpenStore): void {
   const world = eachWorld(() => open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 }));
 
-  it('holds what a project may not start, each project for itself, and says how many are in flight', async () => {
+  it('lets messages over the limit of their own project wait, and counts attempts in flight', async () => {
     await world().acceptClaimed();
     const { message: held } = await world().acceptClaimed();
     const { message: theirs } = await world().acceptClaimed({ projectId: OTHER_PROJECT });
@@ -669,7 +669,7 @@ function projectCases(open: OpenStore): void {
     );
   });
 
-  it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
+  it('releases the first waiting message when an attempt ends, and queues new ones behind the others', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
     await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 + 1 });
@@ -684,7 +684,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 2))).toEqual([third.key]);
   });
 
-  it('goes on with the next when the one it sent on is cancelled before it starts', async () => {
+  it('releases the next message when the released one is cancelled before it starts', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
     await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
@@ -692,7 +692,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
-  it('goes on when the cancel of an attempt takes effect', async () => {
+  it('releases the next message when the cancel of an attempt takes effect', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
@@ -702,7 +702,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
-  it('has the next of a key when the one before is cancelled that waits there', async () => {
+  it('releases the next message of a key when the released one is cancelled while it waits for the key', async () => {
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed({ settings });
@@ -712,7 +712,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
-  it('goes on with the next when the one it sent on finds its key closed, and wakes who is to claim it', async () => {
+  it('releases the next message when the key of the released one has no capacity, and makes a claim due', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed({ settings: { flowControl } });
@@ -728,7 +728,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
-  it('holds what waited for its origin, once that has room and the project has none', async () => {
+  it("moves messages of a backlog to the project's wait list, when the origin has capacity and the project has none", async () => {
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
     const backlogsToServe = [backlogKey(PROJECT, BUSY)];
@@ -741,7 +741,7 @@ function projectCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual([inLine.key]);
   });
 
-  it('gives no slot away within a lane while others of the project wait', async () => {
+  it('hands no slot over within a lane while other messages of the project wait', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const { message, claimToken } = await world().acceptClaimed({ settings: { flowControl } });
     const { message: other } = await world().acceptClaimed();

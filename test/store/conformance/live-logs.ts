@@ -17,7 +17,7 @@ export function liveLogsConformance(open: OpenStore): void {
     return after(BEFORE_ALL);
   }
 
-  it('tells of an entry what it is about, without bodies and headers', async () => {
+  it('describes an entry, without bodies and headers', async () => {
     const { message, claimToken } = await world().acceptClaimed({
       body: new Uint8Array(10),
       header: { X: ['y'] },
@@ -51,7 +51,7 @@ export function liveLogsConformance(open: OpenStore): void {
     ]);
   });
 
-  it('begins after a place, ends with a time, and leaves out what is known', async () => {
+  it('starts after a position, ends with a time, and excludes known entries', async () => {
     const [a, b, c, d] = await accept(4);
     if (!a || !b || !c || !d) throw new Error('there are too few entries');
     expect(await after(a)).toEqual([b, c, d]);
@@ -60,7 +60,7 @@ export function liveLogsConformance(open: OpenStore): void {
     expect(await after(BEFORE_ALL, { toMs: b.timeMs })).toEqual([a, b]);
   });
 
-  it('says where the newest entries are, and how many come after a place', async () => {
+  it('returns the positions of the newest entries, and how many come after a position', async () => {
     const [a, b, c] = await accept(3);
     if (!a || !b || !c) throw new Error('there are too few entries');
     const newest = (count: number, toMs: number, place?: LogPosition) =>

@@ -30,7 +30,7 @@ export function logsConformance(open: OpenStore): void {
     return names;
   }
 
-  it('lists by time, then by the order in which things happened, both ways', async () => {
+  it('lists by time, then by the order of events, in both directions', async () => {
     const { message: a, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 5 });
     const b = await world().accept({ createdAtMs: T0 });
     await world().settle(a, claimToken, delivered(T0 + 5));
@@ -39,7 +39,7 @@ export function logsConformance(open: OpenStore): void {
     expect(await walk({}, 'latestFirst', 100)).toEqual(expected.toReversed());
   });
 
-  it('omits the cursor on the last page, also when that is exactly full', async () => {
+  it('omits the cursor on the last page, even if that is exactly full', async () => {
     for (let index = 0; index < 4; index++) await world().accept();
     const first = await world().store.logs.listLogs({
       projectId: PROJECT,
@@ -57,7 +57,7 @@ export function logsConformance(open: OpenStore): void {
   });
 
   it.each<Order>(['latestFirst', 'earliestFirst'])(
-    'walks %s without skipping or repeating under concurrent writes',
+    'lists %s without skipping or repeating under concurrent writes',
     async (order) => {
       for (let index = 0; index < 11; index++) await world().accept({ createdAtMs: T0 + Math.floor(index / 4) });
       const before = await walk({}, order, 1_000);
@@ -67,7 +67,7 @@ export function logsConformance(open: OpenStore): void {
     },
   );
 
-  it('takes a plain time as a cursor: nothing newer than it', async () => {
+  it('accepts a plain time as a cursor: nothing newer than it', async () => {
     const old = await world().accept({ createdAtMs: T0 });
     const same = await world().accept({ createdAtMs: T0 + 1 });
     await world().accept({ createdAtMs: T0 + 2 });
@@ -125,7 +125,7 @@ export function logsConformance(open: OpenStore): void {
     expect(await world().statesOf(theirs)).toEqual(['CREATED']);
   });
 
-  it('gives FAILED the error of the last attempt, also where a filter leaves out the other entries', async () => {
+  it('gives FAILED the error of the last attempt, even if a filter excludes the other entries', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().settle(message, claimToken, buried(T0 + 7), T0 + 7);
     const filter = { state: ['FAILED' as const] };
@@ -134,7 +134,7 @@ export function logsConformance(open: OpenStore): void {
     expect(items.map(({ detail }) => detail)).toEqual([{ error: 'status 500' }]);
   });
 
-  it('fills pages over a long stretch of entries that do not match', async () => {
+  it('fills pages across many entries that do not match', async () => {
     const wanted = await world().accept({ createdAtMs: T0, settings: { labels: ['wanted'] } });
     const crowd = Array.from({ length: 25_000 }, (_, index) => world().message({ createdAtMs: T0 + 1 + index }));
     await world().save(crowd);
@@ -153,7 +153,7 @@ export function logsConformance(open: OpenStore): void {
     expect(byState).toEqual({ items: [] });
   });
 
-  it('ends a page early rather than load very many bytes', async () => {
+  it('ends a page early when it has many bytes', async () => {
     const body = new Uint8Array(6 * 1024 * 1024);
     const keys: string[] = [];
     for (let index = 0; index < 4; index++) {

@@ -28,7 +28,7 @@ export function makeDueConformance(open: OpenStore): void {
     settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
   });
 
-  it('lets what waits for its delay or its next attempt start at once, counted as it would have been', async () => {
+  it('starts a message that waits for its delay or its next attempt at once, counted as usual', async () => {
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const delayed = await world().accept(LATER);
@@ -45,7 +45,7 @@ export function makeDueConformance(open: OpenStore): void {
     );
   });
 
-  it('changes nothing for what is due', async () => {
+  it('changes nothing for a due message', async () => {
     const message = await world().accept();
     const other = await world().accept({ createdAtMs: T0 + 1 });
     expect(await makeDue(message, T0 + 5)).toBe('due');
@@ -55,7 +55,7 @@ export function makeDueConformance(open: OpenStore): void {
     ]);
   });
 
-  it('leaves a message to its flow-control key, which knows of it', async () => {
+  it('leaves a message in the wait list of its flow-control key, which is due then', async () => {
     const { message: running, claimToken } = await world().acceptClaimed(limited());
     const waiting = await world().accept(limited(LATER));
     expect(await makeDue(waiting)).toBe('due');
@@ -70,7 +70,7 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await claimed(T0 + 3)).toEqual([[alone.id, 0]]);
   });
 
-  it('leaves a message at its place in its queue', async () => {
+  it('leaves a message at its position in its queue', async () => {
     const inQueue = { settings: { queueName: 'q' } };
     const first = await world().accept({ ...LATER, ...inQueue });
     const second = await world().accept({ ...LATER, ...inQueue });
@@ -80,7 +80,7 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await claimed()).toEqual([[first.id, 0]]);
   });
 
-  it('lets a parked message of a run start at once, and counts from the beginning if it is parked again', async () => {
+  it('starts a parked message of a run at once, and counts from the beginning if it is parked again', async () => {
     const [first, second] = [await parkedRun('a'), await parkedRun('b', 3)];
     const found = (args: { runKey?: number; after?: typeof NOWHERE; limit?: number } = {}) =>
       world().store.runs.findParked({ projectId: PROJECT, after: NOWHERE, limit: 10, ...args });
@@ -105,7 +105,7 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await found()).toEqual([]);
   });
 
-  it('lets a step of a run go on that sleeps, or waits for its next attempt', async () => {
+  it('starts a step of a run that sleeps, or waits for its next attempt', async () => {
     const first = await begin(world(), LATER);
     expect(await makeDue(first)).toBe('due');
     const [claimedFirst] = (await world().claim({}, T0 + 1)).claimed;
@@ -116,7 +116,7 @@ export function makeDueConformance(open: OpenStore): void {
     expect((await world().claim({}, T0 + 2)).claimed).toMatchObject([{ retried: 1 }]);
   });
 
-  it('says what cannot be: no such message, another project’s, one under way', async () => {
+  it('returns what is impossible: no such message, one of another project, one in flight', async () => {
     const theirs = await world().accept({ ...LATER, projectId: OTHER_PROJECT });
     const { message: running } = await world().acceptClaimed();
     const unknown = world().message().message;

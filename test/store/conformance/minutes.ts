@@ -28,18 +28,18 @@ export function minutesConformance(open: OpenStore): void {
   const list = (projectId = PROJECT, bounds: { fromMs?: number; toMs?: number; count?: number } = {}) =>
     world().store.minutes.listMinutes({ projectId, fromMs: 0, toMs: T0 + 1e9, count: 1_000, ...bounds });
 
-  it('adds each count to what was counted of the minute before', async () => {
+  it('adds each count to the saved count of its minute', async () => {
     await add([counted(0), counted(1)]);
     await add([counted(1, 1_000), counted(2)]);
     expect(await list()).toEqual([counted(0), counted(1, 1_001), counted(2)]);
   });
 
-  it('adds a minute that is given twice at once', async () => {
+  it('adds a minute that is given twice in one command', async () => {
     await add([counted(0), counted(0, 10)]);
     expect(await list()).toEqual([counted(0, 11)]);
   });
 
-  it('loses nothing that several workers add to one minute at the same time', async () => {
+  it('loses no counts that several workers add to one minute at the same time', async () => {
     await Promise.all(Array.from({ length: 20 }, () => add([counted(0), counted(1)])));
     expect(await list()).toEqual([counted(0, 20), counted(1, 20)]);
   });
@@ -51,7 +51,7 @@ export function minutesConformance(open: OpenStore): void {
     expect(await list(OTHER_PROJECT)).toEqual([counted(0, 2), counted(1)]);
   });
 
-  it('lists the first of those that begin within the bounds, oldest first', async () => {
+  it('lists the first minutes that begin within the bounds, oldest first', async () => {
     await add([3, 1, 0, 2].map((index) => counted(index)));
     const bounds = { fromMs: T0 + MINUTE, toMs: T0 + 3 * MINUTE };
     expect(await list(PROJECT, bounds)).toEqual([counted(1), counted(2), counted(3)]);
@@ -59,7 +59,7 @@ export function minutesConformance(open: OpenStore): void {
     expect(await list(PROJECT, { ...bounds, count: 1 })).toEqual([counted(1)]);
   });
 
-  it('drops those that began before the limit, of every project, in pieces', async () => {
+  it('drops minutes that began before the limit, of every project, in chunks', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT])
       await add(
         [0, 1, 2, 3].map((index) => counted(index)),

@@ -48,7 +48,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect(await gather(T0 + 10)).toEqual({ hasMore: false, due, nextAtMs: T0 + 10 });
   });
 
-  it('has the first in time for an example, whichever was counted before', async () => {
+  it('uses the earliest fact as the example, whichever was counted first', async () => {
     await note(fact(T0 + 5));
     await gather(T0 + 5);
     await note(fact(T0 + 9), fact(T0 + 2));
@@ -60,13 +60,13 @@ export function operatorEventsConformance(open: OpenStore): void {
     });
   });
 
-  it('counts them in pieces', async () => {
+  it('counts them in batches', async () => {
     await note(...[0, 1, 2].map((index) => fact(T0 + index)));
     expect(await gather(T0, 2)).toMatchObject({ hasMore: true });
     expect(await gather(T0, 2)).toMatchObject({ hasMore: false, due: [{ count: 3 }] });
   });
 
-  it('has nothing due below the threshold, and what is due later, after a quiet time, says when', async () => {
+  it('returns no due tallies below the threshold, and the time of those that are due after a quiet period', async () => {
     await note(fact(T0, { kind: 'origin_held' }));
     expect(await gather()).toEqual({ hasMore: false, due: [], nextAtMs: undefined });
     await note(fact(T0));
@@ -80,7 +80,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     });
   });
 
-  it('saves the message that tells, marked, and begins to count anew', async () => {
+  it('saves the message that reports a tally, marked, and resets the tally', async () => {
     await note(fact(T0));
     expect(await tell(await toldOnce())).toEqual({ state: 'due' });
     const { claimed } = await world().claim();
@@ -88,7 +88,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect(await gather(T0 + 2 * QUIET_MS)).toEqual({ hasMore: false, due: [], nextAtMs: undefined });
   });
 
-  it('lets one of several workers tell, and none that has counted less', async () => {
+  it('lets one of several workers report, and none that has an older tally', async () => {
     await note(fact(T0));
     const early = await toldOnce();
     await note(fact(T0 + 1));
@@ -99,7 +99,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect((await world().claim({ limit: 10 })).claimed).toHaveLength(1);
   });
 
-  it('begins to count anew when the message that tells is saved elsewhere, unless more is counted by now', async () => {
+  it('resets the tally when its message is saved in another cell, unless more facts were counted since', async () => {
     await note(fact(T0));
     const early = await toldOnce();
     await note(fact(T0 + 1));
@@ -112,7 +112,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect(await gather(T0 + 2)).toMatchObject({ due: [], nextAtMs: T0 + QUIET_MS });
   });
 
-  it('loses nothing that is noted and gathered at the same time', async () => {
+  it('loses no facts that are saved and counted at the same time', async () => {
     const noted = Array.from({ length: 20 }, (_, index) => note(fact(T0 + index)));
     await Promise.all([...noted, ...Array.from({ length: 5 }, () => gather(T0, 3))]);
     while ((await gather()).hasMore);
@@ -155,7 +155,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect(await gather()).toMatchObject({ due: [] });
   });
 
-  it('saves a fact with the change of a schedule, unless that is stale', async () => {
+  it('saves a fact with the change of a schedule, unless the change is stale', async () => {
     const { settings } = world().message().message;
     const state = { version: 1, isPaused: false, nextAtMs: T0 };
     const plan = {
@@ -178,7 +178,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     expect(await toldOnce()).toMatchObject({ kind: 'schedule_missed', example: 's', count: 1 });
   });
 
-  it('saves that a worker was late, not that one has left', async () => {
+  it('saves a fact about a worker that was late, not about one that has left', async () => {
     const { workers } = world().store;
     const beat = (worker: string) =>
       workers.heartbeat({ worker, timeoutMs: 1_000, isLeaving: false, accountsVersion: 1 });

@@ -21,7 +21,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.listProjects()).toEqual([first, other]);
   });
 
-  it('says how large the database is, and whether several projects share it', async () => {
+  it('returns the size of the database, and whether several projects share it', async () => {
     const { projects, backlog, messages } = world().store;
     const { projectId } = await projects.ensureProject({ name: 'p', signingKeys: keys('p'), nowMs: T0 });
     const before = await backlog.readStorage({ projectId });
@@ -39,7 +39,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(used).toBeGreaterThan(usedOf(before));
   });
 
-  it('keeps tokens by their hash; adding one that exists changes nothing', async () => {
+  it('keeps tokens by their hash; adding an existing one changes nothing', async () => {
     const { projectId } = await world().store.projects.ensureProject({ name: 'p', signingKeys: keys('k'), nowMs: T0 });
     const first: Token = { projectId, tokenHash: 'hash-b', scope: 'full', createdAtMs: T0 };
     const second: Token = { projectId, tokenHash: 'hash-a', scope: 'read-only', name: 'of Anna', createdAtMs: T0 + 1 };
@@ -49,7 +49,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.listTokens()).toEqual([first, second]);
   });
 
-  it('remembers when a token was last used, and forgets tokens that are removed', async () => {
+  it('saves when a token was last used, and removes tokens', async () => {
     const { projectId } = await world().store.projects.ensureProject({ name: 'p', signingKeys: keys('k'), nowMs: T0 });
     const token: Token = { projectId, tokenHash: 'hash', scope: 'publish-only', createdAtMs: T0 };
     await world().store.projects.addToken(token);
@@ -61,7 +61,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.listTokens()).toEqual([]);
   });
 
-  describe('by a full token of the project', () => {
+  describe('with a full token of the project', () => {
     let projectId: ProjectId;
     let otherId: ProjectId;
     const token = (name: string, scope: TokenScope = 'full'): Omit<Token, 'projectId'> => ({
@@ -85,7 +85,7 @@ export function projectsConformance(open: OpenStore): void {
       await projects.addToken({ ...token('other'), projectId: otherId });
     });
 
-    it('makes tokens up to a number, and lists those of the project', async () => {
+    it('adds tokens up to a limit, and lists those of the project', async () => {
       expect(await Promise.all([make('second', 'own', 3), make('third', 'own', 3)])).toEqual(['made', 'tooMany']);
       expect(new Set(await hashes())).toEqual(new Set(['own', 'reader', 'second'].map(hashToken)));
       const before = (await world().store.projects.readAccounts()).version;
@@ -93,7 +93,7 @@ export function projectsConformance(open: OpenStore): void {
       expect((await world().store.projects.readAccounts()).version).toBeGreaterThan(before);
     });
 
-    it('revokes tokens of that project alone', async () => {
+    it('revokes tokens of that project only', async () => {
       expect(await revoke('other', 'own')).toBe('missing');
       expect(await revoke('nobody', 'own')).toBe('missing');
       expect(await revoke('reader', 'own')).toEqual({ tokenHash: hashToken('reader') });
@@ -102,14 +102,14 @@ export function projectsConformance(open: OpenStore): void {
       expect(await world().store.projects.listTokensOf({ projectId: otherId })).toHaveLength(1);
     });
 
-    it('changes nothing for a token that is gone, that may not, or that is of another project', async () => {
+    it('changes nothing with a token that is gone, that is not full, or that is of another project', async () => {
       for (const by of ['gone', 'reader', 'other']) {
         expect([await make('second', by), await revoke('own', by)], by).toEqual(['revoked', 'revoked']);
       }
       expect(await hashes()).toEqual(['own', 'reader'].map(hashToken));
     });
 
-    it('leaves one full token, whoever revokes whom at the same time', async () => {
+    it('keeps one full token, whatever revocations run at the same time', async () => {
       await make('second', 'own');
       const own = await Promise.all([revoke('own', 'own'), revoke('second', 'second')]);
       expect(own).toEqual([{ tokenHash: hashToken('own') }, 'lastFull']);
@@ -119,7 +119,7 @@ export function projectsConformance(open: OpenStore): void {
     });
   });
 
-  it('replaces signing keys only while they are those expected', async () => {
+  it('replaces signing keys only if they are the expected ones', async () => {
     const { projectId } = await world().store.projects.ensureProject({
       name: 'p',
       signingKeys: keys('old'),
@@ -133,7 +133,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.signingKeys({ projectId })).toEqual(keys('new'));
   });
 
-  it('reads projects, keys and tokens of one moment, with what tells it from the next', async () => {
+  it('reads projects, keys and tokens of one moment, with their version', async () => {
     const { store } = world();
     const project = await store.projects.ensureProject({ name: 'p', signingKeys: keys('k'), nowMs: T0 });
     const token: Token = { projectId: project.projectId, tokenHash: 'hash', scope: 'full', createdAtMs: T0 };

@@ -44,13 +44,13 @@ export function retentionConformance(open: OpenStore): void {
     expect(await listAll()).toEqual([]);
   });
 
-  it('works in pieces and says when there is no more', async () => {
+  it('works in chunks and returns when nothing is left', async () => {
     for (let index = 0; index < 25; index++) await world().accept({ createdAtMs: T0 + index * DAY });
     expect(await drop({ logs: T0 + 20 * DAY, rowsMax: 5 })).toBeGreaterThanOrEqual(5);
     expect(await listAll()).toHaveLength(5);
   });
 
-  it('keeps what a waiting message needs when all of its log entries are dropped', async () => {
+  it('keeps the content of a waiting message when all of its log entries are dropped', async () => {
     const message = await world().accept({ notBeforeMs: T0 + 1_000_000 });
     await drop({ logs: T0 + DAY });
     expect(await world().find(message)).toEqual(message);
@@ -59,7 +59,7 @@ export function retentionConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['ACTIVE']);
   });
 
-  it('keeps what a DLQ entry needs when all of its log entries are dropped, until it goes as well', async () => {
+  it('keeps the content of a DLQ entry when all of its log entries are dropped, until the entry is dropped as well', async () => {
     const { message, dlqId } = await world().bury(T0);
     await drop({ logs: T0 + DAY });
     expect((await world().store.dead.findDead({ projectId: PROJECT, dlqId }))?.message).toEqual(message);
@@ -71,7 +71,7 @@ export function retentionConformance(open: OpenStore): void {
     expect(await world().accept({ key: message.key })).toBeDefined();
   });
 
-  it('forgets what was published once nothing refers to it: after a delivery, a cancel, a deleted DLQ entry', async () => {
+  it('drops contents once no row refers to them: after a delivery, a cancel, a deleted DLQ entry', async () => {
     const { message: sent, claimToken } = await world().acceptClaimed();
     await world().settle(sent, claimToken, delivered());
     const cancelled = await world().accept();
@@ -97,7 +97,7 @@ export function retentionConformance(open: OpenStore): void {
   });
 
   describe('of runs', () => {
-    it('keeps the journal of an active run, whose log goes on when all of it was dropped', async () => {
+    it('keeps the journal of an active run, whose log continues when all of it was dropped', async () => {
       const first = await begin(world(), { notBeforeMs: T0 + 1_000_000, body: bytes('payload') });
       await append(world(), first, { notBeforeMs: T0 + 1_000_000, body: bytes('step') });
       await drop({ logs: T0 + DAY });
@@ -109,7 +109,7 @@ export function retentionConformance(open: OpenStore): void {
       expect(await runLogOf(world())).toContain('RUN_CANCELED');
     });
 
-    it('keeps what a run was triggered with, though another message has become its first', async () => {
+    it('keeps the message that triggered a run, though another message has become its first', async () => {
       const claimToken = world().number();
       const begun = await begin(world(), {
         config: { isUnknownSdk: true },
@@ -155,7 +155,7 @@ export function retentionConformance(open: OpenStore): void {
       expect(await world().accept({ key: early.key })).toBeDefined();
     });
 
-    it('drops long journals and many runs in pieces, and says when there is no more', async () => {
+    it('drops long journals and many runs in chunks, and returns when nothing is left', async () => {
       const long = await begin(world());
       const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
       await world().save(slots.map((entryKey) => appended(world(), long, { entry: { entryKey } })));
@@ -169,7 +169,7 @@ export function retentionConformance(open: OpenStore): void {
       }
     });
 
-    it('keeps a run that has failed for as long as the DLQ may be asked to resume it', async () => {
+    it('keeps a failed run for as long as it can be resumed from the DLQ', async () => {
       const claimToken = world().number();
       const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' } });
       const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };

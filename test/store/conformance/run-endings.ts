@@ -46,7 +46,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
   const cancelled: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
 
-  it('makes a run one that has ended, with what it returned', async () => {
+  it('ends a run, with its result', async () => {
     const first = await begin(world());
     expect(await end(first, { response: bytes('"done"'), atMs: T0 + 7 })).toEqual({ kind: 'ended', follows: [] });
     expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'r' })).toBeUndefined();
@@ -60,7 +60,7 @@ export function runEndingsConformance(open: OpenStore): void {
     expect(event).toMatchObject({ atMs: T0 + 7, run: { id: 'r', response: bytes('"done"') } });
   });
 
-  it('happens once, and not to what never was', async () => {
+  it('happens once, and not to a run that never existed', async () => {
     const first = await begin(world());
     const answers = await Promise.all([end(first), end(first, { state: 'RUN_CANCELED' })]);
     expect(answers).toEqual([{ kind: 'ended', follows: [] }, { kind: 'over' }]);
@@ -72,7 +72,7 @@ export function runEndingsConformance(open: OpenStore): void {
     ]);
   });
 
-  it('changes nothing when the run is of another version', async () => {
+  it('changes nothing when the run has another version', async () => {
     const first = await begin(world());
     const follow = world().message();
     expect(await end(first, { runVersion: 2 }, [follow])).toEqual({ kind: 'changed' });
@@ -80,7 +80,7 @@ export function runEndingsConformance(open: OpenStore): void {
     expect(await world().find(follow.message)).toBeUndefined();
   });
 
-  it('is not made by one who does not know yet that somebody waits for it', async () => {
+  it('is refused when the caller does not know a new invoker of the run', async () => {
     const child = await begin(world(), { id: 'child' });
     const parent = await begin(world(), { id: 'parent' });
     await world().save([invoked(world(), parent, { id: 'child' })]);
@@ -88,7 +88,7 @@ export function runEndingsConformance(open: OpenStore): void {
     expect(await end(child, { runVersion: 2 })).toEqual({ kind: 'ended', follows: [] });
   });
 
-  it('answers for each run of a command, in order', async () => {
+  it('returns a result for each run of a command, in order', async () => {
     const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
     const follows = [[world().message()], [], [world().message(), world().message()]];
     const endings = [ending(one), ending(one), ending(other)].map((each, index) => ({
@@ -103,7 +103,7 @@ export function runEndingsConformance(open: OpenStore): void {
     ]);
   });
 
-  it('brings the parent the result, if the parent still runs', async () => {
+  it('gives the result to the parent, if the parent is still active', async () => {
     const [parent, over] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'over' })];
     const child = await begin(world(), { id: 'child' });
     await end(over);
@@ -113,7 +113,7 @@ export function runEndingsConformance(open: OpenStore): void {
     expect(await journalOf(world(), parent)).toEqual(['0 step', '1 step result']);
   });
 
-  it('drops what was to be appended to a run that ends with it', async () => {
+  it('drops messages for the journal of a run that ends with them', async () => {
     const [parent, child] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'child' })];
     const result = appended(world(), parent);
     const endings = [
@@ -126,8 +126,8 @@ export function runEndingsConformance(open: OpenStore): void {
     ]);
   });
 
-  describe('what is left of the run', () => {
-    it('is cancelled when somebody cancels it: what waits at once, and this is logged after the end', async () => {
+  describe('the remaining messages of a run', () => {
+    it('are cancelled with the run: waiting ones at once, which is logged after the end', async () => {
       const first = await begin(world());
       expect(await end(first, { state: 'RUN_CANCELED' })).toMatchObject({ kind: 'ended' });
       expect((await world().claim()).claimed).toEqual([]);
@@ -141,7 +141,7 @@ export function runEndingsConformance(open: OpenStore): void {
     });
 
     it.each(['RUN_SUCCESS', 'RUN_FAILED'] as const)(
-      'is cancelled with %s, though nobody asked for it',
+      'are cancelled with %s, although nobody requested it',
       async (state) => {
         const { first, claimToken } = await beginClaimed();
         const step = appended(world(), first, { notBeforeMs: T0 + 60_000 });
@@ -168,7 +168,7 @@ export function runEndingsConformance(open: OpenStore): void {
       },
     );
 
-    it('is marked when it is in flight and somebody cancels the run', async () => {
+    it('are marked when they are in flight and the run is cancelled', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first, { state: 'RUN_CANCELED' });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_CANCELED', `CANCEL_REQUESTED ${first.key}`]);
@@ -180,7 +180,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
 
-    it('does not come back when the attempt in flight is cut off', async () => {
+    it('are not retried when the attempt in flight is interrupted', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first);
       await world().store.messages.release({
@@ -191,7 +191,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
 
-    it('lets the next of its flow-control key go', async () => {
+    it('let the next message of their flow-control key start', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const first = await begin(world(), { settings });
       const plain = await world().accept({ settings });
@@ -200,7 +200,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([plain.key]);
     });
 
-    it('takes its waiters and its pending events along, and those of no other run', async () => {
+    it('are removed with waiters and pending events, and those of other runs are not', async () => {
       const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       for (const run of [first, other]) {
         expect(
@@ -229,7 +229,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect(await world().store.waiters.nextPendingEvent({ runKey: other.key, eventId: 'later' })).toBeDefined();
     });
 
-    it('is nothing that other runs or plain messages have', async () => {
+    it('do not include messages of other runs or plain messages', async () => {
       const first = await begin(world());
       const other = await begin(world(), { id: 'other' });
       const plain = await world().accept();
@@ -238,7 +238,7 @@ export function runEndingsConformance(open: OpenStore): void {
     });
   });
 
-  describe('with a message that has failed for good', () => {
+  describe('with a dead message', () => {
     const failing = (first: Message, options: Partial<RunEnding> = {}): Change => ({
       ...buried(T0),
       ending: ending(first, { state: 'RUN_FAILED', ...options }),
@@ -272,7 +272,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await world().store.dead.listDead({ projectId: PROJECT, filter: {}, page })).items).toEqual([]);
     });
 
-    it('saves what follows: what tells of the failure goes out, though the run is over', async () => {
+    it('saves the messages that follow: the failure callback is sent, although the run has ended', async () => {
       const { first, claimToken } = await beginClaimed();
       const parent = await begin(world(), { id: 'parent' });
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
@@ -290,7 +290,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await runLogOf(world())).at(-1)).toBe(`DELIVERED ${callback.message.key}`);
     });
 
-    it('writes nothing when the run is over or of another version, and leaves the others of the batch alone', async () => {
+    it('writes nothing when the run has ended or has another version, and does not affect others of the batch', async () => {
       const { first, claimToken } = await beginClaimed();
       const plain = await world().acceptClaimed();
       const [refused, saved] = await Promise.all([
@@ -305,7 +305,7 @@ export function runEndingsConformance(open: OpenStore): void {
       });
     });
 
-    it('is done by one of two that fail at once; the other learns that it was cancelled', async () => {
+    it('is done by one of two concurrent failures; the other learns that its message was cancelled', async () => {
       const { first, claimToken } = await beginClaimed();
       const otherToken = world().number();
       const other = appended(world(), first, { state: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
@@ -323,7 +323,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_FAILED', `CANCELED ${other.message.key}`]);
     });
 
-    it('ends nothing when a cancel has overruled the failure', async () => {
+    it('ends nothing when a cancel has replaced the failure', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first, { state: 'RUN_CANCELED' });
       const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
@@ -358,7 +358,7 @@ export function runEndingsConformance(open: OpenStore): void {
         if ((await store().runs.cancelRemaining({ nowMs: T0 })) !== 'more') return pieces;
     }
 
-    it('is over at once, and cancels the others in pieces', async () => {
+    it('ends at once, and cancels the others in chunks', async () => {
       const [first, ...others] = await beginWith(6);
       const left = { kind: 'ended', follows: [], isMoreLeft: true };
       expect(await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 })).toEqual([
@@ -375,7 +375,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect(await store().runs.cancelRemaining({ nowMs: T0 })).toBe(Infinity);
     });
 
-    it('is told of with each heartbeat until nothing is left', async () => {
+    it('is reported with each heartbeat until no messages are left', async () => {
       const alive = { worker: 'w', timeoutMs: 60_000, isLeaving: false, accountsVersion: 0 };
       const [first] = await beginWith(5);
       expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEndedRun: false });
@@ -385,7 +385,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEndedRun: false });
     });
 
-    it('says nothing of a request when nobody asked', async () => {
+    it('logs no cancel request when there was none', async () => {
       const [first] = await beginWith(5);
       await store().runs.endRuns({ endings: endings(first as Message, 'RUN_SUCCESS'), nowMs: T0 });
       await cancelRest();
@@ -398,7 +398,7 @@ export function runEndingsConformance(open: OpenStore): void {
       ['due', {}],
       ['of a flow-control key', { settings: { flowControl: { key: 'k', parallelism: 9, periodS: 1 } } }],
       ['of a queue', { settings: { queueName: 'q' } }],
-    ])('has nothing of it claimed meanwhile: %s', async (_where, options: MessageOptions) => {
+    ])('has none of its messages claimed until then: %s', async (_where, options: MessageOptions) => {
       const [first] = await beginWith(6, options);
       const plain = await small().accept({ settings: { ...options.settings } });
       await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
@@ -410,7 +410,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect(after.nextDueAtMs).toBeUndefined();
     });
 
-    it('has nothing of it claimed from the line of its origin, which is empty then', async () => {
+    it('has none of its messages claimed from the backlog of its origin, which then counts as empty', async () => {
       const [first] = await beginWith(6);
       const { origin } = first as Message;
       expect((await small().claim({ limit: 1, capacityByOrigin: { [origin]: 0 } })).claimed).toEqual([]);
@@ -420,7 +420,7 @@ export function runEndingsConformance(open: OpenStore): void {
       expect([claimed, emptied, nextDueAtMs]).toEqual([[], [line], undefined]);
     });
 
-    it('is not handed on to a slot of its lane that becomes free', async () => {
+    it('does not take over a free slot of its lane', async () => {
       const settings = { queueName: 'q' };
       const { message, claimToken } = await small().acceptClaimed({ settings, url: 'https://app.example/before' });
       const [first] = await beginWith(5, { settings });
@@ -433,7 +433,7 @@ export function runEndingsConformance(open: OpenStore): void {
       });
     });
 
-    it('marks what is in flight, and lets out what tells of its failure', async () => {
+    it('marks messages in flight, and sends the failure callback', async () => {
       const claimed = () => ({ kind: 'claimed', claimToken: small().number(), worker: 'w1' }) as const;
       const [first, ...steps] = await beginWith(5, { state: claimed() });
       const { entry: _entry, ...callback } = appended(small(), first as Message, { callType: 'failureCall' });
@@ -460,7 +460,7 @@ export function runEndingsConformance(open: OpenStore): void {
       }
     });
 
-    it('cancels what an attempt in flight sends back before its turn', async () => {
+    it('cancels a message whose attempt in flight ends in a retry before it is reached', async () => {
       const claimToken = small().number();
       const steps = await beginWith(5);
       const late = appended(small(), steps[0] as Message, {
@@ -479,7 +479,7 @@ export function runEndingsConformance(open: OpenStore): void {
     });
   });
 
-  it('is not logged before what happened before it, whatever clocks do', async () => {
+  it('is not logged before earlier events, whatever the clock shows', async () => {
     const first = await begin(world(), { createdAtMs: T0 + 50 });
     await append(world(), first, { createdAtMs: T0 + 60 });
     await end(first, { atMs: T0 });
@@ -489,7 +489,7 @@ export function runEndingsConformance(open: OpenStore): void {
     expect([latest?.state, latest?.atMs]).toEqual(['RUN_SUCCESS', T0 + 60]);
   });
 
-  it('lets a run of the same id begin in the publish after it', async () => {
+  it('lets a run with the same id start in the next publish', async () => {
     const first = await begin(world());
     const next = beginning(world(), { createdAtMs: T0 + 1 });
     const [ended, [begun]] = await Promise.all([end(first), world().save([next])]);

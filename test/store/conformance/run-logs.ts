@@ -143,7 +143,7 @@ export function runLogsConformance(open: OpenStore): void {
     return history;
   }
 
-  it('tells of runs and of their messages, newest first, and not of plain messages', async () => {
+  it('lists events of runs and of their messages, newest first, without plain messages', async () => {
     const first = await begin('a', { callerIp: '1.2.3.4' });
     await world().accept({ createdAtMs: T0 + 1 });
     await end(first, 'RUN_CANCELED', T0 + 2);
@@ -157,7 +157,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await eventsOf({}, OTHER_PROJECT)).toEqual([]);
   });
 
-  it('finds events by all that can be asked for', async () => {
+  it('finds events by every filter', async () => {
     const flowControl = { key: 'k', periodS: 1 };
     const a = await begin('a', { callerIp: '1.1.1.1', settings: { labels: ['x', 'y'] } });
     await end(a, 'RUN_SUCCESS', T0 + 1);
@@ -188,7 +188,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await namesOf({ state: ['CREATED'], runId: ['c'] })).toEqual([`CREATED ${c.key}`]);
   });
 
-  it('visits every event once, whatever is written meanwhile', async () => {
+  it('returns every event once, whatever is written in between', async () => {
     for (let index = 0; index < 5; index++) await begin(`r${index}`, { createdAtMs: T0 + Math.floor(index / 2) });
     const before = await namesOf({});
     const walked: string[] = [];
@@ -206,7 +206,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(walked).toEqual(before);
   });
 
-  it('tells of an invocation on both sides, and shows its result with the run that was invoked', async () => {
+  it('shows an invocation in both runs, and its result with the invoked run', async () => {
     const parent = await begin('parent');
     const childKey = world().number();
     const record = invocation(parent, 1, childKey, 'child');
@@ -226,7 +226,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect((await historyOf(parent)).run).not.toHaveProperty('invoker');
   });
 
-  it('tells of the end of a run with what it returned', async () => {
+  it('shows the end of a run with its result', async () => {
     const run = await begin('a');
     await end(run, 'RUN_SUCCESS', T0 + 5, bytes('"done"'));
     const [, ended, ...others] = await eventsOf({ state: ['RUN_SUCCESS', 'RUN_STARTED', 'CANCELED'] });
@@ -235,7 +235,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect((await historyOf(run)).run).toMatchObject({ state: 'RUN_SUCCESS', completedAtMs: T0 + 5 });
   });
 
-  it('shows a run that failed with its DLQ entry, and with what came of its failure function', async () => {
+  it('shows a failed run with its DLQ entry, and with the outcome of its failure function', async () => {
     const claimToken = world().number();
     const run = await accept(beginning('a', { state: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const tells = world().message({
@@ -272,7 +272,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await keysOf({ messageId: [tells.message.id] })).toEqual([run.key]);
   });
 
-  it('lists runs by their creation, newest first, page by page', async () => {
+  it('lists runs by creation, newest first, page by page', async () => {
     const runs: number[] = [];
     for (let index = 0; index < 5; index++) runs.unshift((await begin(`r${index}`, { createdAtMs: T0 + index })).key);
     const first = await store().runLogs.listRunHistories({
@@ -293,7 +293,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await keysOf({}, OTHER_PROJECT)).toEqual([]);
   });
 
-  it('finds runs by all that can be asked for', async () => {
+  it('finds runs by every filter', async () => {
     const flowControl = { key: 'k', periodS: 1 };
     const { key: a, ...first } = await begin('a', { settings: { labels: ['x', 'y'], flowControl } });
     const step = await append({ key: a, ...first }, 'step', 's1', { stepId: 1 });
@@ -322,7 +322,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await keysOf({ messageId: ['msg_unknown'] })).toEqual([]);
   });
 
-  it('shows the journal of a run, and what became of each message', async () => {
+  it('shows the journal of a run, and the outcome of each message', async () => {
     const claimToken = world().number();
     const run = await accept(beginning('a', { state: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
@@ -348,7 +348,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect((await historyOf(run)).entries).toMatchObject([{ end: 'delivered' }, { end: 'canceled', failures: [] }]);
   });
 
-  it('cuts bodies where that is asked for, but not steps, nor what is shown by its hash', async () => {
+  it('cuts bodies on request, but not those of steps, nor redacted ones', async () => {
     const long = 'x'.repeat(100);
     const shown = await begin('a', { body: bytes(long) });
     await append(shown, 'step', 's1', { stepId: 1, out: long });
@@ -361,7 +361,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(lengthsOf(await historyOf(hidden, 10))).toEqual([100]);
   });
 
-  it('ends a page of runs early rather than hold very many bytes, and never omits a step', async () => {
+  it('ends a page of runs early when it has many bytes, and never omits a step', async () => {
     const keys: number[] = [];
     for (let index = 0; index < 4; index++) {
       const run = await begin(`r${index}`, { createdAtMs: T0 + index });
@@ -382,7 +382,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(rest.items.map(({ run }) => run.key)).toEqual(keys.slice(2));
   });
 
-  it('shows the beginning of a failing answer that is too long for a page as a whole', async () => {
+  it('shows the start of a failing response that is too long for a page', async () => {
     const run = await begin('r');
     const { claimed } = await world().claim({}, T0 + 10);
     const response = { status: 500, header: {}, body: new Uint8Array(17 * MIB) };
@@ -395,7 +395,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await shownBytes(10)).toBe(11);
   });
 
-  it('ends a page of events early rather than hold very many bytes', async () => {
+  it('ends a page of events early when it has many bytes', async () => {
     for (let index = 0; index < 4; index++) await begin(`r${index}`, { body: new Uint8Array(6 * MIB) });
     const page = await store().runLogs.listRunEvents({
       projectId: PROJECT,

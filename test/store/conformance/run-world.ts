@@ -1,4 +1,4 @@
-/** What the cases about runs share: runs, entries for their journals, and short ways to look at what became of them. */
+/** The shared tools of the cases about runs: runs, entries for their journals, and short ways to read their state. */
 import type { Accepted } from '../../../src/engine/messages/accepted.ts';
 import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
 import type { NewWaiter } from '../../../src/engine/runs/stores.ts';

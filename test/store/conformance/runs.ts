@@ -24,8 +24,8 @@ export function runsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const accept = (messages: NewMessage[]) => world().save(messages);
 
-  describe('a beginning', () => {
-    it('makes a run that is found by its id and by its key, with its first message in its journal', async () => {
+  describe('the start of a run', () => {
+    it('creates a run that is found by its id and by its key, with its first message in its journal', async () => {
       const header = { 'X-User': ['u'] };
       const first = await begin(world(), { body: bytes('payload'), callerIp: '192.0.2.1', config: { header } });
       const run = await activeRun(world());
@@ -37,7 +37,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toEqual(['0 step payload']);
     });
 
-    it('says how long its journal is, while it is active', async () => {
+    it('returns the length of its journal, while it is active', async () => {
       const first = await begin(world());
       await append(world(), first);
       expect(await world().store.runs.journalBytes({ projectId: PROJECT, id: 'r' })).toBe(30);
@@ -46,7 +46,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await world().store.runs.journalBytes({ projectId: PROJECT, id: 'r' })).toBeUndefined();
     });
 
-    it('is found in its own project only', async () => {
+    it('is found only in its own project', async () => {
       const first = await begin(world());
       expect(await world().store.runs.findActiveRun({ projectId: OTHER_PROJECT, id: 'r' })).toBeUndefined();
       expect(await world().store.runs.findRun({ projectId: OTHER_PROJECT, key: first.key })).toBeUndefined();
@@ -68,7 +68,7 @@ export function runsConformance(open: OpenStore): void {
       expect(items[1]?.message?.key).toBe(first.key);
     });
 
-    it('is not repeated while the run is active, and says which run that is', async () => {
+    it('is not repeated while the run is active: the active run is returned', async () => {
       const first = await begin(world());
       const again = beginning(world(), { createdAtMs: T0 + 1 });
       const run = { id: 'r', createdAtMs: T0 };
@@ -84,7 +84,7 @@ export function runsConformance(open: OpenStore): void {
       expect(third).toMatchObject({ kind: 'duplicate', messageId: a.message.id });
     });
 
-    it('can be repeated once the run has ended, and then is another run', async () => {
+    it('can be repeated once the run has ended, and then creates another run', async () => {
       const first = await begin(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       const second = await begin(world(), { createdAtMs: T0 + 5 });
@@ -94,7 +94,7 @@ export function runsConformance(open: OpenStore): void {
       });
     });
 
-    it('is refused, with all of its publish, when it is not later than that of the run before', async () => {
+    it('is refused, with its whole publish, when it is not later than the start of the previous run', async () => {
       const first = await begin(world(), { createdAtMs: T0 + 5 });
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       const other = beginning(world(), { id: 'other', createdAtMs: T0 + 5 });
@@ -108,8 +108,8 @@ export function runsConformance(open: OpenStore): void {
     });
   });
 
-  describe('an entry', () => {
-    it('takes the next position, and its delivery is as long as the journal up to it', async () => {
+  describe('a journal entry', () => {
+    it('takes the next position, and its delivery has the length of the journal up to it', async () => {
       const first = await begin(world(), { body: bytes('in') });
       const plans = [2, 3].map((step) =>
         appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', entryKey: `p${step}` } }),
@@ -130,7 +130,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ entries: 3, version: 1 });
     });
 
-    it('goes out with its place in the journal, whoever claims it', async () => {
+    it('is delivered with its position in the journal, whoever claims it', async () => {
       const first = await begin(world());
       await append(world(), first, { entry: { entryKey: 's1' } });
       const { claimed } = await world().claim();
@@ -144,7 +144,7 @@ export function runsConformance(open: OpenStore): void {
       expect(own).not.toHaveProperty('journal');
     });
 
-    it('goes out with its place in the journal when it takes the slot of the one before', async () => {
+    it('is delivered with its position in the journal when it takes over the slot of another message', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const claimToken = world().number();
       const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
@@ -159,7 +159,7 @@ export function runsConformance(open: OpenStore): void {
       expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
     });
 
-    it('is left to be fetched when what would be delivered is too long', async () => {
+    it('is fetched by the endpoint when its delivery would be too long', async () => {
       const first = await begin(world(), { entry: { lazyAboveBytes: 10 } });
       const step = await append(world(), first, { entry: { lazyAboveBytes: 29 } });
       expect(step).toMatchObject({ journal: { position: 1, bytes: 0 } });
@@ -167,7 +167,7 @@ export function runsConformance(open: OpenStore): void {
       expect(claimed.map(({ journal }) => journal?.bytes)).toEqual([10, 0]);
     });
 
-    it('that is a call goes out with its own body, and so does the result of one unless it is too long', async () => {
+    it('of a call is delivered with its own body, and so is its result unless it is too long', async () => {
       const first = await begin(world());
       const call = {
         callType: 'toCallback',
@@ -191,7 +191,7 @@ export function runsConformance(open: OpenStore): void {
       ]);
     });
 
-    it('takes its slot once, and a repetition names what has it', async () => {
+    it('takes its entry key once, and a repetition names the message that has it', async () => {
       const first = await begin(world());
       const step = appended(world(), first);
       await accept([step]);
@@ -201,7 +201,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await world().find(again.message)).toBeUndefined();
     });
 
-    it('takes its slot once in one publish, and in publishes that are saved together', async () => {
+    it('takes its entry key once in one publish, and in publishes that are saved together', async () => {
       const first = await begin(world());
       const [a, b, c] = [appended(world(), first), appended(world(), first), appended(world(), first)];
       const [ofOne, [third]] = await Promise.all([accept([a, b]), accept([c])]);
@@ -210,7 +210,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toHaveLength(2);
     });
 
-    it('of one run says nothing about the slots of another', async () => {
+    it('of one run does not affect the entry keys of another run', async () => {
       const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       const publishes = [one, other].flatMap((first) =>
         ['s1', 's2', 's3'].map((entryKey) => accept([appended(world(), first, { entry: { entryKey } })])),
@@ -222,7 +222,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(world(), other, { entry: { entryKey: 's2' } })).toMatchObject({ kind: 'duplicate' });
     });
 
-    it('is refused when the run is over or never was, with all of its publish', async () => {
+    it('is refused, with its whole publish, when the run has ended or never existed', async () => {
       const over = await begin(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
       const running = await begin(world(), { id: 'other' });
@@ -235,7 +235,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await accept([unknown])).toEqual([{ kind: 'runOver' }]);
     });
 
-    it('is refused, with all of its publish, when it was made for another version of the run', async () => {
+    it('is refused, with its whole publish, when it was made for another version of the run', async () => {
       const first = await begin(world());
       const publish = [
         appended(world(), first, { entry: { runVersion: 1 } }),
@@ -245,7 +245,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ entries: 1 });
     });
 
-    it('is refused when it only has settings for a step, and so has the last entry', async () => {
+    it('is refused when it has only settings for a step, and so has the last entry', async () => {
       const first = await begin(world());
       const forStep = (entryKey: string) => appended(world(), first, { entry: { kind: 'stepConfig', entryKey } });
       expect(await accept([forStep('h1')])).toMatchObject([{ kind: 'accepted' }]);
@@ -257,7 +257,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ entries: 4 });
     });
 
-    it('leaves other publishes that are saved together with a refused one as they are', async () => {
+    it('does not affect other publishes that are saved together with a refused one', async () => {
       const first = await begin(world());
       const wrong = appended(world(), first, { entry: { entryKey: 's7', runVersion: 9 } });
       const [refused, saved] = await Promise.all([accept([wrong]), accept([appended(world(), first)])]);
@@ -265,7 +265,7 @@ export function runsConformance(open: OpenStore): void {
       expect(saved).toMatchObject([{ kind: 'accepted', journal: { position: 1 } }]);
     });
 
-    it('is saved with neither a run nor a place when it only tells of a failure', async () => {
+    it('is saved without a run and a position when it only reports a failure', async () => {
       const first = await begin(world());
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
       expect(await accept([callback])).toEqual([{ kind: 'accepted', state: 'due' }]);
@@ -274,10 +274,10 @@ export function runsConformance(open: OpenStore): void {
     });
   });
 
-  describe('a journal that is full', () => {
+  describe('a full journal', () => {
     const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));
 
-    it('refuses what would make it longer, with all of its publish', async () => {
+    it('refuses a longer journal, with the whole publish', async () => {
       const first = await begin(full());
       const two = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
       const refusal = { kind: 'journalFull', limit: 50 };
@@ -286,7 +286,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(full(), first, { entry: { entryKey: 's2', bytes: 1 } })).toEqual(refusal);
     });
 
-    it('lets its run wait for nothing more once a result has made it longer than it may be', async () => {
+    it('refuses waits once a result has exceeded its limit', async () => {
       const first = await begin(full());
       const result = appended(full(), first, { entry: { bytes: 41 } });
       const { message, claimToken } = await full().acceptClaimed();
@@ -298,7 +298,7 @@ export function runsConformance(open: OpenStore): void {
       });
     });
 
-    it('still answers what it has, and takes what deliveries do not show', async () => {
+    it('still returns repeated messages, and takes entries that deliveries do not show', async () => {
       const first = await begin(full());
       await append(full(), first, { entry: { bytes: 40 } });
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'duplicate' });
@@ -307,7 +307,7 @@ export function runsConformance(open: OpenStore): void {
     });
   });
 
-  describe('a library that makes itself known', () => {
+  describe('an SDK that identifies itself', () => {
     function secondPhase(
       first: NewMessage['message'],
       options: { runVersion?: number; body?: string } = {},
@@ -326,7 +326,7 @@ export function runsConformance(open: OpenStore): void {
     }
     const unknown = { config: { isUnknownSdk: true }, body: bytes('payload'), callerIp: '192.0.2.1' };
 
-    it('gives the run its words and its first message, and the run goes on as the one it was', async () => {
+    it('sets the configuration and the first message of the run, which stays the same run', async () => {
       const first = await begin(world(), unknown);
       const second = secondPhase(first);
       expect(await accept([second])).toEqual([{ kind: 'accepted', state: 'due', journal: { position: 0, bytes: 10 } }]);
@@ -338,7 +338,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(world(), first)).toMatchObject({ kind: 'accepted', journal: { position: 1, bytes: 30 } });
     });
 
-    it('makes the journal as long as its own first message is', async () => {
+    it('sets the length of the journal to that of its own first message', async () => {
       const first = await begin(world(), unknown);
       const second = secondPhase(first);
       if (second.entry) second.entry.bytes = 25;
@@ -346,7 +346,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(world(), first)).toMatchObject({ journal: { position: 1, bytes: 45 } });
     });
 
-    it('does so once, also in one publish', async () => {
+    it('does so once, also within one publish', async () => {
       const first = await begin(world(), unknown);
       const [second, third] = [secondPhase(first), secondPhase(first)];
       const run = { id: 'r', createdAtMs: T0 };
@@ -357,7 +357,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await accept([secondPhase(first)])).toMatchObject([{ kind: 'duplicate', messageId: second.message.id }]);
     });
 
-    it('is too late when the run has gone on, and repeats a beginning when its library was known', async () => {
+    it('is too late when the run has continued, and repeats a start when its SDK was known', async () => {
       const advanced = await begin(world(), unknown);
       await append(world(), advanced);
       expect(await accept([secondPhase(advanced)])).toMatchObject([{ kind: 'duplicate', messageId: advanced.id }]);
@@ -366,7 +366,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await accept([secondPhase(known)])).toMatchObject([{ kind: 'duplicate', messageId: known.id }]);
     });
 
-    it('is to be read again when the run has changed, and is refused when it is over', async () => {
+    it('must read the run again when it has changed, and is refused when it has ended', async () => {
       const first = await begin(world(), unknown);
       expect(await accept([secondPhase(first, { runVersion: 0 })])).toEqual([{ kind: 'runChanged' }]);
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
@@ -375,7 +375,7 @@ export function runsConformance(open: OpenStore): void {
   });
 
   describe('an invocation', () => {
-    it('is recorded in its parent, and its child knows who waits for it', async () => {
+    it('is recorded in its parent, and its child has the parent as a waiter', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const child = invoked(world(), parent, { id: 'child' });
       expect(await accept([child])).toMatchObject([{ kind: 'accepted', journal: { position: 0 } }]);
@@ -392,13 +392,13 @@ export function runsConformance(open: OpenStore): void {
       ]);
     });
 
-    it('leaves the positions after it to what its parent appends', async () => {
+    it('leaves the positions after it to the entries of its parent', async () => {
       const parent = await begin(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' })]);
       expect(await append(world(), parent)).toMatchObject({ journal: { position: 2, bytes: 30 } });
     });
 
-    it('is not repeated by another child of the same step: the first one is named', async () => {
+    it('is not repeated by another child of the same step: the first one is returned', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const first = invoked(world(), parent, { id: 'child' });
       await accept([first]);
@@ -419,7 +419,7 @@ export function runsConformance(open: OpenStore): void {
       expect(ofOther).toEqual([duplicate]);
     });
 
-    it('is refused when the parent is over or has changed', async () => {
+    it('is refused when the parent has ended or has changed', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const stale = invoked(world(), parent, { id: 'child' });
       if (stale.run?.invoker) stale.run.invoker.entry.runVersion = 7;
@@ -429,7 +429,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'child' })).toBeUndefined();
     });
 
-    it('of a run that runs already waits for that one', async () => {
+    it('of an active run waits for that run', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const child = await begin(world(), { id: 'child', createdAtMs: T0 - 5 });
       const again = invoked(world(), parent, { id: 'child' });
@@ -445,7 +445,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [recordKey] });
     });
 
-    it('of a run for whose end a hundred wait already is refused with all of its publish, unless it is repeated', async () => {
+    it('is refused with its whole publish when a hundred invocations wait for the run, unless it is a repetition', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const invoke = (step: number) => invoked(world(), parent, { id: 'child' }, step);
       const refusal = { kind: 'tooManyInvokers', limit: 100 };
@@ -460,7 +460,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await accept([invoked(world(), parent, { id: 'another' }, 101)])).toMatchObject([{ kind: 'accepted' }]);
     });
 
-    it('finds its record among those that are asked for, in their order', async () => {
+    it('returns its record among the requested ones, in their order', async () => {
       const parent = await begin(world(), { id: 'parent' });
       const keys: number[] = [];
       for (const step of [1, 2]) {
@@ -493,7 +493,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toEqual(['0 step', '1 step result']);
     });
 
-    it('are dropped, and only they, when the run is over or has what they say', async () => {
+    it('are dropped when the run has ended or has their entry keys, without affecting the others', async () => {
       const over = await begin(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
       const running = await begin(world(), { id: 'other' });
@@ -508,7 +508,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), over)).toHaveLength(1);
     });
 
-    it('may begin a run, unless one of its id is active', async () => {
+    it('may start a run, unless a run with its id is active', async () => {
       const [first, second] = [beginning(world()), beginning(world())];
       const begun = { state: 'due', journal: { position: 0, bytes: 10 } };
       const dropped = { state: 'dropped', messageId: first.message.id };
@@ -516,7 +516,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ key: first.message.key });
     });
 
-    it('are kept for the log, and not sent, when they are results of invocations of a run that has failed', async () => {
+    it('are saved for the log, but not sent, when they are results of invocations of a failed run', async () => {
       const parent = await begin(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' }, 4)]);
       const failed = ending(parent, { state: 'RUN_FAILED' });
@@ -534,7 +534,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), parent)).toHaveLength(2);
     });
 
-    it('are not kept for the log of a run that was cancelled', async () => {
+    it('are not saved for the log of a cancelled run', async () => {
       const parent = await begin(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' })]);
       const cancelled = ending(parent, { state: 'RUN_CANCELED' });
@@ -544,8 +544,8 @@ export function runsConformance(open: OpenStore): void {
     });
   });
 
-  describe('what belongs to runs', () => {
-    it('is passed over by lists and cancels of plain messages', async () => {
+  describe('data of runs', () => {
+    it('is ignored by lists and cancels of plain messages', async () => {
       const first = await begin(world());
       const plain = await world().accept();
       const { items } = await world().store.logs.listLogs({ projectId: PROJECT, filter: {}, page: LATEST });
@@ -582,7 +582,7 @@ export function runsConformance(open: OpenStore): void {
       expect(found).toEqual([oldest.key]);
     });
 
-    it('is begun, appended and ended a hundred at a time', async () => {
+    it('is started, appended and ended a hundred at a time', async () => {
       const firsts = await Promise.all(Array.from({ length: 100 }, (_, index) => begin(world(), { id: `r${index}` })));
       const answers = await Promise.all(firsts.map((first) => append(world(), first)));
       expect(answers.every((answer) => answer.kind === 'accepted' && answer.journal?.position === 1)).toBe(true);
@@ -596,7 +596,7 @@ export function runsConformance(open: OpenStore): void {
     });
   });
 
-  it('keeps an invocation whose parent does not exist out', async () => {
+  it('excludes an invocation whose parent does not exist', async () => {
     const parent = await begin(world(), { id: 'parent' });
     const child = beginning(world(), { id: 'child' });
     const record = invocation(world(), parent, { key: child.message.key, id: 'child' });

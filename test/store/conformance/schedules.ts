@@ -97,7 +97,7 @@ export function schedulesConformance(open: OpenStore): void {
   const dueIds = async (nowMs = T0, limit = 10, bytesMax = 1e6) =>
     (await due(nowMs, limit, bytesMax)).due.map((one) => one.schedule.id);
 
-  it('keeps a schedule as it was given', async () => {
+  it('saves a schedule as given', async () => {
     const full = await save({
       id: 'full',
       plan: FULL_PLAN,
@@ -118,7 +118,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await find('full', OTHER_PROJECT)).toBeUndefined();
   });
 
-  it('replaces all of a schedule whose version is the one that was seen, and nothing otherwise', async () => {
+  it('replaces a whole schedule if its version is the expected one, and nothing otherwise', async () => {
     const before = await save({ plan: FULL_PLAN });
     const after: Schedule = { ...schedule({ createdAtMs: before.createdAtMs }), key: before.key };
     expect(await tryToSave(after)).toBe('stale');
@@ -130,7 +130,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await store().schedules.listSchedules({ projectId: PROJECT })).toHaveLength(1);
   });
 
-  it('refuses one more than a project may have, and only there', async () => {
+  it('refuses a schedule over the limit of a project, and only there', async () => {
     const first = await save({ id: 'a' });
     expect(await tryToSave(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
     expect(await find('b')).toBeUndefined();
@@ -139,7 +139,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await tryToSave(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe('saved');
   });
 
-  it('moves a schedule on together with its messages', async () => {
+  it('saves the next time of a schedule together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
     expect(await changeAll([moved])).toEqual([[{ state: 'due' }, { state: 'due' }]]);
@@ -162,7 +162,7 @@ export function schedulesConformance(open: OpenStore): void {
         await save();
       },
     ],
-  ])('makes no message for a schedule that was %s meanwhile', async (_what, meanwhile) => {
+  ])('saves no message for a schedule that was %s in between', async (_what, meanwhile) => {
     const before = await save();
     const { change: late, messages } = trigger(before);
     await meanwhile(before);
@@ -172,7 +172,7 @@ export function schedulesConformance(open: OpenStore): void {
     for (const { message } of messages) expect(await world().find(message)).toBeUndefined();
   });
 
-  it('makes each time of many schedules once, however often it is asked to at the same moment', async () => {
+  it('triggers each time of many schedules once, however many commands try it concurrently', async () => {
     const all = await Promise.all(Array.from({ length: 30 }, (_, index) => save({ id: `s${index}` })));
     const attempts = [0, 1, 2].map(() => all.map((one) => trigger(one)));
     const answers = await Promise.all(attempts.map((changes) => changeAll(changes.map((attempt) => attempt.change))));
@@ -181,12 +181,12 @@ export function schedulesConformance(open: OpenStore): void {
     expect(made.filter((message) => message !== undefined)).toHaveLength(30);
   });
 
-  it('makes only the first of two changes that one command has for a schedule', async () => {
+  it('applies only the first of two changes of a schedule in one command', async () => {
     const before = await save();
     expect(await changeAll([trigger(before).change, trigger(before).change])).toEqual([[{ state: 'due' }], 'stale']);
   });
 
-  it('finds those that are due, earliest first, and otherwise when the next will be', async () => {
+  it('finds due schedules, earliest first, and otherwise the next due time', async () => {
     await save({ id: 'later', state: { nextAtMs: T0 + 5 } });
     await save({ id: 'second', state: { nextAtMs: T0 } });
     await save({ id: 'paused', state: { nextAtMs: T0 - 9, isPaused: true } });
@@ -200,7 +200,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await due(T0 + 99)).toEqual({ due: [], nextAtMs: undefined });
   });
 
-  it('finds active ones that were triggered for times after the one that is given, some at a time', async () => {
+  it('finds active schedules that were triggered for times after the given one, page by page', async () => {
     const ahead = { nextAtMs: T0 + 3 * MINUTE_MS, passedUntilMs: T0 + 2 * MINUTE_MS };
     for (const id of ['a', 'b']) await save({ id, state: ahead });
     await save({ id: 'paused', state: { ...ahead, isPaused: true } });
@@ -223,14 +223,14 @@ export function schedulesConformance(open: OpenStore): void {
     ).toMatchObject(ahead);
   });
 
-  it('hands out due schedules by their bytes, but always one', async () => {
+  it('returns due schedules by their bytes, but always one', async () => {
     for (const id of ['a', 'b', 'c']) await save({ id, plan: { body: new Uint8Array(10_000).fill(7) } });
     expect(await dueIds(T0, 10, 25_000)).toEqual(['a', 'b']);
     expect(await dueIds(T0, 10, 1)).toEqual(['a']);
     expect((await due(T0, 10, 1)).due[0]?.schedule.plan.body).toEqual(new Uint8Array(10_000).fill(7));
   });
 
-  it('says of those that do not overlap whether a message of the latest trigger is unfinished', async () => {
+  it('returns for schedules without overlap whether a message of the latest trigger is unfinished', async () => {
     const before = await save({ plan: { overlap: 'skip' } });
     const isBusy = async () => (await due(T0 + MINUTE_MS)).due.map((one) => one.isBusy);
     expect(await isBusy()).toEqual([false]);
@@ -245,7 +245,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await isBusy()).toEqual([false]);
   });
 
-  it('says how the messages of the latest trigger ended, and of no others', async () => {
+  it('returns how the messages of the latest trigger ended, and of no other trigger', async () => {
     const before = await save();
     const early = world().message();
     const lastOf = (messages: NewMessage[]) => ({
@@ -291,7 +291,7 @@ export function schedulesConformance(open: OpenStore): void {
     );
   });
 
-  it('lists the schedules of one project in the order of their creation', async () => {
+  it('lists the schedules of one project by creation', async () => {
     await save({ id: 'b', createdAtMs: T0 + 1 });
     await save({ id: 'c', createdAtMs: T0 + 2, plan: FULL_PLAN });
     await save({ id: 'a', createdAtMs: T0 + 2 });
@@ -309,7 +309,7 @@ export function schedulesConformance(open: OpenStore): void {
     expect((await find('c'))?.plan.body.length).toBe(body.length);
   });
 
-  it('deletes one schedule and leaves its messages', async () => {
+  it('deletes one schedule and keeps its messages', async () => {
     const before = await save();
     await save({ id: 's', projectId: OTHER_PROJECT });
     const { change: moved, messages } = trigger(before);

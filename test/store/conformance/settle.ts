@@ -27,7 +27,7 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
-  it('keeps the status of a delivery in its log entry, and has none where a program that knows of none wrote it', async () => {
+  it('keeps the status of a delivery in its log entry, and has none for entries of a program without it', async () => {
     const claimed = await world().acceptClaimed();
     const events = [{ atMs: T0 + 5, state: 'DELIVERED', responseStatus: 204 } as const];
     const change = { ...delivered(), events };
@@ -58,7 +58,7 @@ export function settleConformance(open: OpenStore): void {
     ).toBeUndefined();
   });
 
-  it('refuses a result from an attempt that was claimed anew (P6)', async () => {
+  it('refuses a result from an attempt whose message was claimed again (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.release({
       claims: [{ key: message.key, projectId: message.projectId, claimToken }],
@@ -80,7 +80,7 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().store.messages.settle({ settlement: decision, nowMs: T0 })).toMatchObject({ kind: 'stale' });
   });
 
-  it('lets a retry wait until it is due, with its count and what went wrong', async () => {
+  it('lets a retry wait until it is due, with its count and its error', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().settle(message, claimToken, retrying(T0 + 5, T0 + 1_000, 1));
     expect((await world().claim({}, T0 + 999)).nextDueAtMs).toBe(T0 + 1_000);
@@ -92,7 +92,7 @@ export function settleConformance(open: OpenStore): void {
     expect(logs[2]?.detail).toEqual({ error: 'connection refused', nextDeliveryTimeMs: T0 + 1_000 });
   });
 
-  it('moves a dead message into the DLQ with its answer', async () => {
+  it('moves a dead message into the DLQ with its response', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const change = buried(T0 + 7, 503);
     expect(await world().settle(message, claimToken, change)).toMatchObject({
@@ -110,7 +110,7 @@ export function settleConformance(open: OpenStore): void {
     expect(logs[2]?.detail).toEqual(change.events[0]?.detail);
   });
 
-  it('saves the other decision when a cancel was asked for meanwhile', async () => {
+  it('saves the alternative decision when a cancel was requested since', async () => {
     const canceled: Change = {
       next: { kind: 'finished' },
       events: [
@@ -134,7 +134,7 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().statesOf(kept)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'RETRY']);
   });
 
-  it('delivers a message although a cancel was asked for, when the endpoint took it', async () => {
+  it('delivers a message although a cancel was requested, when the endpoint accepted it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 });
     expect(await world().settle(message, claimToken, delivered(T0 + 2))).toMatchObject({
@@ -143,13 +143,13 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'DELIVERED']);
   });
 
-  it('never logs an event before the attempt that it is of began, whatever the clock says', async () => {
+  it('never logs an event before the start of its attempt, whatever the clock shows', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().settle(message, claimToken, delivered(T0 - 1_000), T0 - 1_000);
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0]);
   });
 
-  it('never logs an event before the one that came before it, whatever the clock says', async () => {
+  it('never logs an event before the previous one, whatever the clock shows', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 500 });
     await world().settle(message, claimToken, delivered(T0 - 1_000));

@@ -18,7 +18,7 @@ export function unfinishedConformance(open: OpenStore): void {
   const keyed = (key: string, notBeforeMs = T0) =>
     world().accept({ notBeforeMs, settings: { flowControl: { key, periodS: 1, parallelism: 1 } } });
 
-  it('lists messages newest first without their bodies, and says how long these are', async () => {
+  it('lists messages newest first without their bodies, and returns the sizes of these', async () => {
     const first = await world().accept({ body: bytes('four') });
     const second = await world().accept({ header: { A: ['b'] }, callerIp: '10.0.0.1' });
     const { items, cursor } = await list();
@@ -29,7 +29,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(cursor).toBeUndefined();
   });
 
-  it('says of each what it waits for', async () => {
+  it('returns what each message waits for', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running } = await world().acceptClaimed();
@@ -70,7 +70,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(await idsOf({ unfinishedState: ['held'] }, T0 + 9)).toContain(later.id);
   });
 
-  it('leaves out what is finished, what belongs to a run, and what another project has', async () => {
+  it('excludes finished messages, messages of runs, and those of other projects', async () => {
     await world().bury(T0);
     await begin(world(), { id: 'run' });
     await world().accept({ projectId: OTHER_PROJECT });
@@ -82,7 +82,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(await idsOf({ unfinishedState: ['active'] })).toEqual([]);
   });
 
-  it('narrows by filters, by times and by ids', async () => {
+  it('filters by attributes, times and ids', async () => {
     const one = await world().accept({ settings: { labels: ['a'] }, url: 'https://one.example/p' });
     const two = await world().accept({ createdAtMs: T0 + 10, settings: { labels: ['b'] } });
     expect(await idsOf({ label: ['a'] })).toEqual([one.id]);
@@ -97,7 +97,7 @@ export function unfinishedConformance(open: OpenStore): void {
   it.each<[string, UnfinishedFilter]>([
     ['all', {}],
     ['of those in flight', { unfinishedState: ['active'] }],
-  ])('has pages, which name each message once: %s', async (_, filter) => {
+  ])('returns pages that contain each message once: %s', async (_, filter) => {
     const ids: string[] = [];
     for (let count = 0; count < 5; count += 1) ids.unshift((await world().acceptClaimed()).message.id);
     const seen: string[] = [];
@@ -110,7 +110,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(seen).toEqual(ids);
   });
 
-  it('finds what stands behind many messages of others', async () => {
+  it('finds messages behind many messages of other projects', async () => {
     const { id } = await world().accept();
     const others = Array.from({ length: 1_100 }, () => world().message({ projectId: OTHER_PROJECT }));
     await world().save(others);
@@ -118,7 +118,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(await idsOf({ messageId: [id] })).toEqual([id]);
   });
 
-  it('counts what is unfinished, that of runs included', async () => {
+  it('counts unfinished messages, including those of runs', async () => {
     await world().accept({ notBeforeMs: T0 + 9 });
     await begin(world(), { id: 'run' });
     await world().acceptClaimed();
@@ -143,13 +143,13 @@ export function unfinishedConformance(open: OpenStore): void {
     });
   });
 
-  it('knows no oldest due message where none is due', async () => {
+  it('has no oldest due message when none is due', async () => {
     await world().accept({ notBeforeMs: T0 + 9 });
     expect(await backlog()).not.toHaveProperty('oldestDueAtMs');
     expect(await backlog(T0 + 9)).toMatchObject({ oldestDueAtMs: T0 + 9 });
   });
 
-  it('names queues and keys with messages; of a key it counts those that are due', async () => {
+  it('lists queues and keys with messages; for a key it counts the due ones', async () => {
     await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
     for (let count = 0; count < 3; count += 1) await queued('q');
     await world().store.keys.setKeyPaused({ ...paused, key: 'k' });
@@ -168,7 +168,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect([held.count, waiting.count, oldestDueAtMs]).toEqual([4, 1, T0 - 2]);
   });
 
-  it('counts a line, and names lines, up to a limit', async () => {
+  it('counts messages of a wait list, and lists wait lists, up to a limit', async () => {
     const line = (index: number, url: string) =>
       world().message({ url, state: { kind: 'origin', dueAtMs: T0 + index } });
     const ofOne = Array.from({ length: 502 }, (_, index) => line(index, 'https://0.example/'));
@@ -180,7 +180,7 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(held).toEqual({ count: 522, isAtLeast: false });
   });
 
-  it('says that a project has as many attempts in flight as it may', async () => {
+  it('reports that a project is at its limit of attempts in flight', async () => {
     const store = await open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 });
     const limited = await World.open(async () => store);
     await limited.acceptClaimed();
@@ -190,7 +190,7 @@ export function unfinishedConformance(open: OpenStore): void {
     await store.close();
   });
 
-  it('counts what is unfinished in all projects by what it waits for, and knows how long the oldest has been due', async () => {
+  it('counts unfinished messages of all projects by wait state, and returns how long the oldest has been due', async () => {
     const totals = (nowMs = T0) => world().store.backlog.readTotals({ nowMs });
     const none = { due: 0, scheduled: 0, origin: 0, project: 0, flow: 0, queue: 0, active: 0 };
     const { storage, ...empty } = await totals();
@@ -209,14 +209,14 @@ export function unfinishedConformance(open: OpenStore): void {
     expect(await totals(T0 + 9)).toMatchObject({ ...all, scheduled: 0, due: 1, oldestDueMs: 14 });
   });
 
-  it('counts the dead messages and the runs under way of all projects', async () => {
+  it('counts the dead messages and the active runs of all projects', async () => {
     await world().bury(T0);
     await world().bury(T0, { projectId: OTHER_PROJECT });
     await begin(world());
     expect(await world().store.backlog.readTotals({ nowMs: T0 })).toMatchObject({ dead: 2, runs: 1, waiters: 0 });
   });
 
-  it('counts dead messages by the status of their answer, or by the kind of their error', async () => {
+  it('counts dead messages by the status of their response, or by the kind of their error', async () => {
     for (const [at, status] of [500, 404, 500].entries()) await world().bury(T0 + at, {}, status);
     for (const error of ['timeout: no answer within 5 ms', 'timeout: no answer within 9 ms', 'connection refused']) {
       const { message, claimToken } = await world().acceptClaimed();

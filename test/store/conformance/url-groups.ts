@@ -14,7 +14,7 @@ export function urlGroupsConformance(open: OpenStore): void {
   const endpointsOf = async (name: string) =>
     (await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name }))?.endpoints;
 
-  it('makes a group with its first endpoints and keeps their order', async () => {
+  it('creates a group with its first endpoints and keeps their order', async () => {
     expect(await add('g', [B, A])).toBe('saved');
     expect(await add('g', [C], T0 + 5)).toBe('saved');
     expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).toEqual({
@@ -68,7 +68,7 @@ export function urlGroupsConformance(open: OpenStore): void {
     expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).not.toHaveProperty('headers');
   });
 
-  it('refuses growth past its limits, changing nothing, and nothing else', async () => {
+  it('refuses growth over its limits, changing nothing, and nothing else', async () => {
     const limits = { groupsMax: 1, endpointsMax: 2 };
     expect(await add('g', [A, B, C], T0, limits)).toBe('tooManyEndpoints');
     expect(await endpointsOf('g')).toBeUndefined();
@@ -94,7 +94,7 @@ export function urlGroupsConformance(open: OpenStore): void {
     expect(await world().store.urlGroups.findUrlGroup({ projectId: PROJECT, name: 'g' })).not.toHaveProperty('headers');
   });
 
-  it('lists the groups of one project by name, and deletes one without a look at others', async () => {
+  it('lists the groups of one project by name, and deletes one without affecting others', async () => {
     await add('b', [B]);
     await add('a', [C, A]);
     await add('Z', [C]);

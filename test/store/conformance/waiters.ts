@@ -127,7 +127,7 @@ export function waitersConformance(open: OpenStore): void {
   }
 
   describe('a wait', () => {
-    it('is found by its event, with all that it was registered with', async () => {
+    it('is found by its event, with everything that it was registered with', async () => {
       const run = await begin('a');
       const made = waiter(run, { headers: { 'Upstash-Workflow-Runid': ['a'] } });
       expect(await add(made)).toEqual({
@@ -139,7 +139,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(structuredClone(found?.record.settings)).toEqual(structuredClone(made.record.message.settings));
     });
 
-    it('gives its header maps back without a prototype', async () => {
+    it('returns its header maps without a prototype', async () => {
       const run = await begin('a');
       await register(run);
       const [found] = await store().waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
@@ -149,7 +149,7 @@ export function waitersConformance(open: OpenStore): void {
       }
     });
 
-    it('takes a place in the journal that deliveries do not show', async () => {
+    it('takes a position in the journal that deliveries do not show', async () => {
       const run = await begin('a');
       const record = await register(run);
       expect(await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).toHaveLength(1);
@@ -167,7 +167,7 @@ export function waitersConformance(open: OpenStore): void {
       ]);
     });
 
-    it('is registered once for its step, also after it has ended', async () => {
+    it('is registered once for its step, even after it has ended', async () => {
       const run = await begin('a');
       const record = await register(run);
       const again = (): Promise<WaitOutcome> => add(waiter(run));
@@ -177,7 +177,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await keysFor()).toEqual([]);
     });
 
-    it('is a repetition when its step has a result already', async () => {
+    it('is a duplicate when its step already has a result', async () => {
       const run = await begin('a');
       const result = resultOf(run);
       await store().messages.accept({ messages: [result], nowMs: T0 });
@@ -187,7 +187,7 @@ export function waitersConformance(open: OpenStore): void {
       });
     });
 
-    it('of a run that is over is not registered', async () => {
+    it('of an ended run is not registered', async () => {
       const run = await begin('a');
       await end(run);
       expect(await add(waiter(run))).toEqual({ kind: 'over' });
@@ -206,7 +206,7 @@ export function waitersConformance(open: OpenStore): void {
   });
 
   describe('a pending event', () => {
-    it('is taken by the next wait, the oldest first, which ends at once', async () => {
+    it('is consumed by the next wait, the oldest event first, which ends the wait at once', async () => {
       const run = await begin('a');
       const first = await save(run, 'one');
       await save(run, 'two');
@@ -226,7 +226,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await world().find(result.message)).toMatchObject({ id: result.message.id });
     });
 
-    it('that came, or was taken, since it was looked for, has the wait made anew', async () => {
+    it('that was saved or consumed since it was looked up makes the wait start again', async () => {
       const run = await begin('a');
       const { key } = await save(run, 'one');
       expect(await add(waiter(run))).toEqual({
@@ -238,7 +238,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).toHaveLength(2);
     });
 
-    it('is kept by run and event, up to a number for each run', async () => {
+    it('is saved by run and event, up to a number for each run', async () => {
       const [one, two] = [await begin('a'), await begin('b')];
       expect((await save(one, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('saved');
       expect((await save(one, '', 'other', { events: 2, bytes: 1_000 })).saved).toBe('saved');
@@ -250,21 +250,21 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().waiters.nextPendingEvent({ runKey: two.key, eventId: 'other' })).toBeUndefined();
     });
 
-    it('is kept up to a size of all of a run, but one alone may have more', async () => {
+    it('is saved up to a total size per run, but a single one may be larger', async () => {
       const run = await begin('wfr_size');
       const limits = { events: 100, bytes: 4 };
       expect((await save(run, 'large', 'e', limits)).saved).toBe('saved');
       expect((await save(run, 'x', 'e', limits)).saved).toBe('tooMuch');
     });
 
-    it('is not saved beside a waiter for it', async () => {
+    it('is not saved when a waiter exists for it', async () => {
       const run = await begin('a');
       await register(run);
       expect((await save(run, 'x')).saved).toBe('waited');
       expect((await save(run, 'x', 'other')).saved).toBe('saved');
     });
 
-    it('of a run that is over is not saved, and what was saved goes with its end', async () => {
+    it('of an ended run is not saved, and saved ones are removed with its end', async () => {
       const run = await begin('a');
       await save(run, 'x');
       await end(run);
@@ -274,7 +274,7 @@ export function waitersConformance(open: OpenStore): void {
   });
 
   describe('waiters', () => {
-    it('are listed in order of registration, page by page, those of a project, an event, and a run', async () => {
+    it('are listed in order of registration, page by page, by project, event, and run', async () => {
       const [one, two, strange] = [await begin('a'), await begin('b'), await begin('c', OTHER_PROJECT)];
       const first = await register(one);
       const second = await register(two);
@@ -313,7 +313,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await keys('paid', 10, { eventId: 'approved', key: approved.key })).toHaveLength(3);
     });
 
-    it('come in pages that what they were registered with cannot make large', async () => {
+    it('are listed in pages whose size their contents cannot exceed', async () => {
       const run = await begin('a');
       const headers = { 'Upstash-Forward-X': ['x'.repeat(3 * MIB)] };
       const first = await register(run, { headers });
@@ -337,7 +337,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().runs.readJournal({ projectId: one.projectId, runKey: one.key })).toHaveLength(2);
     });
 
-    it('that are resolved have their message claimed when it was to go out at once', async () => {
+    it('that are resolved have their message claimed if it can be sent at once', async () => {
       const run = await begin('a');
       const record = await register(run);
       const claimToken = world().number();
@@ -347,7 +347,7 @@ export function waitersConformance(open: OpenStore): void {
       ]);
     });
 
-    it('go with the end of their run', async () => {
+    it('are removed with the end of their run', async () => {
       const run = await begin('a');
       const record = await register(run);
       await end(run);
@@ -355,7 +355,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await resolve([{ waiterKey: record.key, result: resultOf(run) }])).toEqual(['gone']);
     });
 
-    it('are due at their deadline, earliest first, and say when the next one is', async () => {
+    it('are due at their deadline, earliest first, and the next deadline is returned', async () => {
       const run = await begin('a');
       const due = (nowMs: number) => store().waiters.dueWaiters({ nowMs, limit: 2 });
       expect(await due(T0)).toEqual({ due: [], nextAtMs: undefined });

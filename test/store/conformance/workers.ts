@@ -17,7 +17,7 @@ export function workersConformance(open: OpenStore): void {
     return { key: message.key, projectId: PROJECT, claimToken };
   };
 
-  it('tells a worker whether it was known, the time of the database, and who else claims messages', async () => {
+  it('returns whether a worker was known, the time of the database, and the other workers that claim messages', async () => {
     const first = await heartbeat('a');
     expect(first).toMatchObject({ wasKnown: false, hasLate: false, others: [] });
     expect(first.wallMs).toBeGreaterThan(1.7e12);
@@ -28,7 +28,7 @@ export function workersConformance(open: OpenStore): void {
     expect(second.wallMs).toBeGreaterThanOrEqual(first.wallMs);
   });
 
-  it('lets the time that workers go by go on from where it was when the clock of the database is set back', async () => {
+  it('continues the shared time of workers when the clock of the database is set back', async () => {
     const { wallMs } = await heartbeat('a');
     const known = { nowMs: wallMs + HOUR_MS, leadMs: 0 };
     const first = await heartbeat('a', { clock: known });
@@ -42,7 +42,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await heartbeat('b', { clock: lead })).toMatchObject({ hasLate: false });
   });
 
-  it('lets no heartbeat that was made by a clock far ahead keep the others there', async () => {
+  it('lets no heartbeat of a clock far ahead keep other workers alive', async () => {
     const { wallMs } = await heartbeat('a');
     await heartbeat('a', { clock: { nowMs: wallMs + 23 * HOUR_MS, leadMs: 23 * HOUR_MS } });
     expect(await heartbeat('b', { clock: { nowMs: wallMs + 25 * HOUR_MS, leadMs: 0 } })).toMatchObject({
@@ -50,21 +50,21 @@ export function workersConformance(open: OpenStore): void {
     });
   });
 
-  it('takes over no time from workers that have left', async () => {
+  it('does not take over the time of workers that have left', async () => {
     const { wallMs } = await heartbeat('a');
     await heartbeat('a', { clock: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
     expect(await heartbeat('b')).toMatchObject({ leadMs: 0 });
   });
 
-  it('does not count one that is leaving among those that claim', async () => {
+  it('does not count a leaving worker among those that claim', async () => {
     await heartbeat('a', { isLeaving: true });
     expect(await heartbeat('b')).toMatchObject({ others: [], hasLate: false });
     await heartbeat('a');
     expect(await heartbeat('b')).toMatchObject({ others: ['a'] });
   });
 
-  it('has one that is late expire once, by whoever asks first', async () => {
+  it('lets a late worker expire once, by the first caller', async () => {
     await heartbeat('late', { timeoutMs: -1 });
     await heartbeat('a');
     expect(await heartbeat('b')).toMatchObject({ hasLate: true, others: ['a'] });
@@ -78,14 +78,14 @@ export function workersConformance(open: OpenStore): void {
     expect(await heartbeat('late')).toMatchObject({ wasKnown: false });
   });
 
-  it('has one that has left expire without waiting for its time to be over', async () => {
+  it('lets a worker that has left expire without waiting for its timeout', async () => {
     await heartbeat('a');
     await world().store.workers.leave({ worker: 'a' });
     expect(await heartbeat('b')).toMatchObject({ hasLate: true, others: [] });
     expect(await expireWorkers()).toEqual(['a']);
   });
 
-  it('has one that has left expire also if the clock was set back since', async () => {
+  it('lets a worker that has left expire even if the clock was set back since', async () => {
     const { wallMs, accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
     await heartbeat('a', { accountsVersion: 0, clock: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
     await world().store.workers.leave({ worker: 'a' });
@@ -94,7 +94,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.workers.expireWorkers({ nowMs: wallMs })).toEqual(['a']);
   });
 
-  it('names the claims of each worker, however they were made', async () => {
+  it('returns the claims of each worker, however they were made', async () => {
     await heartbeat('a');
     await heartbeat('b');
     const accepted = await acceptFor(world(), 'a');
@@ -106,7 +106,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
   });
 
-  it('names the worker of a message that follows from a settle, and of the next of a lane', async () => {
+  it('saves the worker with a claimed message that follows from a settle, and with the next message of a lane', async () => {
     await heartbeat('b');
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
@@ -127,7 +127,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.workers.claimsOf({ worker: 'c' })).toMatchObject([{ key: second.key }]);
   });
 
-  it('leaves no worker with what a lane has held back, what was released, and what waits again', async () => {
+  it('has no worker for messages that a lane holds back, released messages, and messages that wait again', async () => {
     const inQueue = { settings: { queueName: 'q' } };
     await world().acceptClaimed(inQueue);
     await world().accept({ ...inQueue, state: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
@@ -137,7 +137,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.workers.claimsOf({ worker: 'a' })).toEqual([]);
   });
 
-  it('finds the claims of workers that are not known any more, up to as many as are asked for', async () => {
+  it('finds the claims of unknown workers, up to a limit', async () => {
     await heartbeat('a');
     await heartbeat('b');
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
@@ -150,7 +150,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
   });
 
-  it('refuses the result of a worker whose claim was given back, and takes that of the next one (P6)', async () => {
+  it('refuses the outcome of a worker whose claim was released, and accepts that of the next one (P6)', async () => {
     await heartbeat('b');
     const token = world().number();
     const message = await world().accept({ state: { kind: 'claimed', claimToken: token, worker: 'b' } });
@@ -168,7 +168,7 @@ export function workersConformance(open: OpenStore): void {
     });
   });
 
-  it('tells when something is due next', async () => {
+  it('returns when the next work is due', async () => {
     expect(await heartbeat('a')).toMatchObject({
       nextDueAtMs: undefined,
       nextScheduleAtMs: undefined,
@@ -179,7 +179,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await heartbeat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
   });
 
-  it('tells whether anything is claimed, and whether anything waits for a busy origin', async () => {
+  it('returns whether any message is claimed, and whether any message is in a backlog', async () => {
     expect(await heartbeat('a')).toMatchObject({ hasClaims: false, hasBacklogs: false });
     await acceptFor(world(), 'a');
     expect(await heartbeat('a')).toMatchObject({ hasClaims: true, hasBacklogs: false });
@@ -187,7 +187,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await heartbeat('a')).toMatchObject({ hasBacklogs: true });
   });
 
-  it('names who lives and has not said that it goes by the newest accounts', async () => {
+  it('lists live workers that have not reported that they use the newest accounts', async () => {
     const { store } = world();
     const { accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
     await heartbeat('b', { accountsVersion });
@@ -202,7 +202,7 @@ export function workersConformance(open: OpenStore): void {
     expect((await store.workers.workersWithOldAccounts({ accountsVersion })).behind).toEqual([]);
   });
 
-  it('saves nothing for a caller who was admitted by older accounts, and all for the others of the batch', async () => {
+  it('saves nothing for a caller that was checked with older accounts, and everything for the others of the batch', async () => {
     const { store } = world();
     const { version: older } = await store.projects.readAccounts();
     await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
@@ -220,7 +220,7 @@ export function workersConformance(open: OpenStore): void {
     expect(await world().find(unasked.message)).toBeDefined();
   });
 
-  it('tells of each change of projects, tokens and signing keys, and of none but these', async () => {
+  it('raises the version with each change of projects, tokens and signing keys, and with nothing else', async () => {
     const { store } = world();
     const versions = new Set<number>();
     const changed = async (): Promise<boolean> => {

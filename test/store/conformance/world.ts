@@ -1,4 +1,4 @@
-/** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
+/** The shared tools of the cases: an open store, messages to save, and short ways to read their state. */
 
 import { afterEach, beforeEach } from 'vitest';
 import type { ClaimRequest, ClaimResult } from '../../../src/engine/dispatch/claims.ts';

@@ -1,4 +1,4 @@
-/** A store moves to another database and back, and is what it was, whatever interrupts the move. */
+/** A store that moves to another database and back is unchanged, even if the move is interrupted. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Driver, SqlValue, Transaction } from '../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';
@@ -80,7 +80,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     expect(there.find(({ table }) => table === 'contents')?.rows).toBe(30);
   });
 
-  it('of a store that workflows have lived in leaves it sound', async () => {
+  it('of a store with workflows leaves it sound', async () => {
     const source = keep(await playWorkflows(5, 150));
     const target = await open();
     const copied = await copyStore(source, target);
@@ -91,7 +91,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     expect(findings.filter(({ offenders }) => offenders.length > 0)).toEqual([]);
   });
 
-  it('goes on where it was killed, before or after any commit', async () => {
+  it('continues where it was killed, before or after any commit', async () => {
     const source = await filled(2);
     const wanted = await rowsOf(source);
     const random = new SeededRandom(2);
@@ -116,7 +116,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     await migrate(target);
   });
 
-  it('finds a byte that changed on the way, keeps servers out, and copies that table anew', async () => {
+  it('finds a byte that changed on the way, keeps servers out, and copies that table again', async () => {
     const source = await filled(3);
     const target = await open();
     const flipped = changeInserts(target, 'contents', (rows, columns) => {
@@ -130,7 +130,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
   });
 
-  it('finds a row that was lost and one that came twice', async () => {
+  it('finds a lost row and a duplicated one', async () => {
     for (const change of [
       (rows: SqlValue[][]) => rows.pop(),
       (rows: SqlValue[][]) => rows.push(rows[0]?.with(0, 77) ?? []),
@@ -153,7 +153,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
   });
 
-  it('refuses to mix two stores, or a store with what it became later', async () => {
+  it('refuses to mix two stores, or a store with a later state of itself', async () => {
     const source = await filled(7);
     const other = await filled(8);
     const target = await open();
@@ -165,7 +165,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
   });
 
-  it('finds that the source was used meanwhile', async () => {
+  it('finds that the source was used during the move', async () => {
     const source = await filled(9);
     const target = await open();
     const moving = copyStore(source, target, {
@@ -178,7 +178,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     await expect(migrate(target)).rejects.toThrow(MoveUnfinished);
   });
 
-  it('refuses a side that another version has changed, in either way', async () => {
+  it('refuses a source or target that another version has changed', async () => {
     const source = await filled(10);
     const target = await open();
     const later = { number: 9_999, name: 'later', breaking: false, statements: () => [] };
@@ -191,7 +191,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
   });
 });
 
-it('puts logs that are copied to PostgreSQL into the tables of their days', async () => {
+it('puts copied logs into the tables of their days on PostgreSQL', async () => {
   const target = await (KINDS['PostgreSQL'] as () => Promise<Driver>)();
   await copyStore(await filled(5), target, { prepareLogs: (logs) => new LogPartitions(target).createFor(logs) });
   const tables = await target.read((queries) =>
@@ -201,7 +201,7 @@ it('puts logs that are copied to PostgreSQL into the tables of their days', asyn
   for (const { name } of tables) expect(name).toMatch(/^logs_2027\d{4}$/);
 });
 
-it('reads bodies in pieces of bounded size, and one that is larger by itself', async () => {
+it('reads bodies in chunks of bounded size, and a larger one alone', async () => {
   const source = await openSqlite();
   await migrate(source);
   const sizes = [10, 10, 50_000, 29_000, 10, 10, 10, 10, 10];

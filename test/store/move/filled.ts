@@ -1,4 +1,4 @@
-/** Stores to be moved: one with every kind of row and of value, and one that workflows have lived in. */
+/** Stores for tests of moves: one with every kind of row and value, and one with workflows. */
 import type { EngineSettings } from '../../../src/engine/settings.ts';
 import type { Driver, SqlValue } from '../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../src/store/drivers/sqlite/driver.ts';

@@ -1,4 +1,4 @@
-/** Does a move know every table and column of the database? What it forgot would be lost. The moves: copy.full.test.ts. */
+/** A move knows every table and column of the database: it would lose the others. The moves: copy.full.test.ts. */
 import { expect, it } from 'vitest';
 import type { Driver } from '../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../src/store/drivers/postgres/driver.ts';

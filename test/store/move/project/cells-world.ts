@@ -1,4 +1,4 @@
-/** Two cells, with a project of which there is something in every table, and another one beside it in each. */
+/** Two cells with a project that has rows in every table, and another project in each cell. */
 
 import type { MoveProjectOptions } from '../../../../src/cells/move/move-project.ts';
 import { OTHER_TABLES } from '../../../../src/cells/move/row-groups.ts';

@@ -1,4 +1,4 @@
-/** How often does a move go through the history of its project? */
+/** The number of passes of a move through the history of its project. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { moveProject } from '../../../../src/cells/move/move-project.ts';
 import type { Driver, Queries, SqlParam } from '../../../../src/store/driver.ts';
@@ -43,7 +43,7 @@ function watched(driver: Driver): Driver {
   });
 }
 
-it('compares the whole log when it begins and in the pause, however many passes it makes in between', async () => {
+it('compares the whole log at its start and in the pause, however many passes it makes in between', async () => {
   let elapsedMs = 0;
   const clock = {
     wallMs: () => T0 + DAY_MS,
@@ -64,7 +64,7 @@ it('compares the whole log when it begins and in the pause, however many passes 
   expect(whole).toHaveLength(2);
 });
 
-it('deletes what it has moved in pieces of which each begins behind the one before', async () => {
+it('deletes moved rows in chunks, each of which starts after the one before', async () => {
   const options = there(cells);
   const hashes = Array.from({ length: 2_500 }, (_, nth) => `hash ${String(nth).padStart(4, '0')}`);
   await cells.first.driver.transaction((tx) =>

@@ -1,4 +1,4 @@
-/** A move that is killed after any of its transactions has the project in exactly one cell, and goes on. */
+/** A move that is killed after any of its transactions leaves the project in exactly one cell, and can continue. */
 import { expect, it } from 'vitest';
 import { type MoveProjectOptions, moveProject } from '../../../../src/cells/move/move-project.ts';
 import { PausedMoves } from '../../../../src/cells/serve/paused-moves.ts';
@@ -21,7 +21,7 @@ import {
 } from './cells-world.ts';
 
 // Before the first one there is nothing to go on with, and before another one is after the one that came before it.
-it('a move that is killed after any of its transactions goes on when it is called again', async () => {
+it('a move that is killed after any of its transactions continues when it is called again', async () => {
   const images = await imagesOfTwoCells();
   let last: Crash;
   let at = 0;
@@ -85,7 +85,7 @@ it.each([
   },
 );
 
-it('a project whose move is killed after any of its transactions is served once a worker has looked, whatever kills that', async () => {
+it('a project whose move is killed after any of its transactions is served after the poll of a worker, however it is killed', async () => {
   let refused = 0;
   const images = await imagesOfTwoCells();
   for (let at = 0, isOver = false; !isOver; at += 1) {

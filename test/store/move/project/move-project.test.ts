@@ -1,4 +1,7 @@
-/** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
+/**
+ * A project moves to another cell while both are in use, and is in exactly one of them, even if the move is
+ * interrupted.
+ */
 
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -72,7 +75,7 @@ function back(cells: Cells, options: Partial<MoveProjectOptions> = {}): MoveProj
 }
 
 describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
-  it('takes every row of every table along, and leaves those of others; and so it comes back', async () => {
+  it('takes every row of every table with it, leaves those of others, and can move back', async () => {
     const cells = await cellsOn(kind);
     const { first, second } = cells;
     const wanted = await rowsOf(first, PROJECT);
@@ -95,7 +98,7 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
     expect([...(await findingsIn(first)), ...(await findingsIn(second))]).toEqual([]);
   });
 
-  it('has the workers of its attempts count as live where it lives then, but none that is lost', async () => {
+  it('lets the workers of its attempts count as alive in its new cell, but no lost worker', async () => {
     const cells = await cellsOn(kind);
     const beat = { timeoutMs: 15_000, isLeaving: false, accountsVersion: 1 };
     for (const worker of ['here alone', 'gone from there', 'lost']) {
@@ -111,7 +114,7 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
     expect(others).toEqual(['gone from there', 'here alone']);
   });
 
-  it('gives the workers of its attempts the whole time to come, though they were silent there for most of it', async () => {
+  it('gives the workers of its attempts a whole timeout, although they were silent there for most of it', async () => {
     const cells = await cellsOn(kind);
     const { first, second } = cells;
     const beat = { worker: 'silent', timeoutMs: 15_000, isLeaving: false, accountsVersion: 1 };
@@ -123,7 +126,7 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
     expect(await second.store.workers.expireWorkers({ nowMs: wallMs + 14_000 })).toEqual([]);
   });
 
-  it('loses nothing that is sent, claimed and settled meanwhile', async () => {
+  it('loses nothing that is published, claimed and settled during the move', async () => {
     const cells = await cellsOn(kind);
     const use = new Use(cells.first.world);
     await moveProject(there(cells, { limits: SMALL, source: use.between(cells.first.driver) }));
@@ -135,8 +138,8 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
   });
 });
 
-describe('a project that is moved', () => {
-  it('has the outcome of an attempt that was under way settled where it lives then, once', async () => {
+describe('a moved project', () => {
+  it('has the outcome of an attempt in flight settled once, in its new cell', async () => {
     const cells = await cellsOn('SQLite');
     const { message, claimToken } = await cells.first.world.acceptClaimed();
     await moveProject(there(cells));
@@ -147,7 +150,7 @@ describe('a project that is moved', () => {
     expect(await settle(cells.second)).toEqual({ kind: 'stale' });
   });
 
-  it('stays where it is when the move is cancelled, and can be moved again', async () => {
+  it('stays in its cell when the move is cancelled, and can be moved again', async () => {
     const cells = await cellsOn('SQLite');
     const wanted = await rowsOf(cells.first, PROJECT);
     const size = await countAll(cells.second);
@@ -181,7 +184,7 @@ describe('a move', () => {
   it.each([
     ['cancelled', cancelProjectMove],
     ['served again', endPause],
-  ])('is not %s by one who has read of an earlier move, in the other direction', async (_, end) => {
+  ])('is not %s by a caller who has read an earlier move, in the other direction', async (_, end) => {
     const cells = await cellsOn('SQLite');
     const wanted = await rowsOf(cells.first, PROJECT);
     await cells.first.store.moves.beginMove({ ...there(cells), startedAtMs: T0 });
@@ -190,7 +193,7 @@ describe('a move', () => {
     expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
   });
 
-  it('copies anew what differs on the other side, and removes what should not be there', async () => {
+  it('copies differing rows again, and removes rows that should not be there', async () => {
     const cells = await cellsOn('SQLite');
     const wanted = await rowsOf(cells.first, PROJECT);
     await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
@@ -209,7 +212,7 @@ describe('a move', () => {
     expect(await findingsIn(cells.second)).toEqual([]);
   });
 
-  it('knows which run took the place of one that failed, though both were there before', async () => {
+  it('knows which run replaced a failed one, although both existed before', async () => {
     const cells = await cellsOn('SQLite');
     const { driver, store, world } = cells.first;
     // So many that stretches with the same digest are not read.
@@ -236,7 +239,7 @@ describe('a move', () => {
     });
   });
 
-  it('finds log entries that came late, with a time long before', async () => {
+  it('finds log entries that were added late, with a time long before', async () => {
     const cells = await cellsOn('SQLite');
     const use = new Use(cells.first.world);
     const late = async () => {

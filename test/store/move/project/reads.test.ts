@@ -1,4 +1,4 @@
-/** What is read of a project comes from the cell in which it lives: any other has a part of it at most. */
+/** Reads of a project come from the cell in which it lives: any other has at most a part of it. */
 import { afterEach, expect, it } from 'vitest';
 import { moveProject } from '../../../../src/cells/move/move-project.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
@@ -27,7 +27,7 @@ function readLogs({ store }: CellHere) {
 
 const GONE = { name: 'ProjectAway', isGone: true };
 
-it('is told by the former cell until the switch, and by the new one from then on', async () => {
+it('is read from the former cell until the switch, and from the new one from then on', async () => {
   const cells = await cellsHere();
   const { first, second } = cells;
   const told: string[] = [];
@@ -59,7 +59,7 @@ it('is told by the former cell until the switch, and by the new one from then on
   await expect(readLogs(first)).rejects.toMatchObject(GONE);
 });
 
-it('is never told by both: the former cell says that it has gone before the new one serves it', async () => {
+it('is never read from both: the former cell refuses before the new one serves it', async () => {
   const cells = await cellsHere();
   const { target } = there(cells);
   let whereItWas: unknown;
@@ -77,7 +77,7 @@ it('is never told by both: the former cell says that it has gone before the new 
   expect(whereItWas).toEqual([2, 'gone']);
 });
 
-it('is asked of the directory wherever the project lives', async () => {
+it('is read from the directory wherever the project lives', async () => {
   const { first } = await cellsHere();
   expect(await first.store.projects.signingKeys({ projectId: 3 })).toEqual({ current: 'c', next: 'n' });
   expect(await first.store.moves.findMove({ projectId: 3 })).toBeUndefined();
