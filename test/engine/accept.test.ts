@@ -1,4 +1,4 @@
-/** What rows does a publish mean? */
+/** The rows of a publish. */
 import { describe, expect, test } from 'vitest';
 import { type AcceptContext, draftOf, notBeforeOf } from '../../src/engine/messages/accept.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
@@ -31,16 +31,16 @@ function command({ url = URL, body = 'b', group, ...options }: Changes): Publish
   };
 }
 
-describe('the reservation against a second publish', () => {
+describe('the reservation of a deduplication id', () => {
   const hashOf = (changes: Changes) => draftOf(command(changes), 1, CONTEXT).deduplication?.hash;
 
-  test('is made only where one is asked for, and ends with the window', () => {
+  test('is made only on request, and ends with the window', () => {
     expect(draftOf(command({}), 1, CONTEXT)).not.toHaveProperty('deduplication');
     const { deduplication } = draftOf(command({ deduplication: { by: 'content' } }), 1, CONTEXT);
     expect(deduplication?.expiresAtMs).toBe(NOW_MS + 600_000);
   });
 
-  test('goes by the id alone where there is one', () => {
+  test('uses only the id if there is one', () => {
     const deduplication = { by: 'id', id: 'x' } as const;
     const others = [{ url: `${URL}/2` }, { body: 'c' }, { explicitHeader: { 'X-A': ['1'] } }];
     for (const other of others) expect(hashOf({ deduplication, ...other })).toBe(hashOf({ deduplication }));
@@ -48,7 +48,7 @@ describe('the reservation against a second publish', () => {
     expect(hashOf({ deduplication: { by: 'content' } })).not.toBe(hashOf({ deduplication }));
   });
 
-  test('goes by destination, body and explicit headers where there is none', () => {
+  test('uses destination, body and explicit headers if there is none', () => {
     const deduplication = { by: 'content' } as const;
     const others = [{ url: `${URL}/2` }, { body: 'c' }, { explicitHeader: { 'X-A': ['1'] } }, { group: 'g' }];
     const hashes = [{}, ...others].map((other) => hashOf({ deduplication, ...other }));
@@ -57,7 +57,7 @@ describe('the reservation against a second publish', () => {
   });
 
   test.each([{ by: 'content' }, { by: 'id', id: 'x' }] as const)(
-    'is one for each endpoint of a URL group, each group its own, or whatever group it is where there is an id: %j',
+    'is one for each endpoint of a URL group, for each group or, with an id, for any group: %j',
     (deduplication) => {
       const one = { deduplication, group: 'g' };
       expect(hashOf({ ...one, url: `${URL}/2` })).not.toBe(hashOf(one));
@@ -66,13 +66,13 @@ describe('the reservation against a second publish', () => {
   );
 });
 
-test('a message keeps who sent it, where that is known', () => {
+test('a message keeps its sender, if that is known', () => {
   const { message } = draftOf({ ...command({}), callerIp: '192.0.2.1' }, 1, CONTEXT);
   expect(message.callerIp).toBe('192.0.2.1');
   expect(draftOf(command({}), 1, CONTEXT).message).not.toHaveProperty('callerIp');
 });
 
-test('a message goes out after its delay, or at a time of the wall clock, however far the time that goes on is ahead of that', () => {
+test('a message starts after its delay, or at a time of the wall clock, however far the shared time is ahead of that', () => {
   const context = { nowMs: NOW_MS, leadMs: 1_000 };
   expect(notBeforeOf({}, context)).toBe(NOW_MS);
   expect(notBeforeOf({ delayMs: 50 }, context)).toBe(NOW_MS + 50);

@@ -1,4 +1,4 @@
-/** Which claims does a worker work on, and which slot does each have? */
+/** The claims that a worker is working on, and their slots. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ActiveClaims } from '../../src/engine/dispatch/active-claims.ts';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 describe('a slot', () => {
-  test('passes to another message of its line although the line may have no more, and comes back', () => {
+  test('passes to another message of its lane although the lane is at its limit, and comes back', () => {
     activeClaims.takeSlot(1, LINE, 600);
     expect(activeClaims.tryTakeSlot(2, LINE, 0)).toBe(false);
     expect(activeClaims.tryPassSlot(1, 2, 100)).toBe(true);
@@ -31,7 +31,7 @@ describe('a slot', () => {
     expect([inFlight.count, inFlight.freeBytes, activeClaims.find(2)]).toEqual([1, 400, undefined]);
   });
 
-  test('that was passed is given up by the message that has it, and by no other', () => {
+  test('that was passed on is released by the message that has it, and by no other', () => {
     activeClaims.takeSlot(1, LINE, 0);
     activeClaims.tryPassSlot(1, 2, 0);
     activeClaims.giveBack(1);
@@ -40,7 +40,7 @@ describe('a slot', () => {
     expect([inFlight.count, freed]).toEqual([0, 1]);
   });
 
-  test('keeps its bytes when there is no space for more', () => {
+  test('keeps its bytes when there is no capacity for more', () => {
     activeClaims.takeSlot(1, LINE, 10);
     activeClaims.takeSlot(2, OTHER, 500);
     expect([activeClaims.resize(1, 600), inFlight.freeBytes]).toEqual([false, 490]);
@@ -49,7 +49,7 @@ describe('a slot', () => {
   });
 });
 
-test('a claim that was expected is as old as the request for it, and stays cancelled', () => {
+test('an expected claim is as old as its request, and stays cancelled', () => {
   activeClaims.expect(1, LINE);
   clock.elapsedMs = 5_000;
   Object.assign(activeClaims.find(1) ?? {}, { isCancelled: true });

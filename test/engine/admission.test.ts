@@ -1,4 +1,4 @@
-/** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
+/** The rule by which publishes are refused, with clients and a server that are simulated to the millisecond. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { FairQueue } from '../../src/engine/admission/fair-queue.ts';
 import { Admission } from '../../src/engine/admission/publish-gate.ts';
@@ -84,7 +84,7 @@ class World {
   }
 }
 
-describe('nothing is turned away', () => {
+describe('nothing is refused', () => {
   test.each([20, 200, 5_000])('of 64 connections, when %i are saved a second', (perSecond) => {
     const world = new World(perSecond);
     world.add(BUSY, 64);
@@ -97,7 +97,7 @@ describe('nothing is turned away', () => {
     expect(world.run(10_000)(BUSY).shed).toBe(0);
   });
 
-  test('of what comes in a burst that is saved soon after', () => {
+  test('of a burst that is saved soon after', () => {
     const world = new World(4_000);
     world.add(BUSY, 3_000, 5_000);
     expect(world.run(20_000)(BUSY).shed).toBe(0);
@@ -118,7 +118,7 @@ describe('of 2,000 connections, when 800 are saved a second', () => {
     quiet = seen(QUIET);
   });
 
-  test('as many are turned away as let the others be saved in about the target time', () => {
+  test('as many are refused as needed to save the others in about the target time', () => {
     expect(busy.shed).toBeGreaterThan(1_000);
     expect(Math.max(...busy.delaysMs)).toBeLessThan(2 * TARGET_MS);
     expect(busy.delaysMs.toSorted((a, b) => a - b)[busy.delaysMs.length >> 1]).toBeGreaterThan(TARGET_MS / 2);
@@ -128,25 +128,25 @@ describe('of 2,000 connections, when 800 are saved a second', () => {
     expect(busy.delaysMs.length + quiet.delaysMs.length).toBeGreaterThan(0.97 * 800 * 10);
   });
 
-  test('they are told when those before them, and those who were turned away before, will be done', () => {
+  test('refused publishes are told when the earlier ones, including refused ones, will be done', () => {
     expect(Math.min(...busy.retryAfterS)).toBeGreaterThanOrEqual(1);
     expect(Math.max(...busy.retryAfterS)).toBe(3);
   });
 
-  test('those of another project that sends little are neither turned away nor kept waiting', () => {
+  test('those of another project that sends little are neither refused nor delayed', () => {
     expect(quiet.shed).toBe(0);
     expect(quiet.delaysMs.length).toBeGreaterThan(195);
     expect(Math.max(...quiet.delaysMs)).toBeLessThan(30);
   });
 
-  test('nobody is turned away any more once most have gone', () => {
+  test('nothing is refused any more once most clients have gone', () => {
     world.leaveOnly(300);
     world.run(5_000);
     expect(world.run(5_000)(BUSY).shed).toBe(0);
   });
 });
 
-test('those that come while nothing is saved at all are turned away, and nobody soon after it goes on', () => {
+test('all are refused while nothing is saved at all, and none soon after saving continues', () => {
   const world = new World(4_000);
   world.add(BUSY, 600, 200);
   expect(world.run(5_000)(BUSY).shed).toBe(0);
@@ -159,7 +159,7 @@ test('those that come while nothing is saved at all are turned away, and nobody 
   expect(world.run(5_000)(BUSY).shed).toBe(0);
 });
 
-test('a project of which nothing is saved may have a few under way, and more while all projects together have few', () => {
+test('a project without any saved publish may have a few in progress, and more while all projects together have few', () => {
   const admission = new Admission(TARGET_MS);
   const enter = (projectId: number, count: number): void => {
     for (let nth = 0; nth < count; nth += 1) admission.enter(projectId, 0);
@@ -183,7 +183,7 @@ describe('a project is not limited', () => {
     for (let nth = 0; nth < 8; nth += 1) admission.enter(BUSY, 0);
   });
 
-  test('by some that waited too long, while others did not', () => {
+  test('because some waited too long, while others did not', () => {
     for (const [enteredMs, doneMs] of [
       [450, 500],
       [0, 600],
@@ -195,18 +195,18 @@ describe('a project is not limited', () => {
     expect(admission.refuse(BUSY, 1_000)).toBeUndefined();
   });
 
-  test('by the first that is done after a pause', () => {
+  test('because of the first that is saved after a pause', () => {
     admission.leave(BUSY, 0, 5_000);
     expect(admission.refuse(BUSY, 5_001)).toBeUndefined();
   });
 
-  test('by some that waited just as long as they may', () => {
+  test('because some waited exactly as long as they may', () => {
     admission.leave(BUSY, 0, 500);
     expect(admission.refuse(BUSY, 500)).toBeUndefined();
   });
 });
 
-test('a project is limited from the end of the first interval in which all waited for too long', () => {
+test('a project is limited from the end of the first interval in which all waited too long', () => {
   const admission = new Admission(TARGET_MS);
   for (let nth = 0; nth < 132; nth += 1) admission.enter(BUSY, 0);
   admission.enter(BUSY, 400);
@@ -217,7 +217,7 @@ test('a project is limited from the end of the first interval in which all waite
   expect(admission.refuse(BUSY, 1_000)).toBeGreaterThan(0);
 });
 
-describe('a project that is limited', () => {
+describe('a limited project', () => {
   let admission: Admission;
   beforeEach(() => {
     admission = new Admission(TARGET_MS);
@@ -232,17 +232,17 @@ describe('a project that is limited', () => {
     admission.leave(BUSY, doneMs - delayMs, doneMs);
   }
 
-  test('remains so while the fastest waits for more than half of the target', () => {
+  test('stays limited while the fastest waits for more than half of the target', () => {
     finish(251, 1_100);
     expect(admission.refuse(BUSY, 1_100)).toBeGreaterThan(0);
   });
 
-  test('is not any more once one waits for half of the target', () => {
+  test('is no longer limited once one waits for half of the target', () => {
     finish(250, 1_100);
     expect(admission.refuse(BUSY, 1_100)).toBeUndefined();
   });
 
-  test('is not any more when nothing of it is under way, however much comes then', () => {
+  test('is no longer limited when none of its publishes is in progress, however many arrive then', () => {
     for (let nth = 0; nth < 19; nth += 1) admission.leave(BUSY, 0, 700);
     for (let nth = 0; nth < 19; nth += 1) admission.enter(BUSY, 700);
     expect(admission.refuse(BUSY, 700)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** When is a loop woken, whatever is done to the clock meanwhile? */
+/** When an alarm wakes a loop, whatever is done to the clock. */
 import { expect, test } from 'vitest';
 import { Alarm } from '../../src/engine/loops/alarm.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
@@ -23,7 +23,7 @@ test('an alarm rings once, at its time', async () => {
   expect(alarm.isSet).toBe(false);
 });
 
-test('an alarm for a time that is past rings at once, but not before whoever sets it has done so', async () => {
+test('an alarm for a past time rings at once, but not before its caller returns', async () => {
   const { clock, alarm, rings } = bench();
   alarm.setAt(NOW_MS - 1);
   expect(rings).toEqual([]);
@@ -31,7 +31,7 @@ test('an alarm for a time that is past rings at once, but not before whoever set
   expect(rings).toEqual([0]);
 });
 
-test('an alarm that is set anew forgets what it was set to, and one that is set to never or cancelled does not ring', async () => {
+test('an alarm that is set again forgets its former time, and one that is set to never or cancelled does not ring', async () => {
   const { clock, alarm, rings } = bench();
   alarm.setAt(NOW_MS + 1_000);
   alarm.setIn(5_000);
@@ -47,7 +47,7 @@ test('an alarm that is set anew forgets what it was set to, and one that is set 
   expect(rings).toEqual([5_000]);
 });
 
-test('an alarm for a time of day rings after half a minute at the latest, so that a jump of the clock is seen', async () => {
+test('an alarm for a time of day rings after half a minute at the latest, so that a jump of the clock is noticed', async () => {
   const { clock, alarm, rings } = bench();
   alarm.setAt(NOW_MS + 3_600_000);
   clock.jumpBy(3_600_000);
@@ -55,7 +55,7 @@ test('an alarm for a time of day rings after half a minute at the latest, so tha
   expect(rings).toEqual([30_000]);
 });
 
-test('an alarm that is set again to the time it has rings no later for that', async () => {
+test('an alarm that is set again to its current time does not ring later', async () => {
   const { clock, alarm, rings } = bench();
   alarm.setAt(NOW_MS + 3_600_000);
   await clock.advanceBy(20_000);
@@ -74,7 +74,7 @@ test('an alarm for a span of time rings when it has passed, whatever the clock s
   expect(rings).toEqual([3_600_000]);
 });
 
-test('an alarm on held time, which nobody sets, rings once in a year, and not each half minute', () => {
+test('an alarm on stopped time, which nobody sets, rings once in a year, and not each half minute', () => {
   const clock = new VirtualClock(NOW_MS);
   const rings: number[] = [];
   const alarm = new Alarm(clock, () => rings.push(clock.nowMs() - NOW_MS));
@@ -84,7 +84,7 @@ test('an alarm on held time, which nobody sets, rings once in a year, and not ea
   expect(rings).toEqual([yearMs]);
 });
 
-test('an alarm for a pause until something outside is over rings though time is held', async () => {
+test('an alarm for a pause until an external event rings though time is stopped', async () => {
   const clock = new VirtualClock(NOW_MS);
   await new Promise<void>((resolve) => new Alarm(clock, resolve, 'outside').setIn(1));
   expect(clock.nowMs()).toBe(NOW_MS);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { AttemptEnds } from '../../src/engine/dispatch/attempts.ts';
 
-test('attempts of a project are ended together, and those of others go on', () => {
+test('attempts of a project are interrupted together, and those of others continue', () => {
   const ends = new AttemptEnds();
   const [first, second, other] = [ends.enter(1), ends.enter(1), ends.enter(2)];
   ends.interrupt(1);
@@ -10,7 +10,7 @@ test('attempts of a project are ended together, and those of others go on', () =
   expect(other.abort.signal.aborted).toBe(true);
 });
 
-test('nothing of a project is kept after its last attempt, and nothing is let go before', () => {
+test('nothing of a project is kept after its last attempt, and nothing is released before', () => {
   const ends = new AttemptEnds();
   const first = ends.enter(1);
   const second = ends.enter(1);
@@ -22,7 +22,7 @@ test('nothing of a project is kept after its last attempt, and nothing is let go
   expect(ends.enter(1)).not.toBe(third);
 });
 
-test('an attempt that begins after others were ended is not ended with them, nor let go with the last of them', () => {
+test('an attempt that starts after others were interrupted is not interrupted with them, nor released with the last of them', () => {
   const ends = new AttemptEnds();
   const ended = ends.enter(1);
   ends.interrupt(1);
@@ -33,7 +33,7 @@ test('an attempt that begins after others were ended is not ended with them, nor
   expect(next.abort.signal.aborted).toBe(true);
 });
 
-test('once the time limit of the shutdown has passed, attempts end that are in flight, and those that begin', () => {
+test('once the time limit of the shutdown has passed, running attempts end, and so do new ones', () => {
   const ends = new AttemptEnds();
   const before = ends.enter(1);
   expect(ends.limit.aborted).toBe(false);

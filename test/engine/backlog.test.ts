@@ -1,4 +1,4 @@
-/** Of which projects this worker has more to deliver than it comes to, as its claims tell. */
+/** The projects of which this worker has more messages than it can deliver, by the results of its claims. */
 import { beforeEach, expect, test } from 'vitest';
 import { LARGE_CLAIM, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -31,25 +31,25 @@ function many(count: number, projectId = PROJECT): Claimed[] {
   return Array.from({ length: count }, () => claimed({ message: message({ projectId }) }));
 }
 
-test('those of which a claim brings many', () => {
+test('are those of which a claim returns many', () => {
   noteClaim([], [...many(LARGE_CLAIM), ...many(LARGE_CLAIM - 1, OTHER)]);
   expect([has(PROJECT), has(OTHER), caughtUp]).toEqual([true, false, []]);
 });
 
-test('until a claim brings few of them, which is told once', () => {
+test('until a claim returns few of them, which is reported once', () => {
   noteClaim([], many(LARGE_CLAIM));
   noteClaim([], many(1));
   noteClaim([], many(1));
   expect([has(PROJECT), caughtUp]).toEqual([false, [PROJECT]]);
 });
 
-test('until a claim that asked for them brings none', () => {
+test('until a claim that requested them returns none', () => {
   noteClaim([], many(LARGE_CLAIM));
   noteClaim([LINE], []);
   expect(has(PROJECT)).toBe(false);
 });
 
-test('also while claims bring what is of others', () => {
+test('also while claims return messages of others', () => {
   noteClaim([LINE], many(LARGE_CLAIM));
   noteClaim([], many(LARGE_CLAIM, OTHER));
   expect([has(PROJECT), caughtUp]).toEqual([true, []]);

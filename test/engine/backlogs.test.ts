@@ -1,4 +1,4 @@
-/** Whose turn is it, and what does it cost to find out? */
+/** The next backlog in the rotation, and the cost of finding it. */
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { type BacklogRange, Backlogs } from '../../src/engine/lanes/backlogs.ts';
@@ -28,19 +28,19 @@ function linesWith(backlogs: BacklogKey[], inFlight: InFlight = new InFlight(LIM
   return row;
 }
 
-test('projects take turns, whichever has more lines', () => {
+test('projects are rotated, whichever has more backlogs', () => {
   const [a, b, c] = linesOf(1, 3);
   const [d] = linesOf(2, 1);
   expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, d, b]);
 });
 
-test('no more are named than asked for, although each of the projects has more', () => {
+test('no more are returned than requested, although each of the projects has more', () => {
   const [a, b] = linesOf(1, 2);
   const [c, d] = linesOf(2, 2);
   expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, c, b]);
 });
 
-test('those with the fewest attempts in flight come first, of projects and of their lines', () => {
+test('those with the fewest attempts in flight come first, of projects and of their backlogs', () => {
   const inFlight = new InFlight(LIMITS);
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const [c] = linesOf(2, 1) as [BacklogKey];
@@ -48,7 +48,7 @@ test('those with the fewest attempts in flight come first, of projects and of th
   expect(linesWith([a, b, c], inFlight).next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
-test('who was served goes to the end of the row', () => {
+test('a served backlog moves to the end of the rotation', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
@@ -63,7 +63,7 @@ test('of projects with as many attempts in flight the one that was served comes 
   expect(row.next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
-test('every other time a line of each project comes first that is not half as far behind as another one', () => {
+test('every other time a backlog of each project comes first that is less than half as far behind as another one', () => {
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const [c] = linesOf(2, 1) as [BacklogKey];
   const [d, e] = linesOf(3, 2) as [BacklogKey, BacklogKey];
@@ -81,7 +81,7 @@ test('every other time a line of each project comes first that is not half as fa
   ]);
 });
 
-test('a project is as far behind as it was when its only line becomes healthy, or is served', () => {
+test('a project is as far behind as before when its only backlog becomes healthy, or is served', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [behind] = linesOf(1, 1) as [BacklogKey];
   const [farther] = linesOf(2, 1) as [BacklogKey];
@@ -96,14 +96,14 @@ test('a project is as far behind as it was when its only line becomes healthy, o
   expect(row.next(2, NONE)).toEqual({ backlogs: [farther, behind], fresh: 0 });
 });
 
-test('who is there already keeps its turn when it is named again', () => {
+test('a backlog that is added again keeps its position in the rotation', () => {
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const row = linesWith([a, b]);
   row.add(a);
   expect(row.next(2, NONE).backlogs).toEqual([a, b]);
 });
 
-test('who has gone is not named, and takes nobody’s turn', () => {
+test('a removed backlog is not returned, and delays no other', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const [d] = linesOf(2, 1) as [BacklogKey];
   const inFlight = new InFlight(LIMITS);
@@ -116,7 +116,7 @@ test('who has gone is not named, and takes nobody’s turn', () => {
   expect(row.next(1, NONE).backlogs).toEqual([d]);
 });
 
-test('a project without room takes nobody’s turn, however few attempts it has in flight', () => {
+test('a project without capacity delays no other, however few attempts it has in flight', () => {
   const inFlight = new InFlight(LIMITS);
   const [a] = linesOf(1, 1) as [BacklogKey];
   const [b, c] = linesOf(2, 2) as [BacklogKey, BacklogKey];
@@ -126,7 +126,7 @@ test('a project without room takes nobody’s turn, however few attempts it has 
   expect(linesWith([a, c], inFlight).next(1, NONE).backlogs).toEqual([c]);
 });
 
-test('of a project no more are named than it may start, be they healthy or not', () => {
+test('no more of a project are returned than it may start, healthy or not', () => {
   const inFlight = new InFlight(LIMITS);
   const [busy, a, b] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   for (const line of [busy, a]) inFlight.noteResponse(line, 0);
@@ -134,7 +134,7 @@ test('of a project no more are named than it may start, be they healthy or not',
   expect(linesWith([a, b], inFlight).next(64, NONE).backlogs).toEqual([a]);
 });
 
-test('of lines that have not answered lately no more are named than may start', () => {
+test('no more unknown backlogs are returned than may start', () => {
   const inFlight = new InFlight(LIMITS);
   const lines = linesOf(1, 4) as [BacklogKey, BacklogKey, BacklogKey, BacklogKey];
   const [busy, ...waiting] = lines;
@@ -143,12 +143,12 @@ test('of lines that have not answered lately no more are named than may start', 
   expect(linesWith(waiting, inFlight).next(64, NONE).backlogs).toEqual(waiting.slice(0, 2));
 });
 
-test('those that another claim serves are left out', () => {
+test('those that another claim serves are excluded', () => {
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   expect(linesWith([a, b]).next(3, new Set([a])).backlogs).toEqual([b]);
 });
 
-test('a line keeps its turn when it has answered, or does not any more', () => {
+test('a backlog keeps its position when it becomes healthy, or is no longer healthy', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const row = linesWith([a, b, c], inFlight);
@@ -158,7 +158,7 @@ test('a line keeps its turn when it has answered, or does not any more', () => {
   expect([row.next(3, NONE).backlogs, row.has(b)]).toEqual([[a, b, c], true]);
 });
 
-test('a line that answers may start at once where those that do not have their share; one that waits for nothing may not', () => {
+test('a healthy backlog may start at once when the unknown ones have their share; an empty one may not', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [a, b, idle] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b], inFlight);
@@ -168,7 +168,7 @@ test('a line that answers may start at once where those that do not have their s
   expect(row.next(64, NONE).backlogs).toEqual([b]);
 });
 
-test('P9: ten thousand lines that may not start cost no steps before one that has answered, or another project', () => {
+test('P9: ten thousand backlogs that may not start cost no steps before a healthy one, or another project', () => {
   const inFlight = new CountedInFlight(LIMITS);
   const hanging = linesOf(1, 10_000);
   const answering = backlogKey(1, 'https://answers.example');
@@ -181,7 +181,7 @@ test('P9: ten thousand lines that may not start cost no steps before one that ha
   expect(inFlight.asked).toBe(2);
 });
 
-test('P9: beside lines that may start, it takes about as many steps as there are attempts in flight', () => {
+test('P9: with backlogs that may start, it takes about as many steps as there are attempts in flight', () => {
   const inFlight = new CountedInFlight(LIMITS);
   const lines = linesOf(1, 10_000);
   for (const line of lines.slice(0, 10)) inFlight.enter(line, 0);
@@ -191,7 +191,7 @@ test('P9: beside lines that may start, it takes about as many steps as there are
   expect(inFlight.asked).toBe(26);
 });
 
-describe('of a project with very many lines (P10)', () => {
+describe('of a project with very many backlogs (P10)', () => {
   /** Reads what the row wants to have read of `stored`, until it wants no more. */
   function readOn(row: Backlogs, stored: readonly BacklogKey[]): void {
     for (let piece = row.nextRange(); piece; piece = row.nextRange()) {
@@ -206,7 +206,7 @@ describe('of a project with very many lines (P10)', () => {
     return row;
   }
 
-  test('no more are in memory than may be, and the others are read when few of these are left', () => {
+  test('no more than the maximum are in memory, and the others are read when few of these are left', () => {
     const lines = linesOf(1, 10);
     const row = rowOf(lines, 4);
     expect([row.some(99), row.nextRange()]).toEqual([lines.slice(0, 4), undefined]);
@@ -218,7 +218,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(row.some(99)).toEqual(lines.slice(3, 7));
   });
 
-  test('lines with attempts, which may start no more, keep no others out of memory', () => {
+  test('backlogs with attempts, which may start no more, keep no others out of memory', () => {
     const inFlight = new InFlight(LIMITS);
     const lines = linesOf(1, 5);
     const row = rowOf(lines.slice(0, 2), 2, inFlight);
@@ -229,7 +229,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(row.some(99)).toEqual(lines.slice(0, 4));
   });
 
-  test('one that was served and has more is behind those that are only in the store', () => {
+  test('a served backlog with more messages is behind those that are only in the store', () => {
     const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
     const row = rowOf([a, b, c], 2);
     row.moveToEnd(a);
@@ -242,7 +242,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(new Set([...named, ...row.some(99)])).toEqual(new Set([a, b, c]));
   });
 
-  test('one that is left out while the others are read is read after that', () => {
+  test('one that is excluded while the others are read is read after that', () => {
     const lines = linesOf(1, 6);
     const row = rowOf(lines.slice(1), 2);
     const served: BacklogKey[] = [];
@@ -260,7 +260,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(served.toSorted()).toEqual(lines);
   });
 
-  test('a new message may have others before it, unless its line is healthy', () => {
+  test('a new message may have others before it, unless its backlog is healthy', () => {
     const inFlight = new InFlight(LIMITS);
     const [a, b, c, d] = linesOf(1, 4) as [BacklogKey, BacklogKey, BacklogKey, BacklogKey];
     inFlight.noteResponse(d, 0);
@@ -269,7 +269,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(row.has(backlogKey(2, 'https://0.example'))).toBe(false);
   });
 
-  test('a line that has answered is in memory, whenever it did', () => {
+  test('a healthy backlog is in memory, whenever it responded', () => {
     const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
     const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
     const row = rowOf([a, b], 1, inFlight);
@@ -284,7 +284,7 @@ describe('of a project with very many lines (P10)', () => {
     expect(row.some(99)).toEqual([...linesOf(1, 2), ...others]);
   });
 
-  test('no more are in memory when those of the project before it are read', () => {
+  test('no more are in memory when those of the previous project are read', () => {
     const [first, others] = [linesOf(1, 3), linesOf(2, 5)];
     const row = rowOf([...first, ...others], 2);
     for (const line of first.slice(0, 2)) row.delete(line);

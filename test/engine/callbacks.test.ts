@@ -1,4 +1,4 @@
-/** The rules of contract M 9 as tables: which callbacks follow from an attempt, and what they say and inherit. */
+/** The rules of contract M 9 as tables: which callbacks follow from an attempt, and their content and settings. */
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
@@ -33,7 +33,7 @@ function payloadOf({ body }: FollowUp): Record<string, unknown> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-describe('when a callback fires (contract M 9.1)', () => {
+describe('when a callback is sent (contract M 9.1)', () => {
   const both = { callback: CALLBACK, failureCallback: FAILURE };
   test.for<[string, Partial<MessageSettings>, number, Outcome, string[]]>([
     ['nothing is asked for', {}, 0, answered(200), []],
@@ -51,19 +51,19 @@ describe('when a callback fires (contract M 9.1)', () => {
     expect(followsOf(claimedWith(settings, {}, retried), outcome).map(({ url }) => url)).toEqual(urls);
   });
 
-  test('a failure that forbids retries fires both at once', () => {
+  test('a failure that forbids retries sends both at once', () => {
     const outcome = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
     expect(followsOf(claimedWith(both), outcome)).toHaveLength(2);
   });
 
-  test('nothing follows from the change that a cancel makes', () => {
+  test('no messages follow from the change of a cancel', () => {
     const decision = decide(claimedWith(both), answered(500), AT_MS);
     expect(decision).toMatchObject({ kind: 'settle', follows: [{ url: CALLBACK.url }] });
     expect(decision).not.toHaveProperty('settlement.changeIfCancelRequested.follows');
   });
 });
 
-describe('what a callback says (contract M 9.3)', () => {
+describe('the content of a callback (contract M 9.3)', () => {
   const source: Partial<Message> = {
     header: { 'X-Key': ['a', 'b'] },
     body: new TextEncoder().encode('häl'),
@@ -95,7 +95,7 @@ describe('what a callback says (contract M 9.3)', () => {
     });
   });
 
-  test('only what is always there, of a plain message with an empty answer', () => {
+  test('only the fields that are always there, for a plain message with an empty response', () => {
     expect(payloadOf(onlyFollow(claimedWith({ callback: CALLBACK }), answered(204)))).toEqual({
       status: 204,
       header: {},
@@ -112,19 +112,19 @@ describe('what a callback says (contract M 9.3)', () => {
     });
   });
 
-  test('status 0 and the error text when there was no answer', () => {
+  test('status 0 and the error text when there was no response', () => {
     const payload = payloadOf(onlyFollow(claimedWith({ callback: CALLBACK }), TIMED_OUT));
     expect(payload).toMatchObject({ status: 0, header: {}, body: base64('no answer within 5 s') });
   });
 
-  test('the id of the DLQ entry, in the failure callback alone', () => {
+  test('the id of the DLQ entry, only in the failure callback', () => {
     const of = claimedWith({ callback: CALLBACK, failureCallback: FAILURE, maxRetries: 0 }, { key: 42 });
     const [callback, failure] = followsOf(of, answered(500)).map(payloadOf);
     expect(callback).not.toHaveProperty('dlqId');
     expect(failure).toEqual({ ...callback, dlqId: `${AT_MS}-42` });
   });
 
-  test('the DLQ id of the deadLetter also when the clock was set back meanwhile', () => {
+  test('the DLQ id of the dead letter also when the clock was set back since', () => {
     const of = claimedWith({ failureCallback: FAILURE, maxRetries: 0 });
     const decision = decide(of, answered(500), NOW_MS - 5_000);
     if (decision.kind !== 'settle') throw new Error('not settled');
@@ -132,15 +132,15 @@ describe('what a callback says (contract M 9.3)', () => {
     expect(decision.follows.map(payloadOf)).toMatchObject([{ dlqId: `${failedAtMs}-1` }]);
   });
 
-  test('bytes that are no text, and bodies of several pieces, unchanged', () => {
+  test('bytes that are no text, and bodies of several chunks, unchanged', () => {
     const body = Uint8Array.from({ length: 7_000_001 }, (_, index) => index % 251);
     const { sourceBody } = payloadOf(onlyFollow(claimedWith({ callback: CALLBACK }, { body }), answered(200)));
     expect(Buffer.from(String(sourceBody), 'base64').equals(body)).toBe(true);
   });
 });
 
-describe('what message a callback is (contract M 9.2, 9.4)', () => {
-  test('one that is due at once, in JSON, with nothing of its source but dialect, retries and caller', () => {
+describe('the message of a callback (contract M 9.2, 9.4)', () => {
+  test('due at once, in JSON, with only the dialect, retries and caller of its source', () => {
     const settings: Partial<MessageSettings> = {
       dialect: 'waypost',
       maxRetries: 7,
@@ -168,7 +168,7 @@ describe('what message a callback is (contract M 9.2, 9.4)', () => {
     });
   });
 
-  test('one with every option of its own (116)', () => {
+  test('with every option of its own (116)', () => {
     const own = {
       maxRetries: 0,
       retryDelayExpression: '100',
@@ -185,12 +185,12 @@ describe('what message a callback is (contract M 9.2, 9.4)', () => {
     expect(followUp.settings).toEqual({ dialect: 'upstash', ...own });
   });
 
-  test('one whose content type was replaced', () => {
+  test('with a replaced content type', () => {
     const callback = { ...CALLBACK, header: { 'Content-Type': ['text/x'] } };
     expect(onlyFollow(claimedWith({ callback }), answered(200)).header).toEqual({ 'Content-Type': ['text/x'] });
   });
 
-  test('callbacks of callbacks end with the last level that was given', () => {
+  test('callbacks of callbacks end with the last given level', () => {
     const third = { ...CALLBACK, url: 'https://third.example/' };
     const second = { ...CALLBACK, url: 'https://second.example/', callback: third };
     let current = claimedWith({ callback: { ...CALLBACK, callback: second } });
@@ -205,7 +205,7 @@ describe('what message a callback is (contract M 9.2, 9.4)', () => {
   });
 });
 
-describe('what a callback hides because its source does (contract M 19.4)', () => {
+describe('redaction in a callback because of its source (contract M 19.4)', () => {
   const own = { body: false, headers: ['X'] };
   test.for<[string, MessageSettings['redact'], MessageSettings['redact'], MessageSettings['redact']]>([
     ['nothing, when the source hides nothing', undefined, undefined, undefined],
@@ -224,7 +224,7 @@ describe('what a callback hides because its source does (contract M 19.4)', () =
     expect(settings.redact).toEqual(expected);
   });
 
-  test('the payload itself stays what it is', () => {
+  test('the payload itself is unchanged', () => {
     const redact = { body: true, headers: 'all' as const };
     const of = claimedWith({ redact, callback: CALLBACK }, { header: { A: ['1'] }, body: Buffer.from('secret') });
     const payload = payloadOf(onlyFollow(of, answered(200)));

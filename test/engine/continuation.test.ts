@@ -1,4 +1,7 @@
-/** How a call continues after its checkpoint is saved. Most statements about this are in test/conformance/checkpoints/lingering.ts. */
+/**
+ * How a call continues after its checkpoint is saved. Most statements about this are in
+ * test/conformance/checkpoints/idle-calls.ts.
+ */
 import { expect, test } from 'vitest';
 import { Calls } from '../../src/engine/calls/calls.ts';
 import type { CheckpointCommand } from '../../src/engine/calls/commands.ts';
@@ -12,7 +15,7 @@ import { claimed, message, NOW_MS } from './fixtures.ts';
 
 const RUN = { projectId: 1, id: 'wfr_a', key: 1 } as Run;
 
-test('does not wait for a message when the store cannot say whether the run has ended; the checkpoint stays saved', async () => {
+test('does not wait for a message when the store cannot return whether the run has ended; the checkpoint stays saved', async () => {
   const settings = {
     dialect: 'upstash' as const,
     maxRetries: 0,

@@ -1,4 +1,4 @@
-/** What time does a worker go by, between the measurements that its heartbeats bring? */
+/** The time of a worker between the measurements of its heartbeats. */
 import { expect, test } from 'vitest';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -23,25 +23,25 @@ test('is that of the machine until the first measurement', () => {
   expect(new DatabaseClock(machine).nowMs()).toBe(machine.nowMs());
 });
 
-test('goes on by the time that passes, whatever the clock of the machine is set to', async () => {
+test('continues with the elapsed time, whatever the clock of the machine is set to', async () => {
   const { machine, clock } = await measured();
   await machine.advanceBy(1_500);
   machine.jumpBy(-3_600_000);
   expect(clock.nowMs()).toBe(DATABASE_MS + 1_500);
 });
 
-test('supposes at first that the database has shown its time just now, since it is no earlier than that', async () => {
+test('first assumes that the database has read its time just now, since it is no earlier than that', async () => {
   const { clock } = await measured({ tookMs: 100 });
   expect(clock.nowMs()).toBe(DATABASE_MS);
 });
 
-test('does not take for a clock that was set back what a better answer says after a slow first one', async () => {
+test('does not take a more accurate response after a slow first one for a clock that was set back', async () => {
   const { machine, clock } = await measured({ tookMs: 14_000 });
   clock.correct(DATABASE_MS, machine.elapsedMs);
   expect([clock.nowMs(), clock.leadMs]).toEqual([DATABASE_MS, 0]);
 });
 
-test('is not moved by an answer that it may agree with, however slow that was', async () => {
+test('is not changed by a response that it may agree with, however slow that was', async () => {
   const { machine, clock } = await measured();
   const askedAtMs = clock.elapsedMs;
   await machine.advanceBy(8_000);
@@ -52,7 +52,7 @@ test('is not moved by an answer that it may agree with, however slow that was', 
 test.for([
   { showed: DATABASE_MS + 6_000, is: DATABASE_MS + 6_000 },
   { showed: DATABASE_MS + 500, is: DATABASE_MS + 510 },
-])('is moved by one that it cannot agree with, and no further than it must be: $showed', async ({ showed, is }) => {
+])('is changed by a response that it cannot agree with, by no more than needed: $showed', async ({ showed, is }) => {
   const { machine, clock } = await measured();
   await machine.advanceBy(1_000);
   const askedAtMs = clock.elapsedMs;
@@ -61,7 +61,7 @@ test.for([
   expect(clock.nowMs()).toBe(is);
 });
 
-test('goes on from where it was when the clock of the database is set back, and shows what that shows beside it', async () => {
+test('continues when the clock of the database is set back, whose own time stays available', async () => {
   const { machine, clock } = await measured();
   const jumps: number[] = [];
   clock.onJump((byMs) => jumps.push(byMs));
@@ -72,7 +72,7 @@ test('goes on from where it was when the clock of the database is set back, and 
   expect([clock.leadMs, jumps]).toEqual([3_600_000, [-3_600_000]]);
 });
 
-test('is ahead by whole milliseconds, though the time that passes is counted in parts of them', () => {
+test('is ahead by whole milliseconds, though the elapsed time has fractions', () => {
   let elapsedMs = 0.25;
   const machine = Object.create(new SimulatedClock(), { elapsedMs: { get: () => elapsedMs } });
   const clock = new DatabaseClock(machine);
@@ -83,7 +83,7 @@ test('is ahead by whole milliseconds, though the time that passes is counted in 
   expect(clock.leadMs).toBeGreaterThan(9_999);
 });
 
-test('joins the others that are ahead of the clock of the database, and not those that differ by moments', async () => {
+test('adopts the time of workers that are ahead of the clock of the database, not that of those that differ by milliseconds', async () => {
   const { clock } = await measured();
   clock.correct(DATABASE_MS, clock.elapsedMs, 1_000);
   expect(clock.nowMs()).toBe(DATABASE_MS);

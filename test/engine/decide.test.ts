@@ -1,4 +1,4 @@
-/** The rules of contract M 6.3, 7.3, 8 and 17 as tables: what an attempt's outcome makes of its message. */
+/** The rules of contract M 6.3, 7.3, 8 and 17 as tables: the change that an attempt's outcome causes in its message. */
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
@@ -28,7 +28,7 @@ function states(settlement: Settlement): string[] {
   return settlement.change.events.map(({ state }) => state);
 }
 
-describe('what an answer means', () => {
+describe('the meaning of a response', () => {
   test.for([
     ['200 delivers', 200, {}, 'delivered'],
     ['204 delivers', 204, {}, 'delivered'],
@@ -95,12 +95,12 @@ describe('the error of a redirect', () => {
     expect(error).toMatch(/a…; redirects are not followed$/);
   });
 
-  test.for([201, 304, 404])('is not given for status %i, which redirects nothing', (status) => {
+  test.for([201, 304, 404])('is not named for status %i, which redirects nothing', (status) => {
     expect(errorOf(status, { Location: ['/elsewhere'] }) ?? '').not.toContain('redirect');
   });
 });
 
-describe('how many retries there are', () => {
+describe('the number of retries', () => {
   test.for([
     ['none are allowed', 0, 0, 'dead'],
     ['the first of one', 1, 0, 12_000],
@@ -118,7 +118,7 @@ describe('how many retries there are', () => {
   });
 });
 
-describe('how long the wait before a retry is', () => {
+describe('the wait before a retry', () => {
   test.for([
     ['the default back-off before the first retry', undefined, 0, {}, 12_000],
     ['the default back-off before the second', undefined, 1, {}, 148_000],
@@ -140,20 +140,20 @@ describe('how long the wait before a retry is', () => {
     expect(verdict(of, answered(429, header as unknown as HeaderMap))).toBe(expected);
   });
 
-  test('a date counts from the wall clock, behind which the time may be ahead', () => {
+  test('a date counts from the wall clock, which may be behind the shared time', () => {
     const leadMs = 3_600_000;
     const limited = answered(429, { 'Retry-After': ['Thu, 01 Jan 2026 00:01:00 GMT'] });
     const decision = decide(claimed(), limited, NOW_MS + leadMs, leadMs);
     expect(decision).toMatchObject({ settlement: { change: { next: { dueAtMs: NOW_MS + leadMs + 60_000 } } } });
   });
 
-  test('the wait of an unanswered attempt is the publisher’s, for nobody asked for another', () => {
+  test('without a response, the wait is the publisher’s, for nobody requested another', () => {
     const outcome: Outcome = { kind: 'unreachable', reason: 'timeout', error: 'timed out' };
     expect(verdict(claimedWith({ retryDelayExpression: '250' }), outcome)).toBe(250);
   });
 });
 
-describe('what no answer means', () => {
+describe('the meaning of no response', () => {
   test.for(['blocked', 'dns', 'refused', 'tls', 'reset', 'timeout', 'malformed'] as const)(
     'an attempt that failed by %s is retried',
     (reason) => {
@@ -165,13 +165,13 @@ describe('what no answer means', () => {
     expect(verdict(claimed(), { kind: 'unreachable', reason: 'unsendable', error: 'bad header' })).toBe('dead');
   });
 
-  test('our own shutdown counts for nothing', () => {
+  test('our own shutdown is not counted', () => {
     expect(decide(claimed(), { kind: 'interrupted' }, NOW_MS)).toEqual({ kind: 'release' });
   });
 });
 
-describe('what the logs and the DLQ are told', () => {
-  test('a delivery is one entry and no deadLetter', () => {
+describe('the entries of the logs and the DLQ', () => {
+  test('a delivery is one entry and no dead letter', () => {
     const { change } = settlementOf(claimed(), answered(200));
     expect(change).toEqual({
       next: { kind: 'finished' },
@@ -179,7 +179,7 @@ describe('what the logs and the DLQ are told', () => {
     });
   });
 
-  test('a failure with retries left is ERROR with the answer, then RETRY, both with the planned time', () => {
+  test('a failure with retries left is ERROR with the response, then RETRY, both with the planned time', () => {
     const answer: Outcome = { kind: 'answered', status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
     const { change } = settlementOf(claimed(), answer);
     const nextDeliveryTimeMs = NOW_MS + 12_000;
@@ -191,7 +191,7 @@ describe('what the logs and the DLQ are told', () => {
     expect(change.deadLetter).toBeUndefined();
   });
 
-  test('the last failure is ERROR, FAILED and a deadLetter with the answer', () => {
+  test('the last failure is ERROR, FAILED and a dead letter with the response', () => {
     const answer: Outcome = { kind: 'answered', status: 500, header: { Via: ['x'] }, body: Uint8Array.of(9) };
     const settlement = settlementOf(claimedWith({ maxRetries: 2 }, 2), answer, NOW_MS + 5);
     expect(states(settlement)).toEqual(['ERROR', 'FAILED']);
@@ -204,7 +204,7 @@ describe('what the logs and the DLQ are told', () => {
     });
   });
 
-  test('a deadLetter without an answer has status 0 and the error as its body', () => {
+  test('a dead letter without a response has status 0 and the error as its body', () => {
     const outcome: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
     const { change } = settlementOf(claimedWith({ maxRetries: 0 }), outcome);
     expect(change.deadLetter).toEqual({
@@ -216,7 +216,7 @@ describe('what the logs and the DLQ are told', () => {
     expect(change.events[0]?.detail).toEqual({ error: 'connection refused' });
   });
 
-  test('a failure with retries left ends as CANCELED when a cancel came meanwhile', () => {
+  test('a failure with retries left ends as CANCELED when a cancel was requested since', () => {
     const alternative = settlementOf(claimed(), answered(500)).changeIfCancelRequested;
     expect(alternative?.next).toEqual({ kind: 'finished' });
     expect(alternative?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
@@ -227,11 +227,11 @@ describe('what the logs and the DLQ are told', () => {
   test.for([
     ['a delivery', claimed(), answered(200)],
     ['a final failure', claimedWith({ maxRetries: 0 }), answered(500)],
-  ] as const)('%s stays what it is when a cancel came meanwhile', ([, of, outcome]) => {
+  ] as const)('%s is unchanged when a cancel was requested since', ([, of, outcome]) => {
     expect(settlementOf(of, outcome).changeIfCancelRequested).toBeUndefined();
   });
 
-  test('the settlement names the claim that it belongs to', () => {
+  test('the settlement names its claim', () => {
     const of = claimed({ message: message({ key: 42, projectId: 3 }), claimToken: 99 });
     expect(settlementOf(of, answered(200))).toMatchObject({ key: 42, projectId: 3, claimToken: 99 });
   });
@@ -272,7 +272,7 @@ describe('a run whose code has changed', () => {
     [JSON.stringify({ message: 7 }), 'The code of the workflow has changed.'],
     ['null', 'The code of the workflow has changed.'],
     ['no JSON', 'The code of the workflow has changed.'],
-  ])('is told what the answer says of it: %s', ([text, error]) => {
+  ])('is parked with the message of the response: %s', ([text, error]) => {
     const answer = { ...answered(409, CHANGED), body: new TextEncoder().encode(text) } as Outcome;
     const { change, changeIfCancelRequested } = settlementOf({ ...ofRun(), retried: 2, parkings: 5 }, answer);
     const dueAtMs = NOW_MS + 32 * 60_000;
@@ -281,18 +281,18 @@ describe('a run whose code has changed', () => {
     expect(changeIfCancelRequested?.events.at(-1)?.state).toBe('CANCELED');
   });
 
-  test('is parked anew after another outcome', () => {
+  test('is parked again after another outcome', () => {
     const { change } = settlementOf({ ...claimed(), parkings: 3 }, answered(500));
     expect(change.next).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 12_000, retried: 1 });
   });
 });
 
-test('the settlement of a message that shares nothing says so, and no other does', () => {
+test('the settlement of a message that shares nothing is marked, and no other is', () => {
   expect(settlementOf(claimed({ isAlone: true }), answered(200)).isAlone).toBe(true);
   expect(settlementOf(claimed(), answered(200))).not.toHaveProperty('isAlone');
 });
 
-describe('a clock that was set back while the attempt ran', () => {
+describe('a clock that was set back during the attempt', () => {
   test('does not put the outcome before the attempt', () => {
     const settlement = settlementOf(claimed(), answered(500), NOW_MS - 3_600_000);
     expect(settlement.change.events.map(({ atMs }) => atMs)).toEqual([NOW_MS, NOW_MS]);

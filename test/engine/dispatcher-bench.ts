@@ -1,4 +1,4 @@
-/** A dispatcher over a fake store and a simulated network, for tests of what it does when. */
+/** A dispatcher over a fake store and a simulated network, for tests of its timing. */
 
 import { Dispatcher } from '../../src/engine/dispatch/dispatcher.ts';
 import type { BacklogKey } from '../../src/engine/lanes/backlog-key.ts';

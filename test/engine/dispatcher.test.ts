@@ -1,4 +1,4 @@
-/** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
+/** When the dispatcher polls the store, which messages it starts first, and how it behaves while the store refuses. */
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -6,7 +6,7 @@ import type { Handoff } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
-describe('when it asks the store', () => {
+describe('when it polls the store', () => {
   test('once at the start, and then not before something is due', async () => {
     const { clock, store, dispatcher, sent } = bench();
     store.add(to('a', 1, { notBeforeMs: NOW_MS + 600_000 }));
@@ -18,7 +18,7 @@ describe('when it asks the store', () => {
     expect(store.claims.length).toBe(2);
   });
 
-  test('never again while there is nothing at all', async () => {
+  test('never again while there are no messages at all', async () => {
     const { clock, store, dispatcher } = bench();
     dispatcher.wake();
     await clock.advanceBy(86_400_000);
@@ -41,7 +41,7 @@ describe('when it asks the store', () => {
     expect(sent()).toEqual([2, 1]);
   });
 
-  test('again at once, when a message became due while it was asking', async () => {
+  test('again at once, when a message became due during the poll', async () => {
     const { clock, store, dispatcher, sent } = bench();
     store.beforeWrite = () => clock.delay(5);
     dispatcher.wake();
@@ -53,7 +53,7 @@ describe('when it asks the store', () => {
     expect(sent()).toEqual([1]);
   });
 
-  test('again at once, when a message came into a backlog while that was being emptied', async () => {
+  test('again at once, when a message entered a backlog while that was being emptied', async () => {
     const { clock, store, dispatcher, sent } = bench({ waitingBacklogs: ['1 https://a.example'] });
     store.beforeWrite = () => clock.delay(5);
     dispatcher.wake();
@@ -75,7 +75,7 @@ describe('when it asks the store', () => {
     expect(sent()).toEqual([1]);
   });
 
-  test('when so much time has passed as it was to wait, though the wall clock was set back', async () => {
+  test('when the planned time has passed, though the wall clock was set back', async () => {
     const { clock, store, dispatcher, sent } = bench();
     store.add(to('a', 1, { notBeforeMs: NOW_MS + 60_000 }));
     dispatcher.wake();
@@ -87,7 +87,7 @@ describe('when it asks the store', () => {
     expect(sent()).toEqual([1]);
   });
 
-  test('not while it is full, and for no more than there is room', async () => {
+  test('not while it is full, and for no more than its capacity', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 2 } });
     for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
     for (const [index, letter] of ['a', 'b', 'a', 'b', 'a', 'b'].entries()) store.add(to(letter, index + 1));
@@ -103,7 +103,7 @@ describe('when it asks the store', () => {
 });
 
 describe('P9: the limits', () => {
-  test('hold also for messages that are accepted while a claim is under way', async () => {
+  test('hold also for messages that are accepted during a claim', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 6, inFlightPerOriginMax: 6 } });
     for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
     for (let key = 1; key <= 6; key += 1) store.add(to('a', key));
@@ -117,7 +117,7 @@ describe('P9: the limits', () => {
     expect(network.attempts.length + reserved).toBeLessThanOrEqual(6);
   });
 
-  test('a message goes into the backlog of its origin when others already wait there', async () => {
+  test('a message enters the backlog of its origin when others already wait there', async () => {
     const { clock, store, dispatcher } = bench({ waitingBacklogs: ['1 https://a.example'] });
     store.add(to('a', 1), { isInBacklog: true });
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('wait');
@@ -126,7 +126,7 @@ describe('P9: the limits', () => {
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
-  test('a slot that was reserved in vain is given to one who waits', async () => {
+  test('a slot that was reserved without success is given to a waiting message', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
     store.add(to('b', 1));
@@ -152,7 +152,7 @@ describe('P9: the limits', () => {
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(20);
   });
 
-  test('backlogs take turns, one slot at a time', async () => {
+  test('backlogs are served in rotation, one slot at a time', async () => {
     const backlogs: BacklogKey[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 1 }, waitingBacklogs: backlogs });
     for (let key = 1; key <= 9; key += 1)
@@ -162,7 +162,7 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 4, 7, 2, 5, 8, 3, 6, 9]);
   });
 
-  test('an endpoint that answers at once does not wait for its turn among many slow ones', async () => {
+  test('an endpoint that responds at once does not wait for the rotation of many slow ones', async () => {
     const slow = Array.from({ length: 60 }, (_, nth) => `https://slow-${nth}.example`);
     const settings = { inFlightMax: 128, inFlightPerOriginMax: 64 };
     const waitingBacklogs = [...slow, 'https://d.example'].map((origin) => backlogKey(1, origin));
@@ -177,7 +177,7 @@ describe('P9: the limits', () => {
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(100);
   });
 
-  test('backlogs that are only in the store are served too, also after it refused to name them', async () => {
+  test('backlogs that are only in the store are served too, even after the store failed to list them', async () => {
     const settings = { inFlightMax: 1, backlogsMax: 1 };
     const backlogs: BacklogKey[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
     const { clock, store, dispatcher, sent, warnings } = bench({ settings, waitingBacklogs: backlogs });
@@ -194,7 +194,7 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 2, 3]);
   });
 
-  test('what is newly due has its turn, however long the backlogs are', async () => {
+  test('newly due messages are served too, however long the backlogs are', async () => {
     const { clock, store, dispatcher, sent } = bench({
       settings: { inFlightMax: 1 },
       waitingBacklogs: ['1 https://a.example', '1 https://b.example'],
@@ -208,7 +208,7 @@ describe('P9: the limits', () => {
     expect(sent()).toContain(101);
   });
 
-  test('hands no slot on within a lane whose endpoint stopped answering and has more than its share', async () => {
+  test('hands on no slot within a lane whose endpoint stopped responding and has more than its share', async () => {
     const settings = { inFlightMax: 100, inFlightPerOriginMax: 16 };
     const { clock, store, network, dispatcher } = bench({ settings });
     const offered: boolean[] = [];
@@ -228,7 +228,7 @@ describe('P9: the limits', () => {
     expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
   });
 
-  test('more claims are under way at once while each brings many and takes long, and one when it brings few or is quick', async () => {
+  test('runs more claims at once while each returns many and takes long, and one when it returns few or is fast', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });
     let [underWay, most, takesMs] = [0, 0, 100];
@@ -262,7 +262,7 @@ describe('P9: the limits', () => {
     expect(most).toBe(1);
   });
 
-  test('a claim takes twice as many where no other command waits for it', async () => {
+  test('a claim takes twice as many when no other command waits for it', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings, areClaimsApart: true });
     for (let key = 1; key <= 1_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
@@ -272,7 +272,7 @@ describe('P9: the limits', () => {
     expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(128);
   });
 
-  test('of what a claim brings the projects that are less far behind go out first, each in its order', async () => {
+  test('starts the messages of a claim with the projects that are less far behind, each in its order', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 100 } });
     for (const [projectId, lagMs] of [
       [1, 60_000],
@@ -288,7 +288,7 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([2, 4, 1, 3]);
   });
 
-  test('what a claim brings to be retried is as far behind as its retry, however long ago it went out first', async () => {
+  test('a retry that a claim returns is as far behind as its own due time, however long ago the first attempt was', async () => {
     const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 100 } });
     store.add(to('a', 1, { projectId: 1, notBeforeMs: NOW_MS - 3_600_000 }), { dueAtMs: NOW_MS - 10 });
     store.add(to('b', 2, { projectId: 2, notBeforeMs: NOW_MS - 1_000 }));
@@ -297,7 +297,7 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 2]);
   });
 
-  test('nothing more is claimed while 64 answered attempts are being settled, but for a quarter of a second at most', async () => {
+  test('nothing more is claimed while 64 attempts are being settled, but for a quarter of a second at most', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });
     const { claim, settle } = store;
@@ -317,7 +317,7 @@ describe('P9: the limits', () => {
     expect(store.claims.length).toBe(claimsAtFirst + 1);
   });
 
-  test('what others have locked is asked for again after a pause, or when something else is due', async () => {
+  test('messages that others have locked are claimed after a pause, or when another message is due', async () => {
     const { clock, store, dispatcher } = bench();
     const { claim } = store;
     store.claim = async (...args) => ({ ...(await claim.apply(store, args)), nextDueAtMs: NOW_MS, isLocked: true });
@@ -331,7 +331,7 @@ describe('P9: the limits', () => {
     expect(store.claims.length).toBe(3);
   });
 
-  test('projects take turns while a claim leaves something due, from the one after the last on', async () => {
+  test('projects are rotated while a claim leaves due messages, starting after the last one', async () => {
     const { clock, store, dispatcher } = bench();
     const { claim } = store;
     const left = [{ nextDueAtMs: NOW_MS }, { nextDueAtMs: NOW_MS, rotation: { after: 7 } }];
@@ -343,7 +343,7 @@ describe('P9: the limits', () => {
     expect(store.claims.map(({ rotation }) => rotation?.after)).toEqual([undefined, 0, 7, undefined]);
   });
 
-  test('a claim for backlogs alone asks for no more slots than these can use', async () => {
+  test('a claim for backlogs alone requests no more slots than these can use', async () => {
     const backlog = backlogKey(1, 'https://a.example');
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };
     const { clock, store, network, dispatcher } = bench({ settings, waitingBacklogs: [backlog] });
@@ -358,7 +358,7 @@ describe('P9: the limits', () => {
     for (const { limit } of others) expect(limit).toBeLessThanOrEqual(10);
   });
 
-  test('a silent origin gets more of what waits for it as time passes, though nothing else happens', async () => {
+  test('a silent origin starts more waiting messages as time passes, even if nothing else happens', async () => {
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 16 };
     const { clock, store, network, dispatcher } = bench({ settings });
     setReply(network, 'https://a.example', { kind: 'silence' });
@@ -372,7 +372,7 @@ describe('P9: the limits', () => {
     expect(sent).toEqual([4, 8, 8, 16, 16]);
   });
 
-  test('a message that was not to go out before gets the slot of an attempt that has become silent', async () => {
+  test('a message that had no capacity before gets the slot of an attempt that has become silent', async () => {
     const { clock, store, network, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
     setReply(network, 'https://hangs.example', { kind: 'silence' });
     store.add(to('hangs', 1));
@@ -386,7 +386,7 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([1, 2]);
   });
 
-  test('a shutdown waits for attempts that have no slot any more, and gives them back at its limit', async () => {
+  test('a shutdown waits for attempts that have no slot any more, and releases them at its limit', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 1 } });
     setReply(network, 'https://hangs.example', { kind: 'silence' });
     for (let key = 1; key <= 3; key += 1) store.add(to('hangs', key));
@@ -403,7 +403,7 @@ describe('P9: the limits', () => {
     expect([isOver, store.released.length]).toEqual([true, 3]);
   });
 
-  test('a backlog of one project waits for no other project’s backlog before the same origin', async () => {
+  test('a backlog of one project does not wait for another project’s backlog of the same origin', async () => {
     const backlogs = [backlogKey(1, 'https://a.example'), backlogKey(2, 'https://a.example')];
     const { clock, store, network, dispatcher } = bench({
       settings: { inFlightPerOriginMax: 2 },
@@ -417,7 +417,7 @@ describe('P9: the limits', () => {
     expect(network.attempts.filter(({ claimed }) => claimed.message.projectId === 2)).toHaveLength(5);
   });
 
-  test('a message that finds its origin full waits in backlog and follows when there is room', async () => {
+  test('a message for a full origin waits in its backlog and starts when there is capacity', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightPerOriginMax: 1 } });
     for (let key = 1; key <= 5; key += 1) store.add(to('a', key));
     dispatcher.wake();
@@ -430,8 +430,8 @@ describe('P9: the limits', () => {
   });
 });
 
-describe('what it tells of', () => {
-  test('a message that is buried', async () => {
+describe('its log events', () => {
+  test('report a message that is dead', async () => {
     const { clock, store, network, dispatcher, warnings } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     store.add(to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0 } }));
@@ -440,7 +440,7 @@ describe('what it tells of', () => {
     expect(warnings).toEqual(['message_buried']);
   });
 
-  test('no next attempt of a message whose cancel was asked for meanwhile', async () => {
+  test('report no next attempt of a message whose cancel was requested', async () => {
     const { clock, store, network, dispatcher, details } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     for (const key of [1, 2]) store.add(to('a', key));
@@ -450,7 +450,7 @@ describe('what it tells of', () => {
     expect(details).toEqual(['attempt 2 in 12 s', 'none, it is cancelled']);
   });
 
-  test('an origin that does not answer, once it is held back', async () => {
+  test('report an origin that does not respond, once it is held back', async () => {
     const { clock, store, network, dispatcher, warnings } = bench({ settings: { inFlightPerOriginMax: 10 } });
     setReply(network, 'https://a.example', { kind: 'reset', afterMs: 10 });
     for (let key = 1; key <= 5; key += 1) store.add(to('a', key));
@@ -461,7 +461,7 @@ describe('what it tells of', () => {
 });
 
 describe('while the store refuses', () => {
-  test('an outcome is kept and saved as soon as the store takes it, and the message is not sent again', async () => {
+  test('an outcome is kept and saved as soon as the store accepts it, and the message is not sent again', async () => {
     const { clock, store, network, dispatcher, warnings } = bench();
     store.add(to('a', 1));
     dispatcher.wake();
@@ -477,7 +477,7 @@ describe('while the store refuses', () => {
     expect(network.attempts.length).toBe(1);
   });
 
-  test('a claim is tried again every five seconds, not at once', async () => {
+  test('a claim is retried every five seconds, not at once', async () => {
     const { clock, store, dispatcher, sent, warnings } = bench();
     store.add(to('a', 1));
     store.refuses = true;
@@ -492,7 +492,7 @@ describe('while the store refuses', () => {
 });
 
 describe('a result', () => {
-  test('of an attempt that was claimed anew frees the slot and nothing else', async () => {
+  test('of an attempt whose message was claimed again frees the slot and nothing else', async () => {
     const { clock, store, dispatcher } = bench({ settings: { inFlightMax: 1 } });
     store.add(to('a', 1));
     dispatcher.wake();
@@ -504,7 +504,7 @@ describe('a result', () => {
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('reserved');
   });
 
-  test('that fails a run is decided anew each time that the run has changed, and never given up', async () => {
+  test('that fails a run is decided again each time that the run has changed, and never given up', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     const run = { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step' as const };
@@ -521,7 +521,7 @@ describe('a result', () => {
     expect(network.attempts.length).toBe(1);
   });
 
-  test('that calls for a retry brings the message back at its time', async () => {
+  test('that asks for a retry returns the message at its due time', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     store.add(to('a', 1));
@@ -534,7 +534,7 @@ describe('a result', () => {
 });
 
 describe('a drain', () => {
-  test('waits for what is running, claims nothing more, and saves the outcomes', async () => {
+  test('waits for running attempts, claims nothing more, and saves the outcomes', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 3_000 });
     store.add(to('a', 1));
@@ -554,7 +554,7 @@ describe('a drain', () => {
     expect(dispatcher.tryReserve('1 https://a.example', 0, 1)).toBe('none');
   });
 
-  test('gives back uncounted what still runs at its limit', async () => {
+  test('releases running attempts uncounted at its limit', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'silence' });
     store.add(to('a', 1));
@@ -570,7 +570,7 @@ describe('a drain', () => {
     expect(store.settlements).toEqual([]);
   });
 
-  test('sends nothing that a claim brings after its limit', async () => {
+  test('starts no message that a claim returns after its limit', async () => {
     const { clock, store, network, dispatcher } = bench();
     store.add(to('a', 1));
     store.beforeWrite = () => clock.delay(100);
@@ -610,7 +610,7 @@ describe('a drain', () => {
   });
 });
 
-describe('while what a claim has brought takes long to go out', () => {
+describe('while the messages of a claim take long to start', () => {
   const slow = async () => {
     const turns: (() => void)[] = [];
     const world = bench({ endOfTurn: () => new Promise((resolve) => turns.push(resolve)) });
@@ -624,7 +624,7 @@ describe('while what a claim has brought takes long to go out', () => {
     return { ...world, endTurn };
   };
 
-  test('other work has its turn between, and nothing more is claimed', async () => {
+  test('other work runs in between, and nothing more is claimed', async () => {
     const { store, dispatcher, sent, endTurn } = await slow();
     expect(sent()).toEqual([1]);
     store.add(to('d', 4));
@@ -639,7 +639,7 @@ describe('while what a claim has brought takes long to go out', () => {
     expect(sent()).toEqual([1, 2, 3, 4]);
   });
 
-  test('what has not gone out is given back when attempts are ended', async () => {
+  test('messages that have not started are released when attempts are interrupted', async () => {
     const { store, dispatcher, sent, endTurn } = await slow();
     dispatcher.interrupt();
     await endTurn();
@@ -649,13 +649,13 @@ describe('while what a claim has brought takes long to go out', () => {
   });
 });
 
-describe('while it may have been declared dead', () => {
+describe('while the worker may have expired', () => {
   const fenced = (options: Parameters<typeof bench>[0] = {}) => {
     const fence = { isClosed: false, mayStart: () => !fence.isClosed };
     return { fence, ...bench({ ...options, fence }) };
   };
 
-  test('it claims nothing and accepts nothing as claimed, and goes on when it is told', async () => {
+  test('it claims nothing and accepts nothing as claimed, and continues when it is notified', async () => {
     const { fence, clock, store, dispatcher, sent } = fenced();
     fence.isClosed = true;
     store.add(to('a', 1));
@@ -670,7 +670,7 @@ describe('while it may have been declared dead', () => {
     expect(sent()).toEqual([1]);
   });
 
-  test('what it has claimed just before does not go out, and is given back', async () => {
+  test('messages that it has just claimed are not sent, and are released', async () => {
     const { fence, clock, store, dispatcher, sent } = fenced();
     store.add(to('a', 1));
     store.beforeWrite = () => clock.delay(5);
@@ -683,7 +683,7 @@ describe('while it may have been declared dead', () => {
     expect(store.released).toEqual([1]);
   });
 
-  test('attempts that are ended for it are given back uncounted, and made again later', async () => {
+  test('interrupted attempts are released uncounted, and made again later', async () => {
     const { clock, store, dispatcher, network, sent } = fenced();
     setReply(network, 'https://a.example', { kind: 'silence' });
     store.add(to('a', 1));
@@ -702,7 +702,7 @@ describe('while it may have been declared dead', () => {
 });
 
 describe('while a project may have moved away', () => {
-  test('its attempts are ended and given back, and those of others go on', async () => {
+  test('its attempts are interrupted and released, and those of others continue', async () => {
     const { clock, store, dispatcher, network } = bench();
     setReply(network, 'https://a.example', { kind: 'silence' });
     store.add(to('a', 1));
@@ -716,7 +716,7 @@ describe('while a project may have moved away', () => {
     expect(store.released).toEqual([2]);
   });
 
-  test('the fence is asked with the time of the question that brought the claim', async () => {
+  test('the check uses the time of the poll that returned the claim', async () => {
     const asked: number[][] = [];
     const fence = {
       isClosed: false,
@@ -738,8 +738,8 @@ describe('while a project may have moved away', () => {
   });
 });
 
-describe('claims that it holds', () => {
-  test('are those that it has asked for, those that are being saved, and those of running attempts', async () => {
+describe('its own claims', () => {
+  test('include requested ones, those that are being saved, and those of running attempts', async () => {
     const { clock, store, dispatcher } = bench();
     expect(dispatcher.holds(77)).toBe(false);
     expect(dispatcher.tryReserve('1 https://a.example', 0, 77)).toBe('reserved');
@@ -760,8 +760,8 @@ describe('claims that it holds', () => {
   });
 });
 
-describe('a cancel of a message that is claimed', () => {
-  test('ends its attempt, and frees the slot at once', async () => {
+describe('a cancel of a claimed message', () => {
+  test('interrupts its attempt, and frees the slot at once', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'silence' });
     store.add(to('a', 1));
@@ -773,7 +773,7 @@ describe('a cancel of a message that is claimed', () => {
     expect([network.attempts[0]?.outcome, dispatcher.inFlight.count]).toEqual([{ kind: 'interrupted' }, 0]);
   });
 
-  test('ends nothing of other claims', async () => {
+  test('does not affect other claims', async () => {
     const { clock, store, network, dispatcher } = bench();
     setReply(network, 'https://a.example', { kind: 'silence' });
     store.add(to('a', 1));

@@ -1,4 +1,4 @@
-/** When does a loop ask for what is due, and when does it leave the store in peace? */
+/** When a loop polls for due work, and when it leaves the store idle. */
 import { beforeEach, expect, test } from 'vitest';
 import { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -27,7 +27,7 @@ beforeEach(() => {
   });
 });
 
-test('it does what is due piece by piece, and begins again when the next is due', async () => {
+test('it does due work chunk by chunk, and starts again when the next is due', async () => {
   answers = ['more', 'more', 5_000];
   loop.wake();
   await clock.advanceBy(4_999);
@@ -36,7 +36,7 @@ test('it does what is due piece by piece, and begins again when the next is due'
   expect(pieces).toEqual([0, 0, 0, 5_000]);
 });
 
-test('it begins earlier when it hears of something that is due earlier, and no later for what is due later', async () => {
+test('it starts earlier when it is notified of an earlier due time, and no later for a later one', async () => {
   answers = [5_000];
   loop.wake();
   await clock.settled();
@@ -45,7 +45,7 @@ test('it begins earlier when it hears of something that is due earlier, and no l
   expect(pieces).toEqual([0, 1_000]);
 });
 
-test('it begins at the earliest time that it hears of while a piece is under way', async () => {
+test('it starts at the earliest time of which it is notified during a chunk', async () => {
   const piece = Promise.withResolvers<number>();
   answers = [piece.promise];
   loop.wake();
@@ -55,7 +55,7 @@ test('it begins at the earliest time that it hears of while a piece is under way
   expect(pieces).toEqual([0, 1_000]);
 });
 
-test('it does one piece at a time, however often it is woken', async () => {
+test('it does one chunk at a time, however often it is woken', async () => {
   const piece = Promise.withResolvers<number>();
   answers = [piece.promise];
   for (let nth = 0; nth < 3; nth += 1) loop.wake();
@@ -66,7 +66,7 @@ test('it does one piece at a time, however often it is woken', async () => {
   expect(pieces).toEqual([0]);
 });
 
-test('it says that the store has failed, and looks again a second later', async () => {
+test('it logs that the store has failed, and polls again a second later', async () => {
   answers = [new StoreUnavailable('the disk is full'), 'more'];
   loop.wake();
   await clock.advanceBy(999);
@@ -78,7 +78,7 @@ test('it says that the store has failed, and looks again a second later', async 
 test.each<[string, number | 'fails']>([
   ['is saved', 0],
   ['fails', 'fails'],
-])('it stops when the piece under way %s, and nothing wakes it any more', async (_how, answer) => {
+])('it stops when the current chunk %s, and nothing wakes it any more', async (_how, answer) => {
   const piece = Promise.withResolvers<number>();
   answers = [piece.promise];
   loop.wake();

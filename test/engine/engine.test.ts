@@ -1,4 +1,4 @@
-/** What the engine makes of commands, over a real store in memory, with time and network simulated. */
+/** The engine's commands over a real store in memory, with time and network simulated. */
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
@@ -114,7 +114,7 @@ async function statesOf({ engine }: Bench, id: string): Promise<LogState[]> {
 }
 
 describe('publishing', () => {
-  test('answers once the message is saved, in the order given', async () => {
+  test('responds once the message is saved, in the given order', async () => {
     const { engine, store } = await bench();
     const published = await publish(engine, [command(), command({ delayMs: 1_000 }), command()]);
     const saved = await Promise.all(
@@ -128,7 +128,7 @@ describe('publishing', () => {
     expect(published.every(({ deduplicated }) => !deduplicated)).toBe(true);
   });
 
-  test('keeps the date that a client names, however long the machine takes', async () => {
+  test('keeps the date of a client, however long the machine takes', async () => {
     const { store, network, ...world } = await bench();
     let wallMs = NOW_MS;
     const clock = new SteadyClock({
@@ -143,13 +143,13 @@ describe('publishing', () => {
     ).toBe(NOW_MS + HOUR_MS);
   });
 
-  test('a time that is past means at once', async () => {
+  test('a past time means at once', async () => {
     const { engine, network } = await bench();
     await publish(engine, [command({ notBeforeMs: NOW_MS - 1 })]);
     expect(network.attempts.length).toBe(1);
   });
 
-  test('a duplicate is answered although the state of the first message cannot be read', async () => {
+  test('a duplicate gets a response although the state of the first message cannot be read', async () => {
     const { engine, store } = await bench();
     const twin = command({ deduplication: { by: 'id', id: 'x' } });
     const [first] = await publish(engine, [twin]);
@@ -160,7 +160,7 @@ describe('publishing', () => {
     expect(second).toEqual({ messageId: first?.messageId, url: twin.url, deduplicated: true });
   });
 
-  test('twins in one batch are one message, and the second one’s place is free again', async () => {
+  test('duplicates in one batch are one message, and the slot of the second one is free again', async () => {
     const { engine, network, clock } = await bench({ settings: { inFlightMax: 6 } });
     const twin = command({ deduplication: { by: 'id', id: 'x' } });
     const [first, second] = await publish(engine, [twin, twin]);
@@ -171,7 +171,7 @@ describe('publishing', () => {
     expect(network.attempts.length).toBe(2);
   });
 
-  test('P14: a message that waits because its project has its share of endpoints that hang says so', async () => {
+  test('P14: a message that waits because its project is at its limit of silent endpoints is explained', async () => {
     const { engine, network, clock } = await bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 1 } });
     network.setEndpoint(ORIGIN, () => ({ kind: 'silence' }));
     const silent = ['https://b.example', 'https://c.example'].map((origin) => ({
@@ -187,7 +187,7 @@ describe('publishing', () => {
     expect(reasons).toEqual(['attempting', 'attempting', 'endpoint_unproven', 'endpoint_busy']);
   });
 
-  describe('while nothing is saved', () => {
+  describe('while nothing is saved, a publish', () => {
     async function standingStill(): Promise<Bench> {
       const world = await bench();
       const { accept } = world.store.messages;
@@ -198,17 +198,17 @@ describe('publishing', () => {
       return world;
     }
 
-    test('is turned away, and told when to come back', async () => {
+    test('is refused, with the time of the next try', async () => {
       const { engine } = await standingStill();
       await expect(publish(engine, [command()])).rejects.toBeInstanceOf(Overloaded);
     });
 
-    test('is taken if another project makes it', async () => {
+    test('is accepted if another project sends it', async () => {
       const { engine } = await standingStill();
       await expect(engine.publish(PROJECT + 1, [command()])).resolves.toHaveLength(1);
     });
 
-    test('is taken if it continues a run, with all that comes with it', async () => {
+    test('is accepted if it continues a run, with everything that follows', async () => {
       const { engine } = await standingStill();
       const append = { kind: 'append' as const, runId: 'wfr_none', callType: 'step' as const, features: [] };
       // Nothing but the run that is missing is in its way.
@@ -233,7 +233,7 @@ describe('cancelling in bulk', () => {
   const labelled = (label: string) =>
     command({ delayMs: HOUR_MS, settings: { dialect: 'upstash', maxRetries: 0, labels: [label] } });
 
-  test('takes up to its count, or all that match, however many, and nothing else', async () => {
+  test('cancels up to its count, or all that match, however many, and nothing else', async () => {
     const { engine, clock, network } = await bench();
     for (let batch = 0; batch < 12; batch += 1) {
       await engine.publish(
@@ -264,7 +264,7 @@ describe('retrying from the DLQ', () => {
     return { ...world, dlqIds: page.items.map(({ dlqId }) => dlqId) };
   }
 
-  test('takes more entries than go into one transaction, and none when one of them never existed', async () => {
+  test('retries more entries than fit into one transaction, and none when one of them never existed', async () => {
     const { engine, dlqIds } = await withDead(40);
     const left = async () =>
       (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } })).items
@@ -276,7 +276,7 @@ describe('retrying from the DLQ', () => {
     expect(await left()).toBe(0);
   });
 
-  test('takes all that are still there when one goes after the first have been taken', async () => {
+  test('retries all entries that still exist when one is removed after the first were retried', async () => {
     const { engine, dlqIds } = await withDead(40);
     const { dead } = engine.storeOf(PROJECT);
     const [ids] = await Promise.all([engine.retryDead(PROJECT, dlqIds), dead.deleteDead({ dlqIds: dlqIds.slice(-1) })]);
@@ -284,7 +284,7 @@ describe('retrying from the DLQ', () => {
     expect((await dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } })).items).toEqual([]);
   });
 
-  test('takes an entry that is named twice once', async () => {
+  test('retries an entry that is named twice once', async () => {
     const { engine, dlqIds } = await withDead(1);
     const ids = await engine.retryDead(PROJECT, [...dlqIds, ...dlqIds]);
     expect(ids?.length).toBe(1);
@@ -305,7 +305,7 @@ describe('a shutdown', () => {
     ).toEqual([]);
   });
 
-  test('sees through a message that was accepted just before it', async () => {
+  test('completes a message that was accepted just before it', async () => {
     const world = await bench();
     const publishing = publish(world.engine, [command()]);
     await Promise.resolve();
@@ -322,7 +322,7 @@ describe('a publish of many messages', () => {
   const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 1_000 };
   const many = (): PublishCommand[] => Array.from({ length: MANY }, () => command());
 
-  test('gives way to others while its messages are drafted, find their places and are set going', async () => {
+  test('lets others run while its messages are drafted, get their slots and are started', async () => {
     const sentAtTurns: number[] = [];
     const { engine, network } = await bench({
       settings,
@@ -336,7 +336,7 @@ describe('a publish of many messages', () => {
     expect(sentAtTurns.filter((sent) => sent === 0).length).toBeGreaterThanOrEqual(2 * (MANY / 5));
   });
 
-  test('goes out whole, each message once, when the server is drained while they are set going', async () => {
+  test('is completed, each message once, when the server is drained while they are started', async () => {
     let drained: Promise<void> | undefined;
     let sentUntilDrained = 0;
     const world = await bench({
@@ -358,7 +358,7 @@ describe('a publish of many messages', () => {
     expect(await world.store.messages.releaseAll({ nowMs: NOW_MS })).toBe(0);
   });
 
-  test('is given back, what of it is not sent yet, when the limit of a shutdown passes while they are set going', async () => {
+  test('is released, as far as it is not sent yet, when the limit of a shutdown passes while messages are started', async () => {
     let drained: Promise<void> | undefined;
     const world = await bench({
       settings,
@@ -383,7 +383,7 @@ describe('a publish of many messages', () => {
 });
 
 describe('P13: retention', () => {
-  test('drops logs and dead messages when their time is over, not before', async () => {
+  test('drops logs and dead messages when their time has passed, not before', async () => {
     const { engine, clock } = await bench({ status: 500 });
     await publish(engine, [command()]);
     const counts = async () => {
@@ -402,7 +402,7 @@ describe('P13: retention', () => {
     expect(await counts()).toEqual([0, 0]);
   });
 
-  test('finishes the deletion of a queue that a crash has cut off as soon as it starts', async () => {
+  test('finishes the deletion of a queue that a crash has interrupted as soon as it starts', async () => {
     const left: string[] = [];
     const prepare = async (store: Store) => {
       const world = await World.open(async () => store);
@@ -418,7 +418,7 @@ describe('P13: retention', () => {
     expect(world.network.attempts).toEqual([]);
   });
 
-  test('goes on in the next round when the store refuses', async () => {
+  test('continues in the next round when the store refuses', async () => {
     const { engine, clock, store } = await bench();
     await publish(engine, [command()]);
     const dropExpired = store.retention.dropExpired.bind(store);
@@ -455,7 +455,7 @@ test.each([
       },
     },
   ],
-])('says that it cannot save while the store refuses %s, although a small write comes through', async (_, options) => {
+])('reports that it cannot save while the store refuses %s, although a small write succeeds', async (_, options) => {
   const { engine, store } = await bench();
   await engine.ping();
   const accept = store.messages.accept.bind(store);
@@ -472,7 +472,7 @@ test.each([
 test.each([
   { workers: 'its only worker', isShared: false, withinMs: 100 },
   { workers: 'one of several workers, with a heartbeat', isShared: true, withinMs: 5_100 },
-])('more lines than are read at a time are served by $workers', async ({ isShared, withinMs }) => {
+])('more backlogs than are read at a time are served by $workers', async ({ isShared, withinMs }) => {
   const askedFor: number[] = [];
   const origins = Array.from({ length: 2_100 }, (_, index) => `https://${index}.example`);
   const { clock, network } = await bench({
@@ -494,7 +494,7 @@ test.each([
   expect(Math.max(...askedFor)).toBeLessThanOrEqual(2_000);
 });
 
-test('a wait that was registered before a restart comes to its deadline after it', async () => {
+test('a wait that was registered before a restart reaches its deadline after it', async () => {
   const first = await bench();
   const { engine, store, clock, network } = first;
   const start = { kind: 'start' as const, features: [], isInvoke: false, isBySdk: false, isUnknownSdk: false };

@@ -27,7 +27,7 @@ function journal(...slots: string[]): EntryOutline[] {
   }));
 }
 
-describe('what is begun again when a run is resumed (contract W 21.3)', () => {
+describe('the entries that a resumed run restarts (contract W 21.3)', () => {
   it.each<[string, string[], string[]]>([
     ['the beginning, when nothing was recorded', ['0'], ['0']],
     ['the latest result of steps in a row', ['0', 's1', 's2'], ['s2']],
@@ -54,7 +54,7 @@ describe('what is begun again when a run is resumed (contract W 21.3)', () => {
     expect(entries.filter(({ key }) => keys.has(key)).map(({ entryKey }) => entryKey)).toEqual(expected);
   });
 
-  it('finds nothing in a journal of which nothing is left', () => {
+  it('finds nothing in an empty journal', () => {
     expect(entriesToRestart([]).size).toBe(0);
   });
 });

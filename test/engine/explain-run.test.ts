@@ -1,4 +1,4 @@
-/** P14: for each run that is not over there is one sentence that says why it does not go on. */
+/** P14: one sentence explains why an active run does not continue. */
 import { expect, test } from 'vitest';
 import type { LiveMessage } from '../../src/engine/lists/unfinished.ts';
 import { explainActive, explainEnded, liveEntriesOf } from '../../src/engine/runs/logs/explain.ts';
@@ -100,7 +100,7 @@ test.for<[title: string, step: Record<string, unknown>]>([
   expect(sentence).toContain('The delivery after step 1 (s1): This run has step 1, and the code has none. Parked');
 });
 
-test('a message that a lane keeps waiting is explained with its key', () => {
+test('a message that waits for a lane is explained with its key', () => {
   const history = new Journal().initial(dueIn(-1)).history();
   const key = { key: 'k', isPaused: true, inFlight: 0, waitListSize: 1, rateCount: 0, periodS: 1 };
   const state = { kind: 'flow', dueAtMs: NOW - 1, key } as unknown as LiveMessage['state'];
@@ -124,7 +124,7 @@ test.for<[title: string, state: RunState, changes: Partial<LoggedRun>, reason: s
   ['was cancelled', 'RUN_CANCELED', {}, 'cancelled', /^Cancelled at 2027-.*Z\.$/],
   ['failed', 'RUN_FAILED', { dlqId: '7-8' }, 'failed', /^Failed at .*Z: [^.]+\. It is in the DLQ as 7-8\.$/],
   ['failed and was deleted', 'RUN_FAILED', {}, 'failed', /\. It is no longer in the DLQ\.$/],
-])('a run that %s says so, and when', ([, state, changes, reason, sentence]) => {
+])('a run that %s is explained, with its time', ([, state, changes, reason, sentence]) => {
   const history = new Journal()
     .initial()
     .step(1, {}, DELIVERED)

@@ -50,7 +50,7 @@ test.for([
   expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
 });
 
-test('a retry says why the last attempt failed', () => {
+test('a retry names the failure of the last attempt', () => {
   const state = { kind: 'due', dueAtMs: SOON_MS } as const;
   const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
   expect(explain(live, NOW_MS, { failure: 'connection refused' }).sentence).toBe(
@@ -175,12 +175,12 @@ test.for([
   });
 });
 
-test('a log that does not end explains nothing', () => {
+test('a log without an end explains nothing', () => {
   expect(explainFinished([], { isInDlq: false })).toBeUndefined();
   expect(explainFinished(logOf('RETRY', 'ERROR', 'CREATED'), { isInDlq: false })).toBeUndefined();
 });
 
-test('a log says under which id the DLQ has its message, if that is dead', () => {
+test('a log names the DLQ id of its message, if that is dead', () => {
   expect(dlqIdIn(logOf('FAILED', 'ERROR'))).toBe(DLQ_ID);
   expect(dlqIdIn(logOf('DELIVERED', 'ERROR'))).toBeUndefined();
   expect(dlqIdIn([])).toBeUndefined();

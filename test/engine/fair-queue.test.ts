@@ -1,8 +1,8 @@
-/** Which entries are next, and how projects share what is taken. */
+/** The next entries of a queue, and the shares of projects. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { FairQueue, Fifo } from '../../src/engine/admission/fair-queue.ts';
 
-test('a line gives what came first until that costs what there is room for, and says what is left', () => {
+test('a queue returns its first entries until their cost fills the capacity, and what is left', () => {
   const line = new Fifo<string>();
   for (const [entry, cost] of [
     ['a', 3],
@@ -44,7 +44,7 @@ describe('projects', () => {
     return runs.map(({ projectId, count }) => `${projectId} x ${count}`);
   }
 
-  test('take turns, whichever has more', () => {
+  test('are served in rotation, whichever has more', () => {
     push(1, 100);
     push(2, 20);
     expect([queue.length, queue.cost]).toEqual([120, 120]);
@@ -54,13 +54,13 @@ describe('projects', () => {
     expect([queue.length, queue.cost, take(100)]).toEqual([0, 0, []]);
   });
 
-  test('go on with their turn in the next batch when one is full', () => {
+  test('continue their rotation in the next batch when one is full', () => {
     push(1, 20);
     push(2, 20);
     expect([take(5), take(6), take(5), take(3)]).toEqual([['1 x 5'], ['1 x 3', '2 x 3'], ['2 x 5'], ['1 x 3']]);
   });
 
-  test('wait after a large command until the others had as much, also when it was all they had', () => {
+  test('wait after a large command until the others had as much, even if it was their only one', () => {
     for (const others of [3, 0]) {
       queue = new FairQueue();
       push(1, 1, 30);
@@ -73,7 +73,7 @@ describe('projects', () => {
     }
   });
 
-  test('owe what a large command cost although nobody else was there to have as much', () => {
+  test('owe the cost of a large command although no other project was there to use as much', () => {
     push(1, 1, 30);
     expect(take(100)).toEqual(['1 x 1']);
     push(1, 4);
@@ -81,7 +81,7 @@ describe('projects', () => {
     expect(take(12)).toEqual(['2 x 12']);
   });
 
-  test('save nothing up while they have little', () => {
+  test('save up nothing while they have little', () => {
     for (let nth = 0; nth < 5; nth += 1) {
       push(1, 1);
       expect(take(10)).toEqual(['1 x 1']);

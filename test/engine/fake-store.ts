@@ -1,4 +1,4 @@
-/** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
+/** The part of a store that the dispatcher uses, in memory, with switches that make it slow or refuse. */
 
 import type { ClaimedDue, ClaimRequest, ClaimResult } from '../../src/engine/dispatch/claims.ts';
 import { type BacklogKey, backlogKey } from '../../src/engine/lanes/backlog-key.ts';

@@ -1,4 +1,4 @@
-/** Messages and claims for the engine's tests, valid unless a test says otherwise. */
+/** Messages and claims for the engine's tests, valid by default. */
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 

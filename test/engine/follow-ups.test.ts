@@ -1,4 +1,4 @@
-/** What does the dispatcher do with the messages that follow from an attempt? */
+/** How the dispatcher handles the messages that follow from an attempt. */
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../src/engine/model.ts';
 import { keyOfMessageId } from '../../src/protocol/ids.ts';
@@ -35,7 +35,7 @@ function states({ store }: Bench): string[] {
 }
 
 describe('a message that follows from an attempt', () => {
-  test('comes to the store with the settle, claimed already, and goes out without a claim', async () => {
+  test('is saved with the settle, already claimed, and starts without a claim', async () => {
     const it = bench();
     it.store.add(told(1));
     it.dispatcher.wake();
@@ -50,7 +50,7 @@ describe('a message that follows from an attempt', () => {
     expect(it.store.rows.size).toBe(0);
   });
 
-  test('has a key, an id that carries it and a claim token, none of which anybody else has', async () => {
+  test('has a unique key, an id that contains it, and a unique claim token', async () => {
     const it = bench();
     setReply(it.network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     it.store.add(told(1_000_000));
@@ -66,7 +66,7 @@ describe('a message that follows from an attempt', () => {
     expect(given.length - new Set(given).size).toBe(4); // the claims of the follow-ups, settled in turn
   });
 
-  test('takes no numbers and changes nothing of a settle when there is none', async () => {
+  test('takes no numbers and does not change a settle when there is none', async () => {
     const it = bench();
     it.store.add(to('a', 1));
     it.dispatcher.wake();
@@ -74,7 +74,7 @@ describe('a message that follows from an attempt', () => {
     expect(it.store.settlements[0]?.change).not.toHaveProperty('follows');
   });
 
-  test('waits in the line of its origin when that has its share', async () => {
+  test('waits in the backlog of its origin when that has its share', async () => {
     const it = bench({ settings: { inFlightPerOriginMax: 1 } });
     setReply(it.network, 'https://b.example', { kind: 'answer', status: 200, afterMs: 1_000 });
     it.store.add(to('b', 1));
@@ -86,7 +86,7 @@ describe('a message that follows from an attempt', () => {
     expect(attemptsTo(it, 'b')).toHaveLength(2);
   });
 
-  test('waits in line when its source has the only place there is, and follows it', async () => {
+  test('waits in the backlog when its source has the only slot, and starts after it', async () => {
     const it = bench({ settings: { inFlightMax: 1 } });
     it.store.add(told(1));
     it.dispatcher.wake();
@@ -97,7 +97,7 @@ describe('a message that follows from an attempt', () => {
     expect(it.store.rows.size).toBe(0);
   });
 
-  test('is saved as waiting by a dispatcher that drains, and not sent', async () => {
+  test('is saved as waiting by a draining dispatcher, and not sent', async () => {
     const it = bench();
     it.store.add(told(1));
     it.dispatcher.wake();
@@ -111,8 +111,8 @@ describe('a message that follows from an attempt', () => {
   });
 });
 
-describe('a settle that does not save what follows', () => {
-  test('because it is stale, sends nothing and gives the places back', async () => {
+describe('a settle that does not save its following messages', () => {
+  test('because it is stale, sends nothing and releases the slots', async () => {
     const it = bench({ settings: { inFlightMax: 3 } });
     it.store.add(told(1));
     it.dispatcher.wake();
@@ -125,7 +125,7 @@ describe('a settle that does not save what follows', () => {
     await it.dispatcher.drain(0); // ends only when no place is taken
   });
 
-  test('because a cancel takes effect, sends nothing and gives the places back', async () => {
+  test('because a cancel takes effect, sends nothing and releases the slots', async () => {
     const it = bench();
     setReply(it.network, 'https://a.example', { kind: 'answer', status: 500, afterMs: 10 });
     it.store.add(told(1, { maxRetries: 3 }));
@@ -138,7 +138,7 @@ describe('a settle that does not save what follows', () => {
     await it.dispatcher.drain(0);
   });
 
-  test('because the store refuses, is repeated with the very same messages until it is taken', async () => {
+  test('because the store refuses, is repeated with the same messages until it is saved', async () => {
     const it = bench();
     it.store.add(told(1));
     it.dispatcher.wake();
@@ -156,7 +156,7 @@ describe('a settle that does not save what follows', () => {
   test.for([
     ['the callback', told(1), 1],
     ['the next of the lane', to('a', 1, { settings: { dialect: 'upstash', maxRetries: 0, flowControl } }), 0],
-  ] as const)('because the store has no numbers for %s, comes later', async ([, message, callbacks]) => {
+  ] as const)('because the store has no numbers for %s, is saved later', async ([, message, callbacks]) => {
     const it = bench();
     it.store.add(message);
     it.dispatcher.wake();
@@ -175,7 +175,7 @@ describe('a settle that does not save what follows', () => {
     ['with numbers at hand', false],
     ['without numbers', true],
   ] as const)(
-    'because the shutdown’s limit passes first, %s, leaves the source claimed and holds up nobody',
+    'because the shutdown’s limit passes first, %s, leaves the source claimed and blocks nothing',
     async ([, hasUsedUp]) => {
       const it = bench();
       it.store.add(told(1));

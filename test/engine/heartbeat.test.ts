@@ -1,4 +1,4 @@
-/** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
+/** When a worker sends heartbeats, how it reacts to their results, and when it stops by itself. */
 
 import { describe, expect, test } from 'vitest';
 import type { SharedAccounts } from '../../src/engine/deps.ts';
@@ -201,7 +201,7 @@ function claim(claimToken: ClaimToken): ClaimRef {
 }
 
 describe('its heartbeats', () => {
-  test('come three times and more in the time after which it would be declared dead', async () => {
+  test('are sent at least three times within the time after which the worker would expire', async () => {
     const { clock, store, heartbeat } = await bench();
     await clock.advanceBy(10 * TIMEOUT_MS);
     const pauses = store.heartbeats.slice(1).map(({ atMs }, index) => atMs - (store.heartbeats[index]?.atMs ?? 0));
@@ -211,14 +211,14 @@ describe('its heartbeats', () => {
     await heartbeat.stop();
   });
 
-  test('are tried again soon after one that failed', async () => {
+  test('are retried soon after one that failed', async () => {
     const { clock, store } = await bench();
     store.refuses = true;
     await clock.advanceBy(TIMEOUT_MS / 3 + 3_500);
     expect(store.heartbeats.length).toBeGreaterThanOrEqual(4);
   });
 
-  test('tell of what is due next, and wake whoever waited for the fence to open', async () => {
+  test('return the next due times, and notify callers that wait for the fence to open', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33, hasEndedRun: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -228,7 +228,7 @@ describe('its heartbeats', () => {
     expect(heard.slice(4)).toEqual(['wake']);
   });
 
-  test('tell the time, again at the start while the answers are slow', async () => {
+  test('return the time, again at the start while the responses are slow', async () => {
     const quick = await bench();
     expect(quick.store.heartbeats.length).toBe(1);
     const clock = new SimulatedClock();
@@ -239,7 +239,7 @@ describe('its heartbeats', () => {
     expect((await slow).store.heartbeats.slice(0, 3).map(({ atMs }) => atMs)).toEqual([0, 2_000, 4_000]);
   });
 
-  test('end with the worker, which says that it leaves', async () => {
+  test('end with the worker, which reports that it leaves', async () => {
     const { clock, store, heartbeat } = await bench();
     await heartbeat.stop();
     expect(store.left).toEqual(['me']);
@@ -248,7 +248,7 @@ describe('its heartbeats', () => {
     expect(store.heartbeats.length).toBe(length);
   });
 
-  test('do not keep a worker from ending when the store does not answer', async () => {
+  test('do not keep a worker from ending when the store does not respond', async () => {
     const { clock, store, heartbeat } = await bench();
     store.answerMs = 60_000;
     let hasEnded = false;
@@ -259,7 +259,7 @@ describe('its heartbeats', () => {
     expect(hasEnded).toBe(true);
   });
 
-  test('say at once that it is draining, for others to read its backlogs', async () => {
+  test('report at once that the worker drains, so that others read its backlogs', async () => {
     const { clock, store, heartbeat } = await bench();
     heartbeat.noteDraining();
     await clock.advanceBy(1);
@@ -268,7 +268,7 @@ describe('its heartbeats', () => {
 });
 
 describe('its fence', () => {
-  test('is open from the first heartbeat on, and stays so', async () => {
+  test('is open from the first heartbeat on, and stays open', async () => {
     const { clock, heartbeat, heard } = await bench();
     for (let passed = 0; passed < 20; passed += 1) {
       expect(heartbeat.fence.isClosed).toBe(false);
@@ -277,7 +277,7 @@ describe('its fence', () => {
     expect(heard).not.toContain('interrupt');
   });
 
-  test('closes before others may declare it dead, ends the attempts, and opens with the next heartbeat', async () => {
+  test('closes before others may let the worker expire, interrupts the attempts, and opens with the next heartbeat', async () => {
     const { clock, store, heartbeat, heard } = await bench();
     store.refuses = true;
     await clock.advanceBy(FENCE_MS);
@@ -291,7 +291,7 @@ describe('its fence', () => {
     expect(heard.at(-1)).toBe('wake');
   });
 
-  test('counts from when a heartbeat began, not from when its answer came', async () => {
+  test('counts from the start of a heartbeat, not from its response', async () => {
     const { clock, store, heartbeat } = await bench();
     store.answerMs = 4_000;
     await clock.runUntil(() => store.heartbeats.length === 2, TIMEOUT_MS);
@@ -302,7 +302,7 @@ describe('its fence', () => {
     expect(heartbeat.fence.isClosed).toBe(true);
   });
 
-  test('has the attempts ended, too, when the worker hears that it was declared dead', async () => {
+  test('interrupts the attempts, too, when the worker learns that it has expired', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { wasKnown: false };
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -311,7 +311,7 @@ describe('its fence', () => {
   });
 });
 
-test('the attempts of a project that its heartbeats do not find any more end, while its fence is open', async () => {
+test('the attempts of a project that its heartbeats no longer find are interrupted, while its fence is open', async () => {
   const { clock, store, heartbeat, heard } = await bench();
   expect(heartbeat.fence.mayStart(7, clock.elapsedMs)).toBe(true);
   await clock.advanceBy(FENCE_MS + 1);
@@ -335,15 +335,15 @@ test('a claim counts from the heartbeat before it', async () => {
   expect(heard).toContain('interrupt of 7');
 });
 
-describe('what others have left', () => {
-  test('is given back at the start, before anything is claimed', async () => {
+describe('claims that others have left', () => {
+  test('are released at the start, before anything is claimed', async () => {
     const { store } = await bench((each) => {
       each.orphans = Array.from({ length: 450 }, (_, index) => claim(index));
     });
     expect(store.released).toHaveLength(450);
   });
 
-  test('goes on where it waits for a limit that is gone, at the start and when one is late that may have known it', async () => {
+  test('are released from a limit that no longer exists, at the start and when a worker is late that may have had it', async () => {
     const { store, clock } = await bench((prepared) => {
       prepared.held = 5;
     });
@@ -355,7 +355,7 @@ describe('what others have left', () => {
     expect(store.held).toBe(0);
   });
 
-  test('is given back when a heartbeat tells of one that is late, and its backlogs are read', async () => {
+  test('are released when a heartbeat returns a late worker, and its backlogs are read', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { hasLate: true };
     store.late = ['dead'];
@@ -367,14 +367,14 @@ describe('what others have left', () => {
     expect(heard).toContain('waiting 1 https://a.example');
   });
 
-  test('is not looked for while no message is claimed and none waits in a backlog', async () => {
+  test('are not looked up while no message is claimed and no backlog has messages', async () => {
     const { clock, store } = await bench();
     const { reads } = store;
     await clock.advanceBy(10 * TIMEOUT_MS);
     expect(store.reads).toBe(reads);
   });
 
-  test('has all backlogs read by everyone that misses one, whoever has expired it', async () => {
+  test('have their backlogs read by every worker that misses one, whoever has let it expire', async () => {
     const { clock, store, heard } = await bench((each) => {
       each.nextAnswer = { others: ['other'] };
     });
@@ -384,7 +384,7 @@ describe('what others have left', () => {
     expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
-  test('has its backlogs read in pieces beside the heartbeats, however many they are', async () => {
+  test('have their backlogs read page by page beside the heartbeats, however many they are', async () => {
     const { clock, store, heartbeat, heard } = await bench((each) => {
       each.nextAnswer = { others: ['other'] };
     });
@@ -400,7 +400,7 @@ describe('what others have left', () => {
     await heartbeat.stop();
   });
 
-  test('keeps no worker from its end by the backlogs that are left to read', async () => {
+  test('do not keep a worker from ending by the backlogs that are left to read', async () => {
     const { clock, store, heartbeat } = await bench();
     heartbeat.noteUnreadBacklogs();
     store.backlogs = backlogs(8_500);
@@ -412,7 +412,7 @@ describe('what others have left', () => {
     expect([store.left, store.backlogsAskedFor.length]).toEqual([['me'], 1]);
   });
 
-  test('is finished by the one that expires it', async () => {
+  test('are released by the worker that lets it expire', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { hasLate: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
@@ -422,7 +422,7 @@ describe('what others have left', () => {
     expect(heard.filter((event) => event === 'death')).toHaveLength(1);
   });
 
-  test('is given back, too, when it was saved after its worker had been declared dead', async () => {
+  test('are released, too, when they were saved after their worker had expired', async () => {
     const { clock, store } = await bench();
     store.orphans = [claim(9)];
     await clock.advanceBy(TIMEOUT_MS + 1_000);
@@ -431,14 +431,14 @@ describe('what others have left', () => {
 });
 
 describe('backlogs that others fill', () => {
-  test('are read with each heartbeat, since whoever filled one may have no room for it', async () => {
+  test('are read with each heartbeat, since the worker that filled one may have no capacity for it', async () => {
     const { clock, store, heard } = await bench();
     store.backlogs = backlogs(2);
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
-  test('are read while a claim that is left over cannot be given back', async () => {
+  test('are read while a remaining claim cannot be released', async () => {
     const { clock, store, heartbeat, heard } = await bench();
     store.own = [{ key: 1, projectId: 1, claimToken: 7 }];
     store.refusesReleases = true;
@@ -449,7 +449,7 @@ describe('backlogs that others fill', () => {
     expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
-  test('are all read after the next heartbeat when not all were at the start', async () => {
+  test('are all read after the next heartbeat when some were missed at the start', async () => {
     const { clock, store, heartbeat, heard } = await bench();
     heartbeat.noteUnreadBacklogs();
     store.backlogs = backlogs(2_500);
@@ -457,7 +457,7 @@ describe('backlogs that others fill', () => {
     expect(backlogsOf(heard)).toEqual(store.backlogs);
   });
 
-  test('are read in pieces when they are many, then from the first on again', async () => {
+  test('are read page by page when they are many, then from the first one again', async () => {
     const { clock, store, heard } = await bench();
     store.backlogs = backlogs(700);
     await clock.runUntil(() => backlogsOf(heard).length > 0, TIMEOUT_MS);
@@ -470,7 +470,7 @@ describe('backlogs that others fill', () => {
 });
 
 describe('claims in its own name', () => {
-  test('that it does not know of are given back at the second look', async () => {
+  test('that it does not know are released when they are found a second time', async () => {
     const { clock, store, held, heartbeat } = await bench();
     store.own = [claim(1), claim(2)];
     held.add(1);
@@ -481,14 +481,14 @@ describe('claims in its own name', () => {
     expect(store.released).toEqual([2]);
   });
 
-  test('are looked for every few heartbeats, doubts or none', async () => {
+  test('are looked up every few heartbeats, with or without doubts', async () => {
     const { clock, store } = await bench();
     store.own = [claim(1)];
     await clock.advanceBy(2 * TIMEOUT_MS);
     expect(store.released).toEqual([1]);
   });
 
-  test('stay where it has just ended their attempts, or come to know of them', async () => {
+  test('are kept while it has just interrupted their attempts, or learns of them', async () => {
     const { clock, store, held, heartbeat } = await bench();
     store.own = [claim(1)];
     heartbeat.noteCommitUnknown();
@@ -498,7 +498,7 @@ describe('claims in its own name', () => {
     expect(store.released).toEqual([]);
   });
 
-  test('come with backlogs that nobody may know of, when something may have been saved after all', async () => {
+  test('may have unknown backlogs, when something may have been saved after all', async () => {
     const { clock, store, heard, heartbeat } = await bench();
     store.backlogs = ['1 https://a.example'];
     heartbeat.noteCommitUnknown();
@@ -508,7 +508,7 @@ describe('claims in its own name', () => {
 });
 
 describe('accounts', () => {
-  test('are read anew once they have changed, and only then', async () => {
+  test('are read again once they have changed, and only then', async () => {
     const { clock, store, refreshes } = await bench();
     await clock.advanceBy(2 * TIMEOUT_MS);
     expect(refreshes()).toBe(0);
@@ -517,7 +517,7 @@ describe('accounts', () => {
     expect(refreshes()).toBe(1);
   });
 
-  test('that changed before the first heartbeat are read before anybody is let in', async () => {
+  test('that changed before the first heartbeat are read before any request is admitted', async () => {
     const { store, refreshes } = await bench((before) => {
       before.nextAnswer = { accountsVersion: 2 };
     });
@@ -525,7 +525,7 @@ describe('accounts', () => {
     expect(store.heartbeats.map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
   });
 
-  test('that others say have changed are read and confirmed at once', async () => {
+  test('are read and confirmed at once when other workers notify of a change', async () => {
     const { clock, store, heartbeat } = await bench();
     const begun = store.heartbeats.length;
     store.nextAnswer = { accountsVersion: 2 };
@@ -534,7 +534,7 @@ describe('accounts', () => {
     expect(store.heartbeats.slice(begun).map(({ accountsVersion }) => accountsVersion)).toEqual([1, 2]);
   });
 
-  test('that change while a heartbeat is under way are confirmed by another one right after it', async () => {
+  test('that change during a heartbeat are confirmed by another one right after it', async () => {
     const { clock, store, heartbeat } = await bench();
     const begun = store.heartbeats.length;
     store.answerMs = 10;
@@ -545,7 +545,7 @@ describe('accounts', () => {
     expect(store.heartbeats.length).toBe(begun + 2);
   });
 
-  test('hold from the beginning of a heartbeat that confirms them until the fence closes', async () => {
+  test('are valid from the start of a heartbeat that confirms them until the fence closes', async () => {
     const { clock, store, accounts } = await bench();
     store.answerMs = 400;
     await clock.advanceBy(TIMEOUT_MS);
@@ -553,7 +553,7 @@ describe('accounts', () => {
     expect(accounts.holdsUntilMs).toBe(atMs + FENCE_MS);
   });
 
-  test('are said to be unknown when no heartbeat comes through', async () => {
+  test('are unknown when no heartbeat succeeds', async () => {
     const { clock, store, accounts } = await bench();
     store.refuses = true;
     await clock.advanceBy(TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/** P9: the bounded, fair share of attempts in flight. */
+/** P9: the bounded, fair shares of attempts in flight. */
 
 import { describe, expect, test } from 'vitest';
 import { type BacklogKey, backlogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -48,7 +48,7 @@ function fill(inFlight: InFlight, backlogs: BacklogKey[], bytes = 0): number {
 }
 
 describe('the share of one origin', () => {
-  test('is its maximum while there is much free', () => {
+  test('is its maximum while most of the capacity is free', () => {
     expect(fill(healthy(LIMITS, [A]), [A])).toBe(4);
   });
 
@@ -63,14 +63,14 @@ describe('the share of one origin', () => {
     expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.capacityForNew(B)]).toEqual([2, 500, 4]);
   });
 
-  test('comes back when its attempts end', () => {
+  test('is free again when its attempts end', () => {
     const inFlight = healthy(LIMITS, [A]);
     fill(inFlight, [A]);
     inFlight.leave(A, 0);
     expect([inFlight.capacityForNew(A), inFlight.count]).toEqual([1, 3]);
   });
 
-  test('goes by the bytes that it keeps when one of its messages ends', () => {
+  test('depends on the bytes that it still has when one of its messages ends', () => {
     const inFlight = healthy(LIMITS, [A]);
     fill(inFlight, [A], 250);
     expect([inFlight.capacityForNew(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
@@ -85,13 +85,13 @@ describe('the share of one project', () => {
     expect(fill(healthy(limits, own), own)).toBe(175);
   });
 
-  test('leaves others at once most of what it cannot have', () => {
+  test('leaves most of the remaining slots to others at once', () => {
     const inFlight = healthy(limits, [...own, ...theirs]);
     fill(inFlight, own);
     expect(fill(inFlight, theirs)).toBe(22);
   });
 
-  test('is that of another that wants slots too, once enough of its attempts have ended', () => {
+  test('is that of every other project that wants slots too, once enough of its attempts have ended', () => {
     const inFlight = healthy(limits, [...own, ...theirs]);
     fill(inFlight, own);
     fill(inFlight, theirs);
@@ -111,7 +111,7 @@ describe('the share of one project', () => {
   });
 });
 
-describe('backlogs that have not answered lately', () => {
+describe('backlogs that have not responded recently', () => {
   const limits = { inFlightMax: 800, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000 };
   const [hanging, others] = [backlogsOf(1, 500), backlogsOf(2, 500)];
 
@@ -121,7 +121,7 @@ describe('backlogs that have not answered lately', () => {
     expect(fill(inFlight, [...others, ...backlogsOf(3, 100)])).toBe(50);
   });
 
-  test('leave the other half to those of their project that answer', () => {
+  test('leave the other half to backlogs of their project that respond', () => {
     const inFlight = healthy(limits, [A]);
     fill(inFlight, hanging);
     expect(inFlight.capacityForNew(A)).toBe(100);
@@ -137,7 +137,7 @@ describe('backlogs that have not answered lately', () => {
     expect(fill(new InFlight(limits), [A], 100)).toBe(18);
   });
 
-  test('are healthy by an answer, with all that they have in flight', () => {
+  test('become healthy by a response, with everything that they have in flight', () => {
     const inFlight = new InFlight(limits);
     fill(inFlight, hanging);
     expect(inFlight.capacityForNew(backlogKey(1, 'another'))).toBe(0);
@@ -145,7 +145,7 @@ describe('backlogs that have not answered lately', () => {
     expect(inFlight.capacityForNew(backlogKey(1, 'another'))).toBeGreaterThan(0);
   });
 
-  test('count with all that they have in flight from the moment they are not healthy any more', () => {
+  test('count with everything that they have in flight once they are no longer healthy', () => {
     const backlogs = hanging.slice(0, 100);
     const inFlight = healthy(limits, backlogs);
     for (const backlog of backlogs) inFlight.enter(backlog, 0);
@@ -157,14 +157,14 @@ describe('backlogs that have not answered lately', () => {
     expect(unknown()).toBe(350);
   });
 
-  test('are those whose latest attempt timed out, and not those where it was refused', () => {
+  test('are those whose latest attempt timed out, and not those whose attempt was refused', () => {
     const inFlight = healthy(limits, [A, B]);
     inFlight.noteNoResponse(A, true);
     inFlight.noteNoResponse(B, false);
     expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([false, true]);
   });
 
-  test('are those that keep an attempt waiting for two seconds in which none is answered', () => {
+  test('are those with an attempt that waits for two seconds without any response', () => {
     const inFlight = healthy(limits, [A, B]);
     send(inFlight, A, 1_000);
     send(inFlight, B, 1_000);
@@ -179,7 +179,7 @@ describe('backlogs that have not answered lately', () => {
     expect(inFlight.isHealthy(B)).toBe(false);
   });
 
-  test('are those that keep their first attempt waiting, however many follow, and although others are interrupted', () => {
+  test('are those whose first attempt keeps waiting, however many follow, and although others are interrupted', () => {
     const inFlight = healthy(limits, [A, B]);
     const [first, second] = [1_000, 1_000, 1_000].map((atMs) => send(inFlight, B, atMs));
     for (const atMs of [1_000, 2_900]) send(inFlight, A, atMs);
@@ -188,7 +188,7 @@ describe('backlogs that have not answered lately', () => {
     expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([false, false]);
   });
 
-  test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
+  test('are not those whose attempts we interrupted, or whose outcome is still being saved', () => {
     const inFlight = healthy(limits, [A, B]);
     for (const sent of [A, B].map((backlog) => send(inFlight, backlog, 0))) inFlight.noteOutcome(sent);
     inFlight.noteResponse(B, 10);
@@ -196,7 +196,7 @@ describe('backlogs that have not answered lately', () => {
     expect([inFlight.isHealthy(A), inFlight.isHealthy(B)]).toEqual([true, true]);
   });
 
-  test('are those whose answer is longest ago, when more than can be remembered have answered', () => {
+  test('are those with the oldest response, when more have responded than fit into memory', () => {
     const backlogs = backlogsOf(1, 3_000);
     const inFlight = healthy(limits, backlogs);
     expect(backlogs.filter((backlog) => inFlight.isHealthy(backlog))).toEqual(backlogs.slice(-2_048));
@@ -220,7 +220,7 @@ describe('an attempt without an outcome for two seconds', () => {
     return nowMs;
   }
 
-  test('gives up its slot, and counts for its origin, project and the memory as before', () => {
+  test('gives up its slot, and still counts for its origin, its project and the memory', () => {
     const inFlight = new InFlight({ ...limits, inFlightPerOriginMax: 1 });
     send(inFlight, A, 0, 500);
     inFlight.findSilent(1_999);
@@ -245,7 +245,7 @@ describe('an attempt without an outcome for two seconds', () => {
     expect([others.freeSlots, others.capacityOfProject(1).unknown, others.capacityForNew(A)]).toEqual([160, 70, 70]);
   });
 
-  test('leaves the slots to endpoints that answer, and places to other projects, however many hang', () => {
+  test('leaves the slots to endpoints that respond, and the silent capacity to other projects, however many hang', () => {
     const inFlight = healthy(limits, [A]);
     hang(inFlight, backlogsOf(1, 2_000));
     expect([inFlight.count, inFlight.capacityForNew(A), inFlight.capacityForNew(backlogKey(2, 'b'))]).toEqual([
@@ -253,7 +253,7 @@ describe('an attempt without an outcome for two seconds', () => {
     ]);
   });
 
-  test('is one of no more than its project may add, when its backlog has many that wait', () => {
+  test('is limited to the number that its project may add, when its backlog has many messages', () => {
     const inFlight = new InFlight({ ...limits, inFlightPerOriginMax: 1_000 });
     const backlogs = backlogsOf(1, 6);
     for (let nowMs = 0; nowMs <= 60_000; nowMs += 2_000) {
@@ -267,7 +267,7 @@ describe('an attempt without an outcome for two seconds', () => {
     expect([inFlight.freeSlots, inFlight.capacityForNew(A)]).toEqual([160, 70]);
   });
 
-  test('keeps its slot while its backlog answers others and there is no place among those that are silent', () => {
+  test('keeps its slot while its backlog responds to others and there is no silent capacity', () => {
     const inFlight = healthy({ ...limits, silentMax: 1 }, [A]);
     send(inFlight, A, 0);
     send(inFlight, A, 0);
@@ -297,7 +297,7 @@ describe('an attempt without an outcome for two seconds', () => {
     expect([inFlight.freeSlots, inFlight.count]).toEqual([160, 0]);
   });
 
-  test('is not named to a claim with others like it: a thousand names would cost more than what they bring', () => {
+  test('is not named to a claim with others like it: a thousand names would cost more than they save', () => {
     const inFlight = new InFlight(limits);
     hang(inFlight, hanging.slice(0, 600));
     const { capacityByOrigin, capacityByBacklog } = inFlight.offer(64);
@@ -305,10 +305,10 @@ describe('an attempt without an outcome for two seconds', () => {
   });
 });
 
-describe('an origin whose attempts end without an answer', () => {
+describe('an origin whose attempts end without a response', () => {
   const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
-  test('has half as much room each time, but never none', () => {
+  test('has half the capacity each time, but never none', () => {
     const inFlight = new InFlight(limits);
     const rooms = Array.from({ length: 6 }, () => {
       inFlight.noteNoResponse(A);
@@ -319,13 +319,13 @@ describe('an origin whose attempts end without an answer', () => {
     expect(inFlight.offer(10).capacityByOrigin).toEqual({ a: 2 });
   });
 
-  test('is said to be held back when it comes to have the fewest attempts, not again with each failure', () => {
+  test('is reported as held back when it first has the fewest attempts, not again with each failure', () => {
     const inFlight = new InFlight(limits);
     const said = Array.from({ length: 6 }, () => inFlight.noteNoResponse(A));
     expect(said).toEqual([false, false, false, true, false, false]);
   });
 
-  test('may start nothing in the place of what ends until it has no more than its room', () => {
+  test('starts no attempt when one ends until it has no more than its capacity', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 6; nth += 1) inFlight.enter(A, 10);
     expect(inFlight.mayHandOff(A, 10)).toBe(true);
@@ -335,7 +335,7 @@ describe('an origin whose attempts end without an answer', () => {
     expect([inFlight.capacityForNew(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
   });
 
-  test('has all of it again after as many answers', () => {
+  test('has its whole capacity again after as many responses', () => {
     const inFlight = new InFlight(limits);
     for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoResponse(A);
     for (let answers = 0; answers < 59; answers += 1) inFlight.noteResponse(A, 0);
@@ -345,7 +345,7 @@ describe('an origin whose attempts end without an answer', () => {
     expect(inFlight.capacityForNew(A)).toBe(64);
   });
 
-  test('is remembered only while there are few of them', () => {
+  test('is remembered only while there are few such origins', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 10_000; nth += 1) inFlight.noteNoResponse(backlogKey(1, `dead-${nth}`));
     const offer = inFlight.offer(128);
@@ -357,7 +357,7 @@ describe('an origin whose attempts end without an answer', () => {
     ]).toEqual([64, 32]);
   });
 
-  test('drives out of memory the one that is there for longest, once there are 512', () => {
+  test('displaces the oldest one from memory, once there are 512', () => {
     const inFlight = new InFlight(limits);
     const backlogs = backlogsOf(1, 513);
     for (const backlog of backlogs.slice(0, 512)) inFlight.noteNoResponse(backlog);
@@ -368,7 +368,7 @@ describe('an origin whose attempts end without an answer', () => {
   });
 });
 
-test('it says whose share holds a backlog', () => {
+test('reports which share holds back a backlog', () => {
   const limits = { inFlightMax: 160, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };
   const [own, cold] = [backlogsOf(1, 200), backlogKey(1, 'cold')];
   const inFlight = healthy(limits, [A, B]);
@@ -383,13 +383,13 @@ test('it says whose share holds a backlog', () => {
   expect(inFlight.limitReasonOf(A)).toBe('origin');
 });
 
-test('it says that a backlog has its part of what its project may have, although its origin has room', () => {
+test('reports that a backlog is at the limit of its project, although its origin has capacity', () => {
   const inFlight = healthy({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
   fill(inFlight, [A]);
   expect([inFlight.limitReasonOf(A), inFlight.limitReasonOf(B)]).toEqual(['origin', undefined]);
 });
 
-test('it names the projects with the most attempts', () => {
+test('lists the projects with the most attempts', () => {
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 100 });
   for (const backlog of [...backlogsOf(1, 2), ...backlogsOf(2, 5), ...backlogsOf(3, 3)]) inFlight.enter(backlog, 0);
   expect(inFlight.busiest(2)).toEqual([
@@ -403,7 +403,7 @@ test('it names the projects with the most attempts', () => {
   ]);
 });
 
-test('nobody holds a backlog while the worker is full', () => {
+test('no share holds back a backlog while the worker is full', () => {
   const backlogs = backlogsOf(1, 4);
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 4 });
   for (const backlog of backlogs.slice(0, 3)) inFlight.enter(backlog, 0);
@@ -412,7 +412,7 @@ test('nobody holds a backlog while the worker is full', () => {
   expect([inFlight.isFull, inFlight.limitReasonOf(A)]).toEqual([true, undefined]);
 });
 
-test('a slot goes on to the next of a lane only while its project may have as many as it has', () => {
+test('a slot is handed to the next message of a lane only while its project is within its limit', () => {
   const limits = { inFlightMax: 80, inFlightPerOriginMax: 100, inFlightBytesMax: 1_000 };
   const [own, theirs] = [backlogsOf(1, 100), backlogsOf(2, 100)];
   const inFlight = healthy(limits, [...own, ...theirs]);
@@ -423,7 +423,7 @@ test('a slot goes on to the next of a lane only while its project may have as ma
   expect(inFlight.mayHandOff(backlog, 0)).toBe(false);
 });
 
-test('a slot goes on where its project has exactly as many as it may, of slots and of bytes', () => {
+test('a slot is handed on when its project is exactly at its limit of slots and bytes', () => {
   const own = backlogsOf(1, 100);
   const [backlog = A, other = B] = own;
   const slots = healthy({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
@@ -435,7 +435,7 @@ test('a slot goes on where its project has exactly as many as it may, of slots a
   expect([bytes.capacityForNew(backlog), bytes.mayHandOff(backlog, 100)]).toEqual([0, true]);
 });
 
-test('a slot goes on where nothing else is in flight, although a claim has been offered all bytes', () => {
+test('a slot is handed on when nothing else is in flight, although a claim was offered all bytes', () => {
   const inFlight = healthy({ ...LIMITS, inFlightBytesMax: 1 }, [A]);
   inFlight.enter(A, 0);
   inFlight.offer(128);
@@ -444,7 +444,7 @@ test('a slot goes on where nothing else is in flight, although a claim has been 
   expect(inFlight.mayHandOff(A, 0)).toBe(false);
 });
 
-test('a message larger than all bytes goes out when it is alone, and only then', () => {
+test('a message larger than all bytes starts only when it is alone', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.fits(5_000)).toBe(true);
   inFlight.enter(A, 1);
@@ -453,30 +453,30 @@ test('a message larger than all bytes goes out when it is alone, and only then',
 });
 
 describe('an offer to a claim', () => {
-  test('keeps half for those that are accepted meanwhile', () => {
+  test('keeps half for messages that are accepted in the meantime', () => {
     const inFlight = healthy(LIMITS, [A]);
     expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultCapacity: 2 });
     expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.capacityForNew(A)]).toEqual([5, 500, 2]);
   });
 
-  test('has the last slot', () => {
+  test('includes the last slot', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1 });
     expect(inFlight.offer(128).slots).toBe(1);
     expect([inFlight.fits(0), inFlight.capacityForNew(A)]).toEqual([false, 0]);
   });
 
-  test('is no larger than asked for', () => {
+  test('is no larger than requested', () => {
     expect(new InFlight({ ...LIMITS, inFlightMax: 1_000 }).offer(128).slots).toBe(128);
   });
 
-  test('names the room of origins that are busy', () => {
+  test('names the capacity of busy origins', () => {
     const inFlight = healthy(LIMITS, [A]);
     inFlight.enter(A, 0);
     inFlight.enter(A, 0);
     expect({ ...inFlight.offer(128).capacityByOrigin }).toEqual({ a: 1 });
   });
 
-  test('names neither origins nor backlogs that have room for all of it, or nothing in flight any more', () => {
+  test('names neither origins nor backlogs with capacity for all of it, or with nothing in flight any more', () => {
     const roomy = healthy({ ...LIMITS, inFlightMax: 1_000, inFlightPerOriginMax: 257 }, [A]);
     roomy.enter(A, 0);
     expect(roomy.offer(128)).toMatchObject({ slots: 128, capacityByOrigin: {}, capacityByBacklog: {} });
@@ -492,7 +492,7 @@ describe('an offer to a claim', () => {
     ]);
   });
 
-  test('names what a backlog may have of its project, where that is less than its origin has room for', () => {
+  test('names what a backlog may have of its project, if its origin has more capacity', () => {
     const inFlight = healthy({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
     for (let nth = 0; nth < 5; nth += 1) answer(inFlight, A, 0);
     for (let nth = 0; nth < 3; nth += 1) inFlight.enter(A, 0);
@@ -500,13 +500,13 @@ describe('an offer to a claim', () => {
     expect([{ ...capacityByOrigin }, capacityByBacklog]).toEqual([{}, { [A]: 2 }]);
   });
 
-  test('says nothing of projects and healthy backlogs while there is room for all', () => {
+  test('names no projects and healthy backlogs while there is capacity for all', () => {
     const inFlight = healthy({ ...LIMITS, inFlightMax: 1_000 }, [A]);
     const { projects, unknown } = inFlight.offer(128);
     expect([projects, unknown]).toEqual([undefined, undefined]);
   });
 
-  test('names what projects may have, where that is less', () => {
+  test('names the limits of projects, if they are lower', () => {
     const own = backlogsOf(1, 80);
     const inFlight = healthy({ ...LIMITS, inFlightMax: 80 }, own);
     fill(inFlight, own);
@@ -516,7 +516,7 @@ describe('an offer to a claim', () => {
     });
   });
 
-  test('names what projects may have, and who has answered, where that is less', () => {
+  test('names the limits of projects, and the healthy backlogs, if they are lower', () => {
     const inFlight = healthy({ ...LIMITS, inFlightMax: 800 }, [A]);
     fill(inFlight, backlogsOf(2, 1_000));
     const { projects, unknown } = inFlight.offer(128);
@@ -532,7 +532,7 @@ describe('an offer to a claim', () => {
     expect(Object.keys(inFlight.offer(128).projects?.capacityByProject ?? {})).toEqual(['1']);
   });
 
-  test('counts for its answer as what the claim may take of a project', () => {
+  test('counts in its response as the slots that the claim may take of a project', () => {
     const inFlight = healthy({ ...LIMITS, inFlightMax: 800 }, [A]);
     const offer = inFlight.offer(128);
     const { all } = inFlight.capacityOfProject(1);
@@ -665,7 +665,7 @@ function play(
   return running;
 }
 
-test('claims under way together are offered no more of an origin that nothing is known of than it may have', () => {
+test('concurrent claims are offered no more of an unknown origin than it may have', () => {
   const inFlight = new InFlight({ inFlightMax: 64, inFlightPerOriginMax: 8, inFlightBytesMax: 1_000 });
   const offered = [inFlight.offer(16), inFlight.offer(16), inFlight.offer(16)].map(
     ({ defaultCapacity }) => defaultCapacity,
@@ -673,7 +673,7 @@ test('claims under way together are offered no more of an origin that nothing is
   expect(offered).toEqual([4, 2, 1]);
 });
 
-test('accepts and claims together never exceed a limit, in whatever order they come', () => {
+test('accepts and claims together never exceed a limit, in whatever order they arrive', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
@@ -691,7 +691,7 @@ test('accepts and claims together never exceed a limit, in whatever order they c
   );
 });
 
-test('what has not answered lately never starts while it has half of the slots', () => {
+test('unknown backlogs never start attempts while they have half of the slots', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
@@ -704,7 +704,7 @@ test('what has not answered lately never starts while it has half of the slots',
   );
 });
 
-test('no project starts another attempt while it has seven times what is free', () => {
+test('no project starts another attempt while it has seven times the free slots', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
@@ -719,7 +719,7 @@ test('no project starts another attempt while it has seven times what is free', 
   );
 });
 
-test('whoever wants slots has its guaranteed share once as many attempts have ended as there are slots', () => {
+test('a project that wants slots has its guaranteed share once as many attempts have ended as there are slots', () => {
   const counts = fc.record({ slots: fc.integer({ min: 50, max: 300 }), projects: fc.integer({ min: 2, max: 6 }) });
   fc.assert(
     fc.property(counts, fc.boolean(), ({ slots, projects }, answers) => {
@@ -755,7 +755,7 @@ test('whoever wants slots has its guaranteed share once as many attempts have en
   );
 });
 
-test('when all have ended, everything is free again', () => {
+test('when all attempts have ended, everything is free again', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
@@ -778,7 +778,7 @@ test('when all have ended, everything is free again', () => {
   );
 });
 
-test('bytes set aside are nobody else’s until they are put back, and never more than are free', () => {
+test('reserved bytes belong to nobody else until they are released, and never exceed the free ones', () => {
   const inFlight = new InFlight(LIMITS);
   inFlight.enter(A, 700);
   expect(inFlight.reserveBytes(200)).toBe(200);
@@ -789,7 +789,7 @@ test('bytes set aside are nobody else’s until they are put back, and never mor
   expect(inFlight.freeBytes).toBe(300);
 });
 
-describe('messages that wait for an origin', () => {
+describe('the capacity of an origin in slow start', () => {
   const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
   /** Starts what may start of what waits; returns how many attempts the backlog has then. */
@@ -805,7 +805,7 @@ describe('messages that wait for an origin', () => {
     }
   }
 
-  test('are a few at first, and twice as many with each round of answers, up to its maximum', () => {
+  test('is a few messages at first, and doubles with each round of responses, up to its maximum', () => {
     const inFlight = new InFlight(limits);
     const rounds = Array.from({ length: 6 }, () => {
       const count = start(inFlight);
@@ -815,13 +815,13 @@ describe('messages that wait for an origin', () => {
     expect(rounds).toEqual([4, 8, 16, 32, 64, 64]);
   });
 
-  test('are no more while it answers that it is too much for it', () => {
+  test('does not grow while the origin responds that it is overloaded', () => {
     const inFlight = new InFlight(limits);
     for (const status of [503, 429, 500]) end(inFlight, start(inFlight), status);
     expect(start(inFlight)).toBe(4);
   });
 
-  test('are half as many when an attempt ends without an answer', () => {
+  test('is halved when an attempt ends without a response', () => {
     const inFlight = new InFlight(limits);
     for (let round = 0; round < 3; round += 1) end(inFlight, start(inFlight), 200);
     expect(inFlight.capacityOf(A)).toBe(32);
@@ -829,7 +829,7 @@ describe('messages that wait for an origin', () => {
     expect(inFlight.capacityOf(A)).toBe(16);
   });
 
-  test('are twice as many each time the latest have become silent', () => {
+  test('doubles each time the latest attempts have become silent', () => {
     const inFlight = new InFlight(limits);
     const counts = [0, 1_999, 2_000, 4_000, 6_000, 8_000, 10_000].map((nowMs) => {
       inFlight.findSilent(nowMs);
@@ -838,7 +838,7 @@ describe('messages that wait for an origin', () => {
     expect(counts).toEqual([4, 4, 8, 16, 32, 64, 64]);
   });
 
-  test('are as many as it has at its first answer, when those have waited behind nobody', () => {
+  test('is that of its first response, when those messages have waited for no others', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 20; nth += 1) inFlight.enter(A, 0);
     expect([inFlight.capacityOf(A), inFlight.capacityForNew(A)]).toEqual([0, 44]);
@@ -846,11 +846,11 @@ describe('messages that wait for an origin', () => {
     expect(inFlight.capacityOf(A)).toBe(1);
   });
 
-  test('are a few to an origin that a claim does not name', () => {
+  test('is a few messages for an origin that a claim does not name', () => {
     expect(new InFlight(limits).offer(64)).toMatchObject({ capacityByOrigin: {}, defaultCapacity: 4 });
   });
 
-  test('are all that it may have to an idle origin whose backlog a claim serves, however many others have answered', () => {
+  test('is its whole share for an idle origin whose backlog a claim serves, however many others have responded', () => {
     const inFlight = new InFlight(limits);
     for (let nth = 0; nth < 40; nth += 1) inFlight.noteResponse(backlogKey(2, `https://${nth}.example`), 0);
     for (let answers = 0; answers < 3; answers += 1) inFlight.noteResponse(A, 0);

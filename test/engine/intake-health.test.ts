@@ -21,19 +21,19 @@ function isHealthy(): boolean {
   }
 }
 
-it('is well before the first publish and after each one that is saved', () => {
+it('is healthy before the first publish and after each saved one', () => {
   expect(isHealthy()).toBe(true);
   save();
   expect(isHealthy()).toBe(true);
 });
 
-it('is ill from the first publish that the store refuses', () => {
+it('is unhealthy from the first publish that the store refuses', () => {
   save();
   refuse();
   expect(isHealthy()).toBe(false);
 });
 
-it('stays ill while one in ten publishes is saved', () => {
+it('stays unhealthy while one in ten publishes is saved', () => {
   for (let round = 0; round < 5; round += 1) {
     refuse();
     for (let saved = 0; saved < 9; saved += 1) {
@@ -43,13 +43,13 @@ it('stays ill while one in ten publishes is saved', () => {
   }
 });
 
-it('is well again once ten in a row were saved', () => {
+it('is healthy again once ten in a row were saved', () => {
   refuse();
   for (let saved = 0; saved < 10; saved += 1) save();
   expect(isHealthy()).toBe(true);
 });
 
-it('is well again three seconds after the last refusal, when nobody publishes', () => {
+it('is healthy again three seconds after the last refusal, when nobody publishes', () => {
   refuse();
   clock.elapsedMs += 3_000;
   expect(isHealthy()).toBe(false);
@@ -57,7 +57,7 @@ it('is well again three seconds after the last refusal, when nobody publishes', 
   expect(isHealthy()).toBe(true);
 });
 
-it("takes a caller's own mistake for no illness", () => {
+it("does not count a caller's own mistake as unhealthy", () => {
   refuse(new Error('a limit was reached'));
   expect(isHealthy()).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** New messages, on their way into the store: what is reserved for them, and what becomes of it? */
+/** New messages on their way into the store: the reservations for them, and their results. */
 import { expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { type DeliverySlots, Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
@@ -34,7 +34,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
 const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];
 const asTheyCome = (saved: readonly (Saved | undefined)[]) => saved;
 
-test('what was saved as claimed goes out, and the slot of what was not is free again', async () => {
+test('messages saved as claimed start, and the slots of the others are free again', async () => {
   const { intake, trace } = bench();
   const answer: (Saved | undefined)[] = [undefined, { state: 'claimed' }];
   const save = async () => {
@@ -45,7 +45,7 @@ test('what was saved as claimed goes out, and the slot of what was not is free a
   expect(trace).toEqual(['reserve 100', 'reserve 101', 'save', 'give back 100', 'start 101 alone']);
 });
 
-test('what was saved is reported, and not what was refused or came too late for its run', async () => {
+test('saved messages are reported, but not those that were refused or too late for their run', async () => {
   const { intake, reported } = bench();
   const three = [...drafts, { message: message({ key: 3 }) }];
   const saved: (Saved | undefined)[] = [undefined, { state: 'due' }, { state: 'dropped' }];
@@ -61,13 +61,13 @@ test('all slots are free again when nothing was saved', async () => {
   expect(reported).toEqual([]);
 });
 
-test('no slot is taken while the store gives no numbers', async () => {
+test('no slot is taken while the store assigns no numbers', async () => {
   const { intake, trace } = bench(() => Promise.reject(new StoreUnavailable('the disk is full')));
   await expect(intake.save(drafts, async () => [], asTheyCome)).rejects.toThrow(StoreUnavailable);
   expect(trace).toEqual([]);
 });
 
-test('what makes no messages is saved without a question for numbers', async () => {
+test('commands without messages are saved without numbers', async () => {
   let questions = 0;
   const { intake, trace } = bench(() => {
     questions += 1;
@@ -83,14 +83,14 @@ test('what makes no messages is saved without a question for numbers', async () 
   expect([questions, trace]).toEqual([0, []]);
 });
 
-test('what follows from a message that shares something is not taken to be alone', async () => {
+test('a message that follows from one with shared state is not marked as alone', async () => {
   const { intake, trace } = bench();
   const claimed: Saved = { state: 'claimed' };
   await intake.save(drafts, async () => [claimed, claimed], asTheyCome, { mayBeAlone: false });
   expect(trace.slice(2)).toEqual(['start 100', 'start 101']);
 });
 
-test('once it is closed, clients are refused and leave no slot taken; what the server does by itself is saved', async () => {
+test('once it is closed, clients are refused and leave no slot taken; messages of the server itself are saved', async () => {
   const { intake, trace } = bench();
   const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];
   await intake.save(drafts, save, asTheyCome, OF_CLIENT);
@@ -102,7 +102,7 @@ test('once it is closed, clients are refused and leave no slot taken; what the s
   expect(trace.slice(2)).toEqual(['start 104 alone', 'start 105 alone']);
 });
 
-test('what follows from something becomes messages of their own, each with a key and an id', async () => {
+test('following messages become separate messages, each with a key and an id', async () => {
   const { intake } = bench();
   const { key: _key, id: _id, ...followUp } = message();
   const made = await intake.draftsOf([followUp, { ...followUp, body: new Uint8Array(3) }]);

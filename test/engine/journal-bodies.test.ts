@@ -1,4 +1,4 @@
-/** What is delivered for an entry of a journal, and when the store is asked for it. */
+/** The delivered body of a journal entry, and when it is read from the store. */
 import { describe, expect, test } from 'vitest';
 import type { Claimed } from '../../src/engine/model.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
@@ -64,7 +64,7 @@ async function shown(bodies: JournalBodies, of: Claimed): Promise<string[] | und
 }
 
 describe('the body of a step', () => {
-  test('is not kept while another message may take the place of the first, at whichever worker', async () => {
+  test('is not kept while another message may replace the first, at any worker', async () => {
     const shelf = new Shelf([entry(0)]);
     const bodies = new JournalBodies(shelf);
     expect(await shown(bodies, at(0, { init: 'unknown' }))).toEqual(['body 0']);
@@ -72,7 +72,7 @@ describe('the body of a step', () => {
     expect(await shown(bodies, at(1))).toEqual(['another', 'body 1']);
   });
 
-  test('is the journal up to it, and never further', async () => {
+  test('is the journal up to it, and no further', async () => {
     const bodies = new JournalBodies(new Shelf([entry(0), entry(1), entry(2)]));
     expect(await shown(bodies, at(1))).toEqual(['body 0', 'body 1']);
     expect(await shown(bodies, at(2))).toEqual(['body 0', 'body 1', 'body 2']);
@@ -85,7 +85,7 @@ describe('the body of a step', () => {
     expect(await shown(bodies, at(0))).toEqual(['body 0']);
   });
 
-  test('is read once, and after that only what is new', async () => {
+  test('is read once, and after that only the new entries', async () => {
     const shelf = new Shelf([entry(0), entry(1), entry(2), entry(5)]);
     const bodies = new JournalBodies(shelf);
     await shown(bodies, at(1));
@@ -105,14 +105,14 @@ describe('the body of a step', () => {
     expect(shelf.asked).toEqual([]);
   });
 
-  test('is read where what was noted leaves a gap', async () => {
+  test('is read if the noted entries leave a gap', async () => {
     const bodies = new JournalBodies(new Shelf([entry(0), entry(1), entry(2)]));
     bodies.note(RUN_KEY, entry(0));
     bodies.note(RUN_KEY, entry(2));
     expect(await shown(bodies, at(2))).toEqual(['body 0', 'body 1', 'body 2']);
   });
 
-  test('is right when more is noted while it is read', async () => {
+  test('is right when more entries are noted during the read', async () => {
     const shelf = new Shelf([entry(0), entry(1)]);
     const bodies = new JournalBodies(shelf);
     bodies.note(RUN_KEY, entry(0));
@@ -124,7 +124,7 @@ describe('the body of a step', () => {
     expect(await shown(bodies, at(2))).toEqual(['body 0', 'body 1', 'body 2']);
   });
 
-  test('is read anew once it was forgotten', async () => {
+  test('is read again once it was forgotten', async () => {
     const shelf = new Shelf([entry(0, 'new')]);
     const bodies = new JournalBodies(shelf);
     bodies.note(RUN_KEY, entry(0, 'old'));
@@ -140,7 +140,7 @@ describe('the body of a step', () => {
     expect(shelf.asked).toHaveLength(2);
   });
 
-  test('is read anew once many others were noted after it, and the latest is not', async () => {
+  test('is read again once many others were noted after it, and the latest is not', async () => {
     const shelf = new Shelf([entry(0)]);
     const bodies = new JournalBodies(shelf);
     bodies.note(RUN_KEY, entry(0));
@@ -154,7 +154,7 @@ describe('the body of a step', () => {
     expect(shelf.asked).toHaveLength(1);
   });
 
-  test('is empty when the endpoint is to fetch it, and nothing is read', async () => {
+  test('is empty when the endpoint fetches it, and nothing is read', async () => {
     const shelf = new Shelf([entry(0)]);
     const body = await new JournalBodies(shelf).bodyOf(at(0, { bytes: 0 }));
     expect(body).toHaveLength(0);
@@ -167,12 +167,12 @@ describe('the message itself is sent', () => {
     expect(await new JournalBodies(new Shelf([entry(0)])).bodyOf(at(1, { callType }))).toBeUndefined();
   });
 
-  test('for what belongs to no run', async () => {
+  test('for messages outside runs', async () => {
     expect(await new JournalBodies(new Shelf([])).bodyOf(claimed())).toBeUndefined();
   });
 });
 
-test('a large result of a call is left to be fetched', async () => {
+test('a large result of a call is fetched by the endpoint', async () => {
   const body = await new JournalBodies(new Shelf([])).bodyOf(at(1, { callType: 'fromCallback', bytes: 0 }));
   expect(body).toHaveLength(0);
 });

@@ -1,4 +1,4 @@
-/** The rules of flow-control keys that need no store: fixed windows, and when a key's list is to be looked at (contract M 16.5). */
+/** The rules of flow-control keys that need no store: fixed windows, and when a wait list is served (contract M 16.5). */
 import { describe, expect, it } from 'vitest';
 import {
   countStart,
@@ -30,26 +30,26 @@ describe('the window of a rate', () => {
   it.each([
     ['a minute', 1, MINUTE_MS],
     ['its period, if that is longer', 3_600, 60 * MINUTE_MS],
-  ])('that another worker has begun ahead is open up to %s; one further ahead is none', (_, periodS, aheadMs) => {
+  ])('of another worker that is up to %s ahead is open; one further ahead is not', (_, periodS, aheadMs) => {
     expect(isWindowOpen(window({ periodS }), NOW_MS - aheadMs + 1)).toBe(true);
     expect(isWindowOpen(window({ periodS }), NOW_MS - aheadMs)).toBe(false);
   });
 
-  it('leaves what was not started in it, and all of the rate once it is over', () => {
+  it('leaves the rest of the rate during it, and the whole rate once it is over', () => {
     expect(startsLeft(window(), NOW_MS)).toBe(3);
     expect(startsLeft(window({ count: 9 }), NOW_MS)).toBe(0);
     expect(startsLeft(window({ count: 9 }), NOW_MS + MINUTE_MS)).toBe(5);
     expect(startsLeft(window({ rate: null }), NOW_MS)).toBe(Infinity);
   });
 
-  it('counts a start, and begins anew with the first one after it', () => {
+  it('counts a start, and starts again with the first one after it', () => {
     expect(countStart(window(), NOW_MS + 1)).toEqual(window({ count: 3 }));
     const later = NOW_MS + MINUTE_MS;
     expect(countStart(window(), later)).toEqual(window({ startedAtMs: later, count: 1 }));
   });
 });
 
-describe('the list of a key is to be looked at', () => {
+describe('the wait list of a key is served', () => {
   const state = (changes: Partial<FlowState> = {}): FlowState => ({
     window: window({ rate: null }),
     parallelism: null,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LeastRecent } from '../../src/engine/least-recent.ts';
 
-test('of too many entries the one that was read or written longest ago goes, and only that', () => {
+test('of too many entries the one that was read or written longest ago is removed, and only that', () => {
   const map = new LeastRecent<number>(3);
   for (const [name, value] of Object.entries({ a: 1, b: 2, c: 3 })) map.set(name, value);
   expect(map.get('missing')).toBeUndefined();

@@ -1,4 +1,4 @@
-/** What are those who watch a log told of it? Over a log that is in memory, in simulated time. */
+/** The entries that viewers of a log get, over a log in memory, in simulated time. */
 
 import { beforeEach, expect, it } from 'vitest';
 import { LiveFeeds, type LogWatcher, READ_MAX } from '../../src/engine/live/feed.ts';
@@ -98,7 +98,7 @@ async function watch(): Promise<Notes & { stop: () => void }> {
 const at = (n: number, timeMs = clock.nowMs()): LogPosition => ({ timeMs, n });
 const many = (first: number, count: number): LogPosition[] => Array.from({ length: count }, (_, i) => at(first + i));
 
-it('all that is committed after they have come, within a second, and nothing of before', async () => {
+it('shows all entries that are committed after it has opened, within a second, and no earlier ones', async () => {
   log.commit(at(1), at(2));
   const notes = await watch();
   expect([notes.begun, notes.told]).toEqual([[2], []]);
@@ -107,7 +107,7 @@ it('all that is committed after they have come, within a second, and nothing of 
   expect(notes.told).toEqual([3, 4]);
 });
 
-it('what is committed late too, before others that they know, and nothing twice', async () => {
+it('shows entries that are committed late too, before known ones, and nothing twice', async () => {
   const notes = await watch();
   const before = clock.nowMs();
   await clock.advanceBy(10_000);
@@ -119,7 +119,7 @@ it('what is committed late too, before others that they know, and nothing twice'
   expect(notes.told).toEqual([2, 5, 7, 6, 5.5, 1]);
 });
 
-it('each entry once, in whatever order several workers commit', async () => {
+it('shows each entry once, in whatever order several workers commit', async () => {
   const random = new SeededRandom(7);
   const notes = await watch();
   const pending: LogPosition[] = [];
@@ -137,14 +137,14 @@ it('each entry once, in whatever order several workers commit', async () => {
   expect(notes.lost).toBe(0);
 });
 
-it('a burst as a whole', async () => {
+it('shows a whole burst', async () => {
   const notes = await watch();
   log.commit(...many(1, 6 * READ_MAX + 1));
   await clock.advanceBy(500);
   expect([notes.told.length, notes.lost]).toEqual([6 * READ_MAX + 1, 0]);
 });
 
-it('of an endless flood a part, and how much is left out', async () => {
+it('shows a part of an endless flood, and how much is left out', async () => {
   const notes = await watch();
   let next = 1;
   for (let turn = 0; turn < 20; turn += 1) {
@@ -161,7 +161,7 @@ it('of an endless flood a part, and how much is left out', async () => {
   expect(log.reads).toBeLessThan(80);
 });
 
-it('of a log with many entries none of before, and what comes late among the latest', async () => {
+it('shows no earlier entries of a log with many, and late ones among the latest', async () => {
   log.commit(...many(1, REMEMBERED_MAX + 10));
   const last = clock.nowMs();
   const notes = await watch();
@@ -170,7 +170,7 @@ it('of a log with many entries none of before, and what comes late among the lat
   expect(notes.told).toEqual([100.5, 100_000]);
 });
 
-it('what comes after a pause, when all before is forgotten', async () => {
+it('shows entries after a pause, when all earlier ones are forgotten', async () => {
   log.commit(...many(1, 10));
   const notes = await watch();
   await clock.advanceBy(3_600_000);
@@ -179,7 +179,7 @@ it('what comes after a pause, when all before is forgotten', async () => {
   expect(notes.told).toEqual([11]);
 });
 
-it('what is written after the wall clock was set back by days', async () => {
+it('shows entries that are written after the wall clock was set back by days', async () => {
   const notes = await watch();
   log.commit(at(1));
   await clock.advanceBy(120_000);
@@ -190,7 +190,7 @@ it('what is written after the wall clock was set back by days', async () => {
   expect([notes.told, notes.begun.length]).toEqual([[1, 2], 1]);
 });
 
-it('what was written while the store could not be read', async () => {
+it('shows entries that were written while the store could not be read', async () => {
   log.away = new StoreUnavailable('away');
   const notes = await watch();
   expect(notes.begun).toEqual([]);
@@ -205,7 +205,7 @@ it('what was written while the store could not be read', async () => {
   expect(notes.told).toEqual([1]);
 });
 
-it('by the same reads, however many they are, and by none when nobody is left', async () => {
+it('serves all viewers with the same reads, however many they are, and reads nothing without viewers', async () => {
   const first = await watch();
   await clock.advanceBy(10_000);
   const readsOfOne = log.reads;
@@ -223,7 +223,7 @@ it('by the same reads, however many they are, and by none when nobody is left', 
   expect([log.reads, clock.nextTimerAtMs]).toEqual([reads, undefined]);
 });
 
-it('that the project is gone, after which the log is not read; whoever comes later begins anew', async () => {
+it('reports that the project is gone, after which the log is not read; later viewers start again', async () => {
   const notes = await watch();
   log.away = new ProjectAway(1, false); // on its way, and perhaps back soon
   await clock.advanceBy(5_000);

@@ -1,4 +1,4 @@
-/** What is counted by the minute, and when it is saved? */
+/** The counts per minute, and when they are saved. */
 import { describe, expect, test } from 'vitest';
 import { RetentionLoop } from '../../src/engine/loops/retention.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
@@ -67,7 +67,7 @@ function shown(minute: Minute): Partial<Minute> {
   return Object.fromEntries(members.filter(([, value]) => value !== 0 && value?.length !== 0));
 }
 
-describe('what is counted', () => {
+describe('the counts', () => {
   test('new messages and runs, in the minute of their creation', async () => {
     const bench = new Bench();
     bench.accept();
@@ -79,14 +79,14 @@ describe('what is counted', () => {
     ]);
   });
 
-  test('a run once, though the second phase of its trigger makes another first message of it', async () => {
+  test('a run once, though the second phase of its trigger replaces its first message', async () => {
     const bench = new Bench();
     bench.accept({}, {});
     bench.accept({}, { isBySdk: true });
     expect(await bench.counted()).toEqual([{ atMs: NOW_MS, accepted: 2, runsStarted: 1 }]);
   });
 
-  test('attempts that delivered, failed, and buried their message, in the minute in which they ended', async () => {
+  test('attempts that delivered, failed, and ended with a dead message, in the minute in which they ended', async () => {
     const bench = new Bench();
     bench.settle(answered(200));
     bench.settle(answered(500));
@@ -98,7 +98,7 @@ describe('what is counted', () => {
     ]);
   });
 
-  test('how long each attempt took, and how long after its time a message went out first', async () => {
+  test('the duration of each attempt, and the lag of the first attempt of a message', async () => {
     const bench = new Bench();
     const due = { message: message({ createdAtMs: NOW_MS - 300, notBeforeMs: NOW_MS - 300 }) };
     bench.settle(answered(200), { ...due, durationMs: 30 });
@@ -106,13 +106,13 @@ describe('what is counted', () => {
     expect(await bench.counted()).toEqual([{ atMs: NOW_MS, delivered: 2, latency: [3, 9], lag: [6] }]);
   });
 
-  test('the time from its acceptance to the first attempt of a message that was to go out before', async () => {
+  test('the time from acceptance to the first attempt of a message with a past due time', async () => {
     const bench = new Bench();
     bench.settle(answered(200), { message: message({ createdAtMs: NOW_MS - 300, notBeforeMs: 0 }) });
     expect(await bench.counted()).toMatchObject([{ lag: [6] }]);
   });
 
-  test('ends of runs, one that failed with its message', async () => {
+  test('ends of runs, a failed one together with its message', async () => {
     const bench = new Bench();
     const run = { projectId: PROJECT, id: 'r', url: 'https://a.example', createdAtMs: NOW_MS } as EndedRun;
     bench.reports.runEnded(run, 'RUN_SUCCESS', NOW_MS);
@@ -134,7 +134,7 @@ describe('what is counted', () => {
   });
 });
 
-describe('when it is saved', () => {
+describe('counts are saved', () => {
   test('ten seconds after the first count, and never while nothing is counted (P12)', async () => {
     const bench = new Bench();
     expect(bench.clock.nextTimerAtMs).toBeUndefined();
@@ -148,7 +148,7 @@ describe('when it is saved', () => {
     expect(await bench.counted()).toEqual([{ atMs: NOW_MS, accepted: 1 }]);
   });
 
-  test('one project after the other', async () => {
+  test('for one project after the other', async () => {
     const bench = new Bench();
     for (const projectId of [2, 1, 2]) bench.accept({ projectId });
     await bench.clock.advanceBy(SAVE_AFTER_MS);
@@ -158,7 +158,7 @@ describe('when it is saved', () => {
     ]);
   });
 
-  test('at the end, and what is counted after that sets no timer', async () => {
+  test('at the end, and later counts set no timer', async () => {
     const bench = new Bench();
     bench.accept();
     await bench.counter.stop();
@@ -167,7 +167,7 @@ describe('when it is saved', () => {
     expect(bench.clock.nextTimerAtMs).toBeUndefined();
   });
 
-  test('later, with what was counted since, when the store did not take it', async () => {
+  test('later, with the counts since then, when the store did not save them', async () => {
     const bench = new Bench();
     bench.error = new StoreUnavailable('the disk is full');
     for (const projectId of [1, 2]) bench.accept({ projectId });
@@ -179,7 +179,7 @@ describe('when it is saved', () => {
     expect(counted.reduce((sum, { accepted = 0 }) => sum + accepted, 0)).toBe(3);
   });
 
-  test('not again, when it may have been saved or never can be', async () => {
+  test('only once, when they may have been saved or never can be', async () => {
     for (const error of [new CommitUnknown('the connection broke'), new Error('no such table')]) {
       const bench = new Bench();
       bench.error = error;
@@ -193,7 +193,7 @@ describe('when it is saved', () => {
     }
   });
 
-  test('at most an hour of what a store does not take (P10)', async () => {
+  test('for at most an hour while the store saves nothing (P10)', async () => {
     const bench = new Bench();
     bench.error = new StoreUnavailable('the disk is full');
     for (let minute = 0; minute < 100; minute += 1) {
@@ -210,7 +210,7 @@ describe('when it is saved', () => {
 test.each([
   [10, 10],
   [365, 30],
-])('where logs are kept for %i days, minutes are for %i', async (logDays, minuteDays) => {
+])('if logs are kept for %i days, minutes are for %i', async (logDays, minuteDays) => {
   const DAY_MS = 86_400_000;
   const clock = new SimulatedClock(NOW_MS);
   const asked: number[] = [];

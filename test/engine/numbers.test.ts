@@ -1,4 +1,4 @@
-/** Numbers that nobody gets twice, taken in blocks. */
+/** Unique numbers, taken in blocks. */
 
 import { expect, test } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -38,7 +38,7 @@ async function opened(): Promise<{ sequence: Sequence; numbers: Numbers; first: 
   return { sequence, numbers, first: await taking };
 }
 
-test('many who wait for the same block share one reservation and get different numbers', async () => {
+test('callers that wait for the same block share one reservation and get different numbers', async () => {
   const sequence = new Sequence();
   const numbers = new Numbers(sequence);
   const taking = Array.from({ length: 50 }, () => numbers.take(3));
@@ -49,7 +49,7 @@ test('many who wait for the same block share one reservation and get different n
   expect(firsts.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, index) => 1 + index * 3));
 });
 
-test('minting costs no trip once a block is at hand', async () => {
+test('assigning costs no round trip once a block is available', async () => {
   const { sequence, numbers, first } = await opened();
   expect(numbers.take(1)).toBe(first + 1);
   expect(numbers.take(100)).toBe(first + 2);
@@ -57,7 +57,7 @@ test('minting costs no trip once a block is at hand', async () => {
   expect(sequence.reservations).toBe(1);
 });
 
-test('the next block is asked for before it is needed', async () => {
+test('the next block is requested before it is needed', async () => {
   const { sequence, numbers } = await opened();
   await numbers.take(12_000);
   expect(sequence.reservations).toBe(2);
@@ -65,7 +65,7 @@ test('the next block is asked for before it is needed', async () => {
   await expect(numbers.take(12_000)).resolves.toBe(20_001);
 });
 
-test('more than a block is reserved by itself', async () => {
+test('more than a block is reserved separately', async () => {
   const { sequence, numbers, first } = await opened();
   const taking = numbers.take(50_000);
   sequence.answer();
@@ -73,7 +73,7 @@ test('more than a block is reserved by itself', async () => {
   expect(numbers.take(1)).toBe(first + 1);
 });
 
-test('whoever waits hears that the store is unavailable, and the next one asks again', async () => {
+test('a waiting caller gets an error when the store is unavailable, and the next one tries again', async () => {
   const sequence = new Sequence();
   const numbers = new Numbers(sequence);
   const [first, second] = [numbers.take(1), numbers.take(1)];
@@ -85,7 +85,7 @@ test('whoever waits hears that the store is unavailable, and the next one asks a
   await expect(third).resolves.toBe(20_001);
 });
 
-test('a block that was asked for ahead and refused is asked for again, and nobody is told meanwhile', async () => {
+test('a block that was requested ahead and refused is requested again, without an error for callers', async () => {
   const { sequence, numbers } = await opened();
   await numbers.take(12_000);
   sequence.refuse();
@@ -94,7 +94,7 @@ test('a block that was asked for ahead and refused is asked for again, and nobod
   expect(sequence.reservations).toBe(3);
 });
 
-test('no number is given out twice, whatever is taken and refused in whatever order', async () => {
+test('no number is assigned twice, whatever is reserved and refused in whatever order', async () => {
   const counts = fc.array(fc.oneof(fc.integer({ min: 1, max: 25_000 }), fc.constantFrom('answer', 'refuse')));
   await fc.assert(
     fc.asyncProperty(counts, async (todo) => {
@@ -126,7 +126,7 @@ test('no number is given out twice, whatever is taken and refused in whatever or
   );
 });
 
-test('what is to be larger than all before is asked of the store where others take numbers too', async () => {
+test('a number that must exceed all earlier ones comes from the store if others take numbers too', async () => {
   const sequence = new Sequence();
   const [mine, theirs] = [new Numbers(sequence, { isShared: true }), new Numbers(sequence, { isShared: true })];
   const block = mine.take(1);

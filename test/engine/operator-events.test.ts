@@ -1,4 +1,7 @@
-/** When is an operator told, of what, and how often? Over a real store in memory, with time and network simulated. */
+/**
+ * When the operator is notified, of which events, and how often. Over a real store in memory, with time and network
+ * simulated.
+ */
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
@@ -150,7 +153,7 @@ class Bench {
 }
 
 describe('dead messages', () => {
-  test('are told of at once, then together with all that died in the quiet time, and no more while none dies', async () => {
+  test('are reported at once, then together with all that died in the quiet period, and no more while none dies', async () => {
     const bench = await Bench.open();
     await bench.bury(3);
     await bench.clock.advanceBy(1_100);
@@ -169,7 +172,7 @@ describe('dead messages', () => {
     expect(bench.kinds().at(-1)).toBe('message_buried 1');
   });
 
-  test('are told by project, time and DLQ id, in a sentence, without what is in them', async () => {
+  test('are reported by project, time and DLQ id, in a sentence, without their content', async () => {
     const bench = await Bench.open();
     await bench.bury();
     await bench.bury(2, 2);
@@ -193,14 +196,14 @@ describe('dead messages', () => {
     expect(JSON.stringify(bench.told)).not.toMatch(/secret|example\.|https/);
   });
 
-  test('are not told of while a retry is still to come', async () => {
+  test('are not reported while a retry is still planned', async () => {
     const bench = await Bench.open();
     await bench.bury(1, PROJECT, { maxRetries: 1 });
     await bench.clock.advanceBy(5_000);
     expect(bench.told).toEqual([]);
   });
 
-  test('are told of from the threshold on; fewer in a quiet time are forgotten', async () => {
+  test('are reported from the threshold on; fewer in a quiet period are forgotten', async () => {
     const bench = await Bench.open({ thresholds: { message_buried: 10 } });
     await bench.bury(9);
     await bench.clock.advanceBy(QUIET_MS + 1_000);
@@ -212,7 +215,7 @@ describe('dead messages', () => {
     expect(bench.kinds()).toEqual(['message_buried 10']);
   });
 
-  test('are told of after a crash that came before', async () => {
+  test('are reported after a crash that came first', async () => {
     const bench = await Bench.open();
     await bench.bury(2);
     bench.sender?.die(); // and nothing of the first engine is asked again: its timers find the entry told of
@@ -221,7 +224,7 @@ describe('dead messages', () => {
     expect(bench.kinds()).toEqual(['message_buried 2']);
   });
 
-  test('are told of by one of several workers, whichever they died at', async () => {
+  test('are reported by one of several workers, whichever they died at', async () => {
     const bench = await Bench.open();
     const engines = [bench.engine];
     for (const _ of [2, 3]) {
@@ -237,7 +240,7 @@ describe('dead messages', () => {
   });
 });
 
-describe('what tells of an event', () => {
+describe('the message of an event', () => {
   const DAYS = 3 * 86_400_000;
 
   /** Of an operator who never answers well, until nothing is left to do. */
@@ -247,7 +250,7 @@ describe('what tells of an event', () => {
     await bench.clock.advanceBy(DAYS);
   }
 
-  test('makes no event when it dies, before and after a restart and a retry from the DLQ', async () => {
+  test('causes no event when it dies, before and after a restart and a retry from the DLQ', async () => {
     const bench = await Bench.open();
     await playDeadOperator(bench);
     expect(bench.kinds()).toEqual(new Array(6).fill('message_buried 1')); // one message, five retries
@@ -260,7 +263,7 @@ describe('what tells of an event', () => {
     expect(await bench.deadOf(OPERATOR)).toHaveLength(1);
   });
 
-  test('planted: without its mark it makes events without end', async () => {
+  test('planted: without its mark it causes events without end', async () => {
     const bench = await Bench.open({}, (store) => {
       const { reportTally } = store.operatorEvents;
       store.operatorEvents.reportTally = (args) => {
@@ -273,14 +276,14 @@ describe('what tells of an event', () => {
     expect(new Set(bench.told.map(({ project }) => project))).toContain('project-9');
   });
 
-  test('is an event when the operator publishes it: only what Waypost makes is marked', async () => {
+  test('is an event when the operator publishes it: only messages of Waypost are marked', async () => {
     const bench = await Bench.open();
     await bench.bury(1, OPERATOR);
     await bench.clock.advanceBy(2_000);
     expect(bench.told).toMatchObject([{ kind: 'message_buried', project: 'project-9' }]);
   });
 
-  test('goes to an origin of which nothing is told when it is held back', async () => {
+  test('is sent to an origin that is not reported when it is held back', async () => {
     const bench = await Bench.open();
     await bench.overload('https://operator.example');
     expect(bench.log).toContain('origin_held_back');
@@ -292,7 +295,7 @@ describe('what tells of an event', () => {
 });
 
 describe('an origin that is held back', () => {
-  test('is told of once in a quiet time, whichever workers notice', async () => {
+  test('is reported once in a quiet period, whichever workers notice', async () => {
     const bench = await Bench.open();
     await bench.overload('https://gone.example');
     await bench.clock.advanceBy(2_000);
@@ -315,7 +318,7 @@ describe('a schedule', () => {
     },
   };
 
-  test('whose time passed while no worker ran is told of, one that is in time is not', async () => {
+  test('whose time passed while no worker ran is reported, one that is on time is not', async () => {
     const bench = await Bench.open();
     await bench.engine?.createSchedule(PROJECT, hourly, 0);
     await bench.clock.advanceBy(3_600_000 + 2_000);
@@ -329,7 +332,7 @@ describe('a schedule', () => {
 });
 
 describe('a worker', () => {
-  test('that was not stopped is told of when the next one starts, one that was stopped is not', async () => {
+  test('that was not stopped is reported when the next one starts, one that was stopped is not', async () => {
     const bench = await Bench.open();
     await bench.engine?.drain(0);
     await bench.start();
@@ -351,7 +354,7 @@ describe('a worker', () => {
 });
 
 describe('the store', () => {
-  test('is told of when it is larger than it should be, and again once it was smaller', async () => {
+  test('is reported when it is larger than it should be, and again once it was smaller', async () => {
     let free = 10_000;
     const storage = { bytesMax: 0, freeBytesMin: 5_000, readFreeBytes: async () => free };
     const bench = await Bench.open({ storage, lookEveryMs: 60_000 });
@@ -367,7 +370,7 @@ describe('the store', () => {
     expect(bench.kinds()).toHaveLength(2);
   });
 
-  test('is looked at again, and nothing is told twice, after its disk could not be asked', async () => {
+  test('is checked again, and nothing is reported twice, after the size of its disk could not be read', async () => {
     let readFreeBytes = async () => 4_999;
     const storage = { bytesMax: 0, freeBytesMin: 5_000, readFreeBytes: () => readFreeBytes() };
     const bench = await Bench.open({ storage, lookEveryMs: 60_000 });
@@ -389,7 +392,7 @@ describe('the store', () => {
     ]);
   });
 
-  test('is told of by a request that is kept nowhere when it is full, until the operator answers well', async () => {
+  test('is reported by an unsaved request when it is full, until the operator responds with success', async () => {
     let isFull = false;
     const bench = await Bench.open({ lookEveryMs: 60_000 }, (store) => {
       const { ping } = store;
@@ -415,7 +418,7 @@ describe('the store', () => {
 });
 
 describe('in one of several cells', () => {
-  test('an event is saved where the operator has a project, and counted anew only then', async () => {
+  test('an event is saved where the operator has a project, and its tally is reset only then', async () => {
     const saved: { hash: string; told: unknown }[] = [];
     let isAway = true;
     const cell = {
@@ -443,7 +446,7 @@ describe('in one of several cells', () => {
     expect(saved.slice(count).map(({ told }) => told)).toMatchObject([{ count: 1 }]);
   });
 
-  test('an event of another cell is saved and delivered once, however often it comes', async () => {
+  test('an event of another cell is saved and delivered once, however often it arrives', async () => {
     const bench = await Bench.open();
     const event = {
       ...message({ key: 77, projectId: OPERATOR, url: OPERATOR_URL, origin: new URL(OPERATOR_URL).origin }),

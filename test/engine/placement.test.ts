@@ -1,4 +1,4 @@
-/** Where a new message stands, and what its being saved sets going. */
+/** The initial state of a new message, and what follows once it is saved. */
 import { describe, expect, it } from 'vitest';
 import { backlogKey } from '../../src/engine/lanes/backlog-key.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
@@ -37,7 +37,7 @@ const BODY = new Uint8Array(3);
 const due = (changes: Partial<Message> = {}): Message => message({ body: BODY, ...changes });
 
 describe('a new message', () => {
-  it('that is delayed waits for its time, and is given no slot', () => {
+  it('that is delayed waits for its due time, without a slot', () => {
     const { given, asked } = slots();
     const { state } = proposeState({ message: due({ notBeforeMs: NOW_MS + 1 }) }, 9, given);
     expect(state).toEqual({ kind: 'due', dueAtMs: NOW_MS + 1 });
@@ -48,26 +48,26 @@ describe('a new message', () => {
     ['reserved', { kind: 'claimed', claimToken: 9, worker: 'w' }],
     ['wait', { kind: 'origin', dueAtMs: NOW_MS }],
     ['none', { kind: 'due', dueAtMs: NOW_MS }],
-  ] as const)('that is due stands where there is room for it: %s', (room, state) => {
+  ] as const)('that is due gets a slot or a backlog: %s', (room, state) => {
     const { given, asked } = slots(room);
     expect(proposeState({ message: due() }, 9, given).state).toEqual(state);
     expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
   });
 
-  it.each(['wait', 'none'] as const)('that was to go out long ago is due since it was accepted: %s', (room) => {
+  it.each(['wait', 'none'] as const)('with a past due time is due from its acceptance: %s', (room) => {
     const { given } = slots(room);
     expect(proposeState({ message: due({ notBeforeMs: 1_000 }) }, 9, given).state).toMatchObject({ dueAtMs: NOW_MS });
   });
 });
 
-describe('what was saved', () => {
+describe('a saved message', () => {
   const claimed = (changes: Partial<Message> = {}): NewMessage => ({
     message: due(changes),
     state: { kind: 'claimed', claimToken: 9, worker: 'w' },
   });
   const waiting: NewMessage = { ...claimed(), state: { kind: 'due', dueAtMs: NOW_MS + 5 } };
 
-  it('as claimed goes out, alone in the store unless it shares something or follows from what may', () => {
+  it('that is claimed starts, marked as alone unless it has shared state or follows from a message that may', () => {
     const { given, asked, started } = slots();
     dispatchSaved(claimed(), { state: 'claimed' }, given);
     const plain = { message: due(), retried: 0, claimToken: 9, claimedAtMs: NOW_MS };
@@ -81,7 +81,7 @@ describe('what was saved', () => {
     { queueName: 'q' },
     { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
     { run: { key: 1, id: 'r', createdAtMs: NOW_MS, url: 'https://a.example', callType: 'step', features: [] } },
-  ])('as claimed with %j is not alone', (settings) => {
+  ])('that is claimed with %j is not alone', (settings) => {
     const { given, started } = slots();
     dispatchSaved(
       claimed({ settings: { dialect: 'upstash', maxRetries: 3, ...settings } }),
@@ -91,7 +91,7 @@ describe('what was saved', () => {
     expect(started[0]).not.toHaveProperty('isAlone');
   });
 
-  it('as claimed takes its place in the journal along, and no body where the endpoint is to fetch that', () => {
+  it('that is claimed has its position in the journal, and no body if the endpoint fetches that', () => {
     const { given, asked, started } = slots();
     const journal = { position: 2, bytes: 50 };
     dispatchSaved(claimed(), { state: 'claimed', journal } as Saved, given);
@@ -104,7 +104,7 @@ describe('what was saved', () => {
   });
 
   it.each([undefined, { state: 'queue' }, { state: 'due' }] as (Saved | undefined)[])(
-    'not as claimed, as was proposed, but as %j gives its slot back',
+    'that was proposed as claimed but saved as %j releases its slot',
     (saved) => {
       const { given, asked } = slots();
       dispatchSaved(claimed(), saved, given);
@@ -117,7 +117,7 @@ describe('what was saved', () => {
     [{ state: 'origin' }, [['noteWaitingBacklog', LINE]]],
     [{ state: 'flow' }, []],
     [undefined, []],
-  ] as [Saved | undefined, unknown[]][])('as %j is told of to whoever looks for it', (saved, expected) => {
+  ] as [Saved | undefined, unknown[]][])('as %j notifies the loop that looks for it', (saved, expected) => {
     const { given, asked } = slots();
     dispatchSaved(waiting, saved, given);
     expect(asked).toEqual(expected);

@@ -1,4 +1,4 @@
-/** How long may a worker go on with attempts of a project that has left the cell in which they began? */
+/** How long a worker continues attempts of a project that has left the cell in which they started. */
 import { beforeEach, expect, test } from 'vitest';
 import type { ProjectId } from '../../src/engine/model.ts';
 import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
@@ -46,7 +46,7 @@ function beat(cell: object, here: ProjectId[], { wasKnown = true, startedAtMs = 
   fence.noteHeartbeat({ requested: fence.projectsToRequest(cell), here, startedAtMs: startedAtMs, wasKnown }, cell);
 }
 
-test('they go on while heartbeats find the project', async () => {
+test('they continue while heartbeats find the project', async () => {
   expect(begin()).toBe(true);
   for (let beats = 0; beats < 10; beats += 1) {
     await clock.advanceBy(LIMIT_MS / 2);
@@ -55,7 +55,7 @@ test('they go on while heartbeats find the project', async () => {
   expect(interrupted).toEqual([]);
 });
 
-test('they end when no heartbeat has found it for the time of a fence, and those of others go on', async () => {
+test('they are interrupted when no heartbeat has found it for the time of a fence, and those of others continue', async () => {
   begin();
   begin(2);
   await clock.advanceBy(5_000);
@@ -71,7 +71,7 @@ test('they end when no heartbeat has found it for the time of a fence, and those
   expect(interrupted).toEqual([PROJECT]);
 });
 
-test('they go on while heartbeats in another cell find it, which ask for it once it has left', async () => {
+test('they continue while heartbeats in another cell find it, which look for it once it has left', async () => {
   begin();
   expect(fence.projectsToRequest(NEW)).toEqual([]);
   beat(FORMER, []);
@@ -86,7 +86,7 @@ test('they go on while heartbeats in another cell find it, which ask for it once
   expect(interrupted).toEqual([PROJECT]);
 });
 
-test('all cells are requested at once when it has left the one in which it was', () => {
+test('all cells are polled at once when it has left its cell', () => {
   begin();
   beat(FORMER, [PROJECT]);
   fence.noteLeft([2]);
@@ -99,21 +99,21 @@ test('all cells are requested at once when it has left the one in which it was',
   expect(fence.projectsToRequest(FORMER)).toEqual([PROJECT]);
 });
 
-test('the log names the project, and how many of its attempts are cut off', async () => {
+test('the log names the project, and the number of its interrupted attempts', async () => {
   begin();
   underWay.set(PROJECT, 3);
   await clock.advanceBy(LIMIT_MS + 1);
   expect(logged).toEqual(['project_cut_off {"project":"project 1","count":3}']);
 });
 
-test('they end at once when the new cell has declared this worker dead', () => {
+test('they are interrupted at once when this worker has expired in the new cell', () => {
   begin();
   beat(FORMER, []);
   beat(NEW, [PROJECT], { wasKnown: false });
   expect(interrupted).toEqual([PROJECT]);
 });
 
-test('a slow answer that is older than what is known changes nothing', async () => {
+test('a slow response that is older than the known state changes nothing', async () => {
   begin();
   const requested = fence.projectsToRequest(FORMER);
   const startedAtMs = clock.elapsedMs;
@@ -125,12 +125,12 @@ test('a slow answer that is older than what is known changes nothing', async () 
   expect(fence.projectsToRequest(NEW)).toEqual([PROJECT]);
 });
 
-test('none begins for a claim that was requested for too long ago', async () => {
+test('none starts for a claim that was requested too long ago', async () => {
   await clock.advanceBy(LIMIT_MS + 1);
   expect(fence.mayStart(PROJECT, 0, FORMER)).toBe(false);
 });
 
-test('one begins for a claim that came late, and ends earlier than others', async () => {
+test('one starts for a late claim, and ends earlier than others', async () => {
   await clock.advanceBy(8_000);
   begin(2);
   underWay.set(PROJECT, 1);

@@ -1,4 +1,4 @@
-/** When publishes begin to be saved, and what the operator hears when some are turned away. */
+/** When publishes start to be saved, and the log events when some are refused. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { LARGE_CLAIM, LaggingProjects } from '../../src/engine/admission/lagging-projects.ts';
 import { PublishGate } from '../../src/engine/admission/publish-gate.ts';
@@ -57,8 +57,8 @@ async function save(count: number): Promise<Record<string, number>> {
   return savingNow();
 }
 
-describe('at a time', () => {
-  test('some publishes of a project are being saved, and the rest waits until these are', async () => {
+describe('publishes', () => {
+  test('of a project are saved up to a limit, and the others wait', async () => {
     void many(BUSY, 'busy', 100);
     expect(savingNow()).toEqual({ busy: 64 });
     expect(await save(10)).toEqual({ busy: 64 });
@@ -66,26 +66,26 @@ describe('at a time', () => {
     expect(await save(26)).toEqual({});
   });
 
-  test('no more begin because nobody waits while these are being saved', async () => {
+  test('do not start more merely because none waits while others are saved', async () => {
     void many(BUSY, 'busy', 64);
     await save(1);
     void many(BUSY, 'later', 2);
     expect(savingNow()).toEqual({ busy: 63, later: 1 });
   });
 
-  test('those of another project begin at once, however many of one are being saved and wait', () => {
+  test('of another project start at once, however many of one are being saved and wait', () => {
     void many(BUSY, 'busy', 500);
     void many(QUIET, 'quiet', 3);
     expect(savingNow()).toEqual({ busy: 64, quiet: 3 });
   });
 
-  test('messages count, and those of a large batch as a quarter', async () => {
+  test('count their messages, and those of a large batch as a quarter', async () => {
     for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) void publish(BUSY, name, 1_000);
     expect(savingNow()).toEqual({ first: 1, second: 1, third: 1, fourth: 1 });
     expect(await save(1)).toEqual({ second: 1, third: 1, fourth: 1, fifth: 1 });
   });
 
-  test('one that could not be saved leaves its place to the next', async () => {
+  test('that could not be saved pass their capacity to the next', async () => {
     await clock.advanceBy(5_000);
     const [first] = many(BUSY, 'busy', 65);
     await clock.advanceBy(1_000);
@@ -94,7 +94,7 @@ describe('at a time', () => {
     expect(savingNow()).toEqual({ busy: 64 });
   });
 
-  test('none waits behind those that a store which hangs has refused', async () => {
+  test('do not wait behind those that a hanging store has refused', async () => {
     const publishes = many(BUSY, 'busy', 70);
     const outcomes = Promise.allSettled(publishes);
     await clock.advanceBy(5_000);
@@ -104,11 +104,11 @@ describe('at a time', () => {
   });
 });
 
-describe('while what was accepted before waits for this worker', () => {
+describe('while earlier messages wait for this worker', () => {
   const MANY = Array.from({ length: LARGE_CLAIM }, () => claimed({ message: message({ projectId: BUSY }) }));
   beforeEach(() => backlog.noteClaim([], MANY, clock.elapsedMs));
 
-  test('no publish begins that has to wait, until that is gone', async () => {
+  test('no publish starts that would have to wait, until they are gone', async () => {
     void many(BUSY, 'busy', 100);
     expect([await save(60), await save(4)]).toEqual([{ busy: 4 }, {}]);
     backlog.noteIdle();
@@ -117,7 +117,7 @@ describe('while what was accepted before waits for this worker', () => {
     expect(clock.nextTimerAtMs).toBeUndefined();
   });
 
-  test('nor does one that comes later and finds others waiting', async () => {
+  test('nor does a later one that finds others waiting', async () => {
     void many(BUSY, 'busy', 65);
     await save(64);
     void publish(BUSY, 'later');
@@ -127,13 +127,13 @@ describe('while what was accepted before waits for this worker', () => {
     expect(savingNow()).toEqual({ busy: 1, later: 1 });
   });
 
-  test('those that find room begin at once, and so do those of another project', () => {
+  test('publishes with capacity start at once, and so do those of another project', () => {
     void many(BUSY, 'busy', 64);
     void publish(QUIET, 'quiet');
     expect(savingNow()).toEqual({ busy: 64, quiet: 1 });
   });
 
-  test('nothing is held back where nobody waits, and its end disturbs nobody', async () => {
+  test('nothing is held back when no publish waits, and its end affects none', async () => {
     void many(BUSY, 'busy', 2);
     await save(1);
     expect(clock.nextTimerAtMs).toBeUndefined();
@@ -154,7 +154,7 @@ describe('while what was accepted before waits for this worker', () => {
     expect(savingNow()).toEqual({ busy: 1 });
   });
 
-  test('nobody is held back when the store that hangs has refused all', async () => {
+  test('no publish is held back when the hanging store has refused all', async () => {
     const outcomes = Promise.allSettled(many(BUSY, 'busy', 65));
     await clock.advanceBy(5_000);
     await save(1);
@@ -173,18 +173,18 @@ describe('while nothing is saved', () => {
     await clock.advanceBy(2 * TARGET_MS);
   }
 
-  test('more are turned away, and told when to come back', async () => {
+  test('further publishes are refused, with the time of the next try', async () => {
     gate.check(BUSY);
     await standStill();
     expect(() => gate.check(BUSY)).toThrow(Overloaded);
   });
 
-  test('another project is not', async () => {
+  test('those of another project are not', async () => {
     await standStill();
     gate.check(QUIET);
   });
 
-  test('the operator hears of it once, and once when it is over', async () => {
+  test('it is logged once, and its end once', async () => {
     await standStill();
     for (let nth = 0; nth < 3; nth += 1) {
       expect(() => gate.check(BUSY)).toThrow(Overloaded);
@@ -200,7 +200,7 @@ describe('while nothing is saved', () => {
     expect(clock.nextTimerAtMs).toBeUndefined();
   });
 
-  test('whether it is over is not looked for any more when the server ends', async () => {
+  test('its end is not awaited any more when the server ends', async () => {
     await standStill();
     expect(() => gate.check(BUSY)).toThrow(Overloaded);
     gate.close();

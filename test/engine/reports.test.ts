@@ -1,4 +1,4 @@
-/** What an operator, and whoever develops an app, is told of attempts and runs. */
+/** The log lines about attempts and runs, for operators and for developers of an app. */
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Message, Outcome } from '../../src/engine/model.ts';
@@ -47,8 +47,8 @@ function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, logsAl
 
 const LAST = { retried: 3 };
 
-describe('what a server in production tells', () => {
-  it('warns of a message that is buried, with why, and of its URL nothing but the origin', () => {
+describe('a server in production', () => {
+  it('warns of a dead message, with the reason, and only with the origin of its URL', () => {
     expect(told(answered(500), {}, LAST)).toEqual([
       {
         level: 'warn',
@@ -61,29 +61,29 @@ describe('what a server in production tells', () => {
     ]);
   });
 
-  it('names the host that a redirect names, without its path', () => {
+  it('names the host of a redirect, without its path', () => {
     const [line] = told(answered(308, { Location: ['https://www.a.example/hooks/secret/?token=secret'] }), {}, LAST);
     expect(line?.['reason']).toBe(
       'the endpoint responded with status 308, a redirect to https://www.a.example; redirects are not followed',
     );
   });
 
-  it('tells of an attempt that is followed by another only at the level of details', () => {
+  it('logs an attempt that is followed by another only at the debug level', () => {
     const [line] = told(REFUSED);
     expect(line).toMatchObject({ level: 'debug', event: 'attempt_failed', reason: 'connection refused' });
     expect(JSON.stringify(line)).not.toContain('secret');
   });
 
-  it('calls a cancelled message cancelled, not buried', () => {
+  it('calls a cancelled message cancelled, not dead', () => {
     const [line] = told(REFUSED, {}, { cancelled: true });
     expect(line).toMatchObject({ level: 'debug', event: 'attempt_failed', next: 'none, it is cancelled' });
   });
 
-  it('says nothing of what was delivered or given back', () => {
+  it('logs nothing of delivered messages and released claims', () => {
     expect(told(answered(200))).toEqual([]);
   });
 
-  it('warns of a run that is parked, and says when it is tried again', () => {
+  it('warns of a parked run, with the time of the next try', () => {
     const settings: MessageSettings = {
       dialect: 'upstash',
       maxRetries: 0,
@@ -109,10 +109,10 @@ describe('what a server in production tells', () => {
   });
 });
 
-describe('what a development server tells', () => {
+describe('a development server', () => {
   const LOGS_ALL = { logsAll: true };
 
-  it('warns of each failed attempt, with the URL as far as it holds no secret, and says when the next one is', () => {
+  it('warns of each failed attempt, with the URL without secrets, and the time of the next one', () => {
     expect(told(REFUSED, { url: 'http://user:secret@127.0.0.1:3000/hello?token=secret' }, LOGS_ALL)).toEqual([
       {
         level: 'warn',
@@ -130,7 +130,7 @@ describe('what a development server tells', () => {
     expect(told(REFUSED, {}, { ...LAST, ...LOGS_ALL })).toMatchObject([{ level: 'warn', event: 'message_buried' }]);
   });
 
-  it('says that a run goes on whose call has failed for good', () => {
+  it('logs that a run continues after a dead call', () => {
     const settings: MessageSettings = {
       dialect: 'upstash',
       maxRetries: 0,
@@ -141,7 +141,7 @@ describe('what a development server tells', () => {
     ]);
   });
 
-  it('tells of the end of each run', () => {
+  it('logs the end of each run', () => {
     const lines: Line[] = [];
     const reports = reportsInto(lines, true);
     reports.runEnded({ ...ENDED, url: 'https://a.example/wf?x=1' }, 'RUN_SUCCESS', NOW_MS);

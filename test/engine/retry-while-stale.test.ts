@@ -1,4 +1,4 @@
-/** What is saved only if nothing has changed since it was read: how often is it tried, and what does a client hear? */
+/** Writes that require an unchanged value: how often they are tried, and the response to the client. */
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
@@ -23,20 +23,20 @@ const ORIGIN = 'https://a.example';
 /** More rounds than these are no rounds, but a loop that nothing ends. */
 const SPINNING = 100;
 
-describe('what was read and has changed', () => {
+describe('a value that has changed since it was read', () => {
   /** Each round is told its number. */
   const rounds = (answerOf: (round: number) => string | typeof STALE) => {
     let round = 0;
     return { play: async () => answerOf(++round), count: () => round };
   };
 
-  test('is read again, until what was decided is saved', async () => {
+  test('is read again, until the decision is saved', async () => {
     const { play, count } = rounds((round) => (round < 5 ? STALE : 'saved'));
     expect(await retryWhileStale('the schedule', play)).toBe('saved');
     expect(count()).toBe(5);
   });
 
-  test('is given up after a number of rounds, and whoever asked is told to come back', async () => {
+  test('is given up after a number of rounds, with a response to try again later', async () => {
     const { play, count } = rounds(() => STALE);
     const refusal = { status: 503, message: 'the schedule changes too often, try again shortly' };
     await expect(retryWhileStale('the schedule', play)).rejects.toMatchObject(refusal);
@@ -44,7 +44,7 @@ describe('what was read and has changed', () => {
   });
 });
 
-describe('a store that always says that something has changed makes a client hear 503:', () => {
+describe('a store that always returns that a value has changed causes a 503:', () => {
   const settings = { dialect: 'upstash' as const, maxRetries: 0 };
   const headers = { header: {}, explicitHeader: {} };
   const schedule: ScheduleCommand = {

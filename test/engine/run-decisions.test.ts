@@ -1,4 +1,4 @@
-/** What an attempt's outcome makes of a message of a run, and of the run (contract W 10, 12.3, 13, 14.5). */
+/** The change that an attempt's outcome causes in a message of a run, and in the run (contract W 10, 12.3, 13, 14.5). */
 import { describe, expect, test } from 'vitest';
 import { decide, type SettleDecision } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
@@ -36,25 +36,25 @@ const statesOf = ({ settlement }: SettleDecision): string[] => settlement.change
 const jsonOf = ({ body }: FollowUp) => JSON.parse(new TextDecoder().decode(body));
 
 describe('a step', () => {
-  test('that is delivered leaves its run alone', () => {
+  test('that is delivered does not change its run', () => {
     const decision = settling(of(part('step')), answered(200));
     expect(statesOf(decision)).toEqual(['DELIVERED']);
     expect(decision.failsRun).toBeUndefined();
   });
 
-  test('that can be retried is', () => {
+  test('that can be retried is retried', () => {
     const decision = settling(of(part('step'), { maxRetries: 1 }), answered(500));
     expect(statesOf(decision)).toEqual(['ERROR', 'RETRY']);
     expect(decision.failsRun).toBeUndefined();
   });
 
-  test.for(['step', 'fromCallback', 'stepConfig'] as const)('of call type %s takes its run along', (callType) => {
+  test.for(['step', 'fromCallback', 'stepConfig'] as const)('of call type %s fails its run', (callType) => {
     const decision = settling(of(part(callType)), answered(500));
     expect(decision.failsRun).toBeDefined();
     expect(decision.settlement.change.deadLetter).toMatchObject({ responseStatus: 500 });
   });
 
-  test('that was answered more than is kept says so in its log', () => {
+  test('whose response exceeds the kept size is logged as such', () => {
     const outcome: Outcome = { kind: 'answered', status: 500, header: {}, body: new Uint8Array(9), isCut: true };
     expect(settling(of(part('step')), outcome).settlement.change.events[0]?.detail).toMatchObject({
       error: 'the endpoint responded with status 500; of its body only the first 9 bytes are kept',
@@ -71,7 +71,7 @@ describe('a step', () => {
 describe('the first message of a run', () => {
   const first = part('step', { init: 'known', features: ['WF_DetectTrigger'] });
 
-  test('that nobody understands fails at once, with retries left', () => {
+  test('that the endpoint does not understand fails at once, with retries left', () => {
     const decision = settling(of(first, { maxRetries: 3 }), answered(200));
     expect(statesOf(decision)).toEqual(['ERROR', 'FAILED']);
     expect(decision.settlement.change.events[0]?.detail).toMatchObject({
@@ -91,7 +91,7 @@ describe('the first message of a run', () => {
 });
 
 describe('a delivery for a step with settings', () => {
-  test('that is answered fails its run if that does not go on', () => {
+  test('that gets a response fails its run if that does not continue', () => {
     const { settlement, failsRun } = settling(of(part('stepConfig'), { maxRetries: 3 }), answered(200));
     expect(settlement.change.events[0]?.detail).toMatchObject({
       error: 'the delivery for a step with settings of its own was answered without the result of the step',
@@ -100,7 +100,7 @@ describe('a delivery for a step with settings', () => {
     expect(failsRun).toMatchObject({ ifLastAt: 1, changeIfOver: { events: [{ state: 'DELIVERED' }] } });
   });
 
-  test('that is answered after a cancel was asked for is delivered', () => {
+  test('that gets a response after a cancel was requested is delivered', () => {
     const { changeIfCancelRequested: change } = settling(of(part('stepConfig')), answered(200)).settlement;
     expect(change?.events.map(({ state }) => state)).toEqual(['DELIVERED']);
   });
@@ -116,7 +116,7 @@ describe('a call', () => {
   };
   const call = (maxRetries = 0, retried = 0) => of(part('toCallback'), { callback, maxRetries }, retried);
 
-  test('that is answered brings its run the answer', () => {
+  test('that gets a response gives the response to its run', () => {
     const answer: Outcome = { kind: 'answered', status: 201, header: { 'Get-Header': ['x'] }, body: Buffer.from('hi') };
     const [result, ...others] = settling(call(), answer).follows;
     expect(others).toEqual([]);
@@ -137,18 +137,15 @@ describe('a call', () => {
   test.for([
     ['a call', 'toCallback'],
     ['the telling of a failure', 'failureCall'],
-  ] as const)(
-    'whose cancel was asked for meanwhile ends cancelled, and with nothing that follows: %s',
-    ([, callType]) => {
-      const { settlement } = settling(of(part(callType), { callback, maxRetries: 0 }), answered(500));
-      const { changeIfCancelRequested: change } = settlement;
-      expect(settlement.change.events.map(({ state }) => state)).toEqual(['ERROR', 'FAILED']);
-      expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
-      expect(change?.failureCallback).toBeUndefined();
-    },
-  );
+  ] as const)('whose cancel was requested since ends cancelled, without following messages: %s', ([, callType]) => {
+    const { settlement } = settling(of(part(callType), { callback, maxRetries: 0 }), answered(500));
+    const { changeIfCancelRequested: change } = settlement;
+    expect(settlement.change.events.map(({ state }) => state)).toEqual(['ERROR', 'FAILED']);
+    expect(change?.events.map(({ state }) => state)).toEqual(['ERROR', 'CANCELED']);
+    expect(change?.failureCallback).toBeUndefined();
+  });
 
-  test('that will be retried says nothing yet', () => {
+  test('that will be retried has no result yet', () => {
     expect(settling(call(1), answered(500)).follows).toEqual([]);
   });
 
@@ -164,7 +161,7 @@ describe('a call', () => {
     expect(decision.follows.map(jsonOf)).toMatchObject([{ status, retried: 1, maxRetries: 1 }]);
   });
 
-  test('that ends before its retries are used up says that they are: clients wait for more otherwise', () => {
+  test('that ends before its retries are used up reports them as used: clients would wait for more otherwise', () => {
     const final = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
     expect(settling(call(3), final).follows.map(jsonOf)).toMatchObject([{ status: 489, retried: 3, maxRetries: 3 }]);
   });
@@ -173,7 +170,7 @@ describe('a call', () => {
 describe('a failure callback', () => {
   const told = (maxRetries = 0) => of(part('failureCall'), { maxRetries });
 
-  test('that is delivered keeps what was answered', () => {
+  test('that is delivered keeps the response', () => {
     const { change } = settling(told(), answered(200)).settlement;
     expect(change.failureCallback).toBe('success');
     expect(change.events).toMatchObject([{ state: 'DELIVERED', detail: { response: { status: 200 } } }]);
@@ -184,7 +181,7 @@ describe('a failure callback', () => {
     expect(settling(told(), none).settlement.change.failureCallback).toBe('none');
   });
 
-  test('that fails for good fails nothing else and lies in no DLQ', () => {
+  test('that is dead fails nothing else and is in no DLQ', () => {
     const decision = settling(told(), answered(500));
     expect(decision.settlement.change).toMatchObject({ failureCallback: 'fail', next: { kind: 'finished' } });
     expect(decision.settlement.change.deadLetter).toBeUndefined();
@@ -254,7 +251,7 @@ describe('a run that fails', () => {
     return failRun({ runs }, of, { ...decision, failsRun });
   }
 
-  test('ends in the change of its message, as of the version that was read', async () => {
+  test('ends in the change of its message, with the version that was read', async () => {
     const { settlement } = await failed(of(part('step')));
     expect(settlement.change.ending).toEqual({
       projectId: 1,
@@ -284,7 +281,7 @@ describe('a run that fails', () => {
     expect(follows).toEqual([]);
   });
 
-  test('tells its failure URL what went wrong and with which payload', async () => {
+  test('sends the error and the payload to its failure URL', async () => {
     const [told] = (await failed(of(part('step')))).follows;
     expect(told).toMatchObject({
       url: 'https://failed.example/f',
@@ -307,13 +304,13 @@ describe('a run that fails', () => {
     });
   });
 
-  test('shows what was delivered to libraries that do not want the payload alone', async () => {
+  test('shows the delivery to SDKs that do not want the payload alone', async () => {
     const config = { ...run.config, features: [] };
     const [told] = (await failed({ ...of(part('step')), deliveredBody: Buffer.from('[journal]') }, { config })).follows;
     expect(told && jsonOf(told).sourceBody).toBe(Buffer.from('[journal]').toString('base64'));
   });
 
-  test('shows the message itself to them when its body was all that was delivered', async () => {
+  test('shows the message itself to them when its body was the whole delivery', async () => {
     const config = { ...run.config, features: [] };
     const step = of(part('step'));
     const message = { ...step.message, body: Buffer.from('result') };
@@ -321,12 +318,12 @@ describe('a run that fails', () => {
     expect(told && jsonOf(told).sourceBody).toBe(Buffer.from('result').toString('base64'));
   });
 
-  test('says nothing as if the endpoint had said it, when that did not answer', async () => {
+  test('does not present our error as a response of the endpoint, when that did not respond', async () => {
     const [told] = (await failed(of(part('step')), {}, REFUSED)).follows;
     expect(told && jsonOf(told)).toMatchObject({ status: 0, body: '' });
   });
 
-  test('tells it as the failed message was delivered, where the failure URL came without options of its own', async () => {
+  test('sends it like the failed message was delivered, if the failure URL came without options', async () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const config = { ...run.config, labels: ['l'], redact: { body: true, headers: [] } };
     const settings = { retryDelayExpression: '7', flowControl };
@@ -343,7 +340,7 @@ describe('a run that fails', () => {
     });
   });
 
-  test('tells it as the trigger fixed it, whatever the failed message set for its step', async () => {
+  test('sends it as the trigger set it, whatever the failed message set for its step', async () => {
     const stepSettings = { maxRetries: 0, retryDelayExpression: '7', flowControl: { key: 'k', rate: 1, periodS: 1 } };
     const config = { ...run.config, maxRetries: 4, retryDelayExpression: '9' };
     const [told] = (await failed(of(part('step', { stepSettings }), stepSettings), { config })).follows;
@@ -353,7 +350,7 @@ describe('a run that fails', () => {
     });
   });
 
-  test('tells it by the options of the failure URL, where that has some', async () => {
+  test('sends it by the options of the failure URL, if that has some', async () => {
     const flowControl = { key: 'own', parallelism: 2, periodS: 1 };
     const options = { maxRetries: 5, retryDelayExpression: '9', flowControl, features: [] };
     const failureCallback = { url: 'https://failed.example/f', method: 'PUT' as const, header: {}, ...options };
@@ -364,7 +361,7 @@ describe('a run that fails', () => {
     expect(told?.settings.run?.features).toEqual([]);
   });
 
-  test('of an older library tells whom the failing message names', async () => {
+  test('of an older SDK sends it to the URL that the failing message names', async () => {
     const { failureCallback: _own, ...config } = { ...run.config, isKept: false };
     const failureCallback = { url: 'https://step.example/f', method: 'POST' as const, header: {} };
     const { follows } = await failed(of(part('step'), { failureCallback }), { config });
@@ -372,7 +369,7 @@ describe('a run that fails', () => {
     expect(follows[0]?.header).not.toHaveProperty('X-User');
   });
 
-  test('brings whoever invoked it the news', async () => {
+  test('sends the failure to its invoker', async () => {
     const { follows } = await failed(of(part('step')), { invokers: [21] });
     const result = follows.find(({ entry }) => entry !== undefined);
     expect(result).toMatchObject({
@@ -382,7 +379,7 @@ describe('a run that fails', () => {
     expect(result && JSON.parse(jsonOf(result).out)).toEqual({ isCanceled: false, isFailed: true });
   });
 
-  test('had ended before: then its message is only done with', async () => {
+  test('had ended before: then its message is only finished', async () => {
     const { settlement, follows } = await failed(of(part('step')), { state: 'RUN_SUCCESS' });
     expect(settlement.change).toMatchObject({
       next: { kind: 'finished' },

@@ -1,4 +1,4 @@
-/** What rows does a publish for a workflow run mean: a run that begins, is taken over, is continued, is invoked? */
+/** The rows of a publish for a workflow run: a run that starts, is taken over, is continued, is invoked. */
 import { describe, expect, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from '../../src/engine/runs/drafts.ts';
@@ -43,11 +43,11 @@ function run(config: Partial<RunConfig> = {}): Run {
   };
 }
 
-describe('a run that begins', () => {
+describe('the start of a run', () => {
   const begin = (start: Partial<RunStart>, settings?: Partial<MessageSettings>) =>
     draftOfStart(command(settings), { ...START, ...start }, undefined, KEYS, CONTEXT);
 
-  test('remembers whom a failure is told, or leaves that to each message where the library does', () => {
+  test('saves the failure URL, or leaves it to each message if the SDK does', () => {
     const told = { failureCallback: CALLBACK };
     const kept = begin({ features: ['WF_TriggerOnConfig'] }, told);
     expect(kept.run?.config.failureCallback).toEqual(CALLBACK);
@@ -56,17 +56,17 @@ describe('a run that begins', () => {
     expect(begin({}).message.settings).not.toHaveProperty('failureCallback');
   });
 
-  test.each([true, false])('says in its first message whether it was triggered over REST: %s', (isRest) => {
+  test.each([true, false])('saves in its first message whether it was triggered over REST: %s', (isRest) => {
     const { message } = begin({ isRest });
     expect(message.settings.run?.isRest).toBe(isRest ? true : undefined);
   });
 
-  test.each([true, false])('says whether the library behind its URL is to be found out: %s', (isUnknownSdk) => {
+  test.each([true, false])('saves whether the SDK behind its URL is unknown: %s', (isUnknownSdk) => {
     expect(begin({ isUnknownSdk }).message.settings.run?.init).toBe(isUnknownSdk ? 'unknown' : 'known');
   });
 });
 
-describe('a run that its library takes over', () => {
+describe('a run that its SDK takes over', () => {
   const adopt = (config: Partial<RunConfig>, features: RunStart['features'] = []) =>
     draftOfAdoption(
       command(),
@@ -76,7 +76,7 @@ describe('a run that its library takes over', () => {
       CONTEXT,
     );
 
-  test('is delivered again in the way of the library, as the beginning of the run that was read', () => {
+  test('is delivered again in the way of the SDK, as the start of the run that was read', () => {
     const { message, run: adopted, entry } = adopt({}, ['LazyFetch']);
     expect(message.settings.run).toEqual({
       ...{ key: 10, id: 'wfr_a', createdAtMs: NOW_MS - 5, url: URL },
@@ -91,22 +91,22 @@ describe('a run that its library takes over', () => {
     [false, [], false],
     [true, [], true],
     [false, ['WF_TriggerOnConfig'], true],
-  ])('keeps its configuration if it did, or if the library wants that: %s, %j', (isKept, features, isKeptThen) => {
+  ])('keeps its configuration if it did, or if the SDK wants that: %s, %j', (isKept, features, isKeptThen) => {
     const { run: adopted, message } = adopt({ isKept }, features);
     expect(adopted?.config.isKept).toBe(isKeptThen);
     expect(message.header).toEqual(isKeptThen ? { 'X-User': ['u'] } : {});
   });
 
-  test.each([true, false])('stays one that was triggered over REST, or not: %s', (isRest) => {
+  test.each([true, false])('stays triggered over REST, or not: %s', (isRest) => {
     expect(adopt({ isRest }).message.settings.run?.isRest).toBe(isRest ? true : undefined);
   });
 });
 
-describe('what continues a run', () => {
+describe('a message that continues a run', () => {
   const append = (callType: RunAppend['callType'], config: Partial<RunConfig> = {}) =>
     draftOfAppend(command({ callback: CALLBACK }, { body: STEP }), { ...APPEND, callType }, run(config), 20, CONTEXT);
 
-  test('has what the trigger fixed, and no callback, when it is a step', () => {
+  test('has the settings of the trigger, and no callback, when it is a step', () => {
     const { message, entry } = append('step');
     const { header, settings } = message;
     expect(entry).toMatchObject({ kind: 'step', entryKey: entryKeyOfResult(7) });
@@ -114,7 +114,7 @@ describe('what continues a run', () => {
     expect(settings).not.toHaveProperty('callback');
   });
 
-  test('keeps what it sets for a step, and remembers it', () => {
+  test('keeps the settings of its step, and saves them', () => {
     const stepSettings = { maxRetries: 7 };
     const flow = { flowControl: { key: 'k', rate: 1, periodS: 1 } };
     const forStep: RunAppend = { ...APPEND, callType: 'stepConfig', features: ['WF_StepConfig'], stepSettings };
@@ -123,7 +123,7 @@ describe('what continues a run', () => {
     expect(message.settings).toMatchObject({ maxRetries: 7, ...flow, run: { callType: 'stepConfig', stepSettings } });
   });
 
-  test('goes out as it was sent when it is a call, and its answer comes with what the trigger fixed', () => {
+  test('is sent unchanged when it is a call, and its response has the settings of the trigger', () => {
     const redact = { body: true, headers: [] };
     const { message, entry } = append('toCallback', { redact });
     const { header, settings } = message;
@@ -142,7 +142,7 @@ describe('a run that another invokes', () => {
     return draftOfStart({ ...command(), invocation }, start, parent, KEYS, CONTEXT);
   };
 
-  test('is named in the journal of the other, with the message that its end becomes', () => {
+  test('is named in the journal of its invoker, with the message that its end becomes', () => {
     const { run: child } = invoke(STEP);
     expect(child?.invoker).toMatchObject({
       entry: { runKey: 10, runVersion: 4, kind: 'invoke' },
@@ -163,7 +163,7 @@ describe('a run that another invokes', () => {
     });
   });
 
-  test('is refused where the step has no number', () => {
+  test('is refused if the step has no number', () => {
     expect(() => invoke('{"stepName":"i"}')).toThrow(expect.objectContaining({ status: 422 }));
   });
 });

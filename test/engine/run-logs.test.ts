@@ -1,4 +1,4 @@
-/** Which runs are found by the state of their steps, and what is looked up to explain one. */
+/** Runs found by the state of their steps, and the reads that explain a run. */
 
 import { expect, test } from 'vitest';
 import { type BoundFunctions, bindContext, type EngineContext } from '../../src/engine/context.ts';
@@ -51,14 +51,14 @@ function logsOver(
 const retried = (): RunHistory => new Journal().initial(RETRYING).history();
 const going = (): RunHistory => new Journal().initial(IN_FLIGHT).history();
 
-test('without a state of steps the page is that of the store', async () => {
+test('without a filter on steps the page is that of the store', async () => {
   const { logs, asked } = logsOver([retried(), going()]);
   const page = await logs.listRuns(1, { runId: ['wfr_a'] }, { count: 1, order: 'latestFirst' });
   expect(page).toMatchObject({ items: [{ run: { id: 'wfr_a' } }], cursor: '1' });
   expect(asked).toEqual([{ filter: { runId: ['wfr_a'] }, page: { count: 1, order: 'latestFirst' } }]);
 });
 
-test('runs with a step in a state are looked for until the page is full', async () => {
+test('runs with a step in a state are searched until the page is full', async () => {
   const { logs } = logsOver([going(), going(), retried(), going(), retried(), retried()]);
   const filter: { stepState: StepState[] } = { stepState: ['STEP_RETRY'] };
   const first = await logs.listRuns(1, filter, { count: 2, order: 'latestFirst' });
@@ -83,7 +83,7 @@ test('a page of runs whose bodies are cut is filled, though the store ends its p
   expect(outs).toEqual([11, 11, 11]);
 });
 
-test('what is hidden is not cut, since it is shown by a hash of all of it', async () => {
+test('redacted bodies are not cut, since they are shown as a hash of the whole', async () => {
   const journal = new Journal().initial().step(1, { out: 'x'.repeat(100) });
   const history = journal.history();
   const redact = { body: true, headers: [] };
@@ -92,7 +92,7 @@ test('what is hidden is not cut, since it is shown by a hash of all of it', asyn
   expect(items[0]?.groups.at(-1)?.steps[0]?.info.out).toHaveLength(100);
 });
 
-test('a search that finds nothing ends with a cursor before it has looked at very many runs', async () => {
+test('a search that finds nothing ends with a cursor before it has read very many runs', async () => {
   const { logs } = logsOver(Array.from({ length: 1_000 }, going));
   const page = await logs.listRuns(1, { stepState: ['STEP_RETRY'] }, { count: 10, order: 'latestFirst' });
   expect(page).toEqual({ items: [], cursor: '200' });
@@ -102,13 +102,13 @@ test.for<[stepState: StepState[], asked: RunFilter]>([
   [['STEP_RETRY'], { state: ['RUN_STARTED'] }],
   [['STEP_FAILED', 'STEP_RETRY'], { state: ['RUN_FAILED', 'RUN_STARTED'] }],
   [['STEP_SUCCESS', 'STEP_RETRY'], {}],
-])('for steps in %j only such runs are read as can have one', async ([stepState, expected]) => {
+])('for steps in %j only runs that can have one are read', async ([stepState, expected]) => {
   const { logs, asked } = logsOver([going()]);
   await logs.listRuns(1, { stepState }, { count: 10, order: 'latestFirst' });
   expect(asked.map(({ filter }) => filter)).toEqual([expected]);
 });
 
-test('a run is explained by its active incarnation, with where its messages stand', async () => {
+test('a run is explained by its active incarnation, with the states of its messages', async () => {
   const { logs, asked, lookedUp } = logsOver([new Journal().initial().step(1, {}, RETRYING).history()]);
   expect(await logs.explainRun(1, 'wfr_a')).toMatchObject({ reason: 'retrying', messageId: 'msg_2', dueAtMs: NOW + 5 });
   expect(asked[0]?.filter).toEqual({ runId: ['wfr_a'] });

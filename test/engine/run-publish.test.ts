@@ -1,4 +1,4 @@
-/** Publishes that begin and continue workflow runs, while another worker changes what this one remembers of them. */
+/** Publishes that start and continue workflow runs, while another worker changes runs that this one remembers. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -138,7 +138,7 @@ async function stepsOf(): Promise<number[]> {
 }
 
 describe('a step', () => {
-  test('enters the journal once, in the order of its publish, under an id of its own', async () => {
+  test('enters the journal once, in the order of its publish, under its own id', async () => {
     await begin(here);
     const published = await publish(here, [step(1), step(2), step(3)]);
     expect(await stepsOf()).toEqual([1, 2, 3]);
@@ -148,7 +148,7 @@ describe('a step', () => {
     expect(await stepsOf()).toEqual([1, 2, 3]);
   });
 
-  test('is saved without a look at its run where that has just begun here, and with one where it has not', async () => {
+  test('is saved without reading its run if the run has just started here, and with a read otherwise', async () => {
     await begin(here);
     expect([await lookupsFor(1, here), await lookupsFor(2, elsewhere), await lookupsFor(3, elsewhere)]).toEqual([
       0, 1, 0,
@@ -158,13 +158,13 @@ describe('a step', () => {
     expect(await lookupsFor(1, here)).toBe(1);
   });
 
-  test('is saved without a look at its run where somebody has asked for that run again', async () => {
+  test('is saved without reading its run if the run was just read', async () => {
     await begin(here);
     await begin(here);
     expect(await lookupsFor(1, here)).toBe(0);
   });
 
-  test('of a run that ends after it was read is refused without another look', async () => {
+  test('of a run that ends after it was read is refused without another read', async () => {
     await begin(here);
     asked.lookups = 0;
     beforeSave = () => here.cancelRun(PROJECT, ID);
@@ -172,7 +172,7 @@ describe('a step', () => {
     expect(asked.lookups).toBe(1);
   });
 
-  test('of a run that was never there, or that another worker has ended, is refused', async () => {
+  test('of a run that never existed, or that another worker has ended, is refused', async () => {
     await expect(publish(here, [step(1)])).rejects.toMatchObject(RUN_OVER);
     const createdAtMs = await begin(here);
     await elsewhere.cancelRun(PROJECT, ID);
@@ -181,7 +181,7 @@ describe('a step', () => {
     }
   });
 
-  test('of a run that has begun at another time is refused, where it says when', async () => {
+  test('of a run that started at another time is refused, if it names the time', async () => {
     const createdAtMs = await begin(here);
     await expect(publish(here, [step(1, createdAtMs - 1)])).rejects.toMatchObject(RUN_OVER);
     await expect(publish(elsewhere, [step(1, createdAtMs - 1)])).rejects.toMatchObject(RUN_OVER);
@@ -189,7 +189,7 @@ describe('a step', () => {
   });
 
   test.each([true, false])(
-    'reaches the run that another worker has begun anew under its id; says when: %s',
+    'reaches the run that another worker has restarted under its id; names the time: %s',
     async (says) => {
       await begin(here);
       await elsewhere.cancelRun(PROJECT, ID);
@@ -210,14 +210,14 @@ describe('a step', () => {
   });
 });
 
-test('a plain message goes out beside a step of its publish', async () => {
+test('a plain message is saved together with a step of its publish', async () => {
   await begin(here);
   const published = await publish(here, [plain(), step(2)]);
   expect(published).toHaveLength(2);
   expect(await stepsOf()).toEqual([2]);
 });
 
-test('a run is invoked only by one that is active', async () => {
+test('a run is invoked only by an active run', async () => {
   const child = invoked('wfr_child', 1);
   await expect(publish(here, [child])).rejects.toMatchObject(RUN_OVER);
   await begin(here);
@@ -234,7 +234,7 @@ test('a run is not invoked by more than 100 that wait for its end', async () => 
   expect(await publish(here, invocations.slice(1))).toHaveLength(100);
 });
 
-test('messages have keys in the order of their publish, and nobody else has these numbers', async () => {
+test('messages have keys in the order of their publish, which no other messages have', async () => {
   await begin(here);
   await clock.advanceBy(100);
   let stepId = 0;
@@ -259,7 +259,7 @@ test('messages have keys in the order of their publish, and nobody else has thes
   expect(new Set(all).size).toBe(all.length);
 });
 
-test('a publish of many messages gives way to others whenever it has taken long', async () => {
+test('a publish of many messages lets others run whenever it has taken long', async () => {
   let workedMs = 0;
   let turns = 0;
   const slow = new Proxy(clock, {
@@ -289,7 +289,7 @@ test('a publish of many messages gives way to others whenever it has taken long'
 });
 
 describe('a run', () => {
-  test('begins later than the one before that had its id, though in the same millisecond', async () => {
+  test('starts later than the previous one with its id, though in the same millisecond', async () => {
     const times = [];
     for (let nth = 0; nth < 3; nth += 1) {
       times.push(await begin(nth === 1 ? elsewhere : here));
@@ -298,7 +298,7 @@ describe('a run', () => {
     expect(times).toEqual([NOW_MS, NOW_MS + 1, NOW_MS + 2]);
   });
 
-  test('that sleeps before it begins can be continued and ended like any', async () => {
+  test('that sleeps before it starts can be continued and ended like any other', async () => {
     await publish(here, [start({}, { delayMs: 60_000 })]);
     await publish(here, [step(1)]);
     expect(await stepsOf()).toEqual([1]);
@@ -306,10 +306,10 @@ describe('a run', () => {
   });
 });
 
-describe('a library that makes itself known behind the URL', () => {
+describe('an SDK that identifies itself behind the URL', () => {
   const bySdk = () => start({ isBySdk: true, features: ['LazyFetch'] });
 
-  test('takes over the run that asked for it, once, and the run goes on', async () => {
+  test('takes over the run that asked for it, once, and the run continues', async () => {
     await begin(here, { isUnknownSdk: true });
     const [adopted] = await publish(elsewhere, [bySdk()]);
     expect(adopted?.deduplicated).toBe(false);
@@ -325,18 +325,18 @@ describe('a library that makes itself known behind the URL', () => {
     expect([await lookupsFor(1, here), asked.saves]).toEqual([1, 1]);
   });
 
-  test('begins a run of its own where it names none', async () => {
+  test('starts its own run if it names none', async () => {
     const none = { isInvoke: false, isUnknownSdk: false, isRest: false };
     const [begun] = await publish(here, [command({ kind: 'start', features: [], ...none, isBySdk: true }, 'payload')]);
     expect(begun).toMatchObject({ deduplicated: false, run: { id: expect.stringMatching(/^wfr_./) } });
   });
 
-  test('does not take over a run that nobody asked it for', async () => {
+  test('does not take over a run that did not ask for it', async () => {
     const createdAtMs = await begin(here);
     expect(await publish(here, [bySdk()])).toMatchObject([{ deduplicated: true, run: { id: ID, createdAtMs } }]);
   });
 
-  test('is refused where the run is over', async () => {
+  test('is refused if the run has ended', async () => {
     await expect(publish(here, [bySdk()])).rejects.toMatchObject(RUN_OVER);
     await begin(here, { isUnknownSdk: true });
     await elsewhere.cancelRun(PROJECT, ID);
@@ -356,14 +356,14 @@ describe('the delivery of a step', () => {
     expect(asked.journals).toBe(0);
   });
 
-  test('reads what was saved to be delivered later, which is not remembered', async () => {
+  test('reads entries that were saved to be delivered later, which are not remembered', async () => {
     await publish(here, [start({}, { delayMs: 60_000 })]);
     await publish(here, [step(1)]);
     expect(await shown()).toHaveLength(2);
     expect(asked.journals).toBe(1);
   });
 
-  test('reads what another message may take the place of, so that it shows the one that did at another worker', async () => {
+  test('reads entries that another message may replace, so that it shows the one saved at another worker', async () => {
     await begin(here, { isUnknownSdk: true });
     expect(await shown()).toEqual(['payload']);
     const library = start({ isBySdk: true, features: ['LazyFetch'] });
@@ -373,7 +373,7 @@ describe('the delivery of a step', () => {
     expect((await shown())[0]).toBe('of the library');
   });
 
-  test('reads nothing more after a library has taken over the run at this worker', async () => {
+  test('reads nothing more after an SDK has taken over the run at this worker', async () => {
     await begin(here, { isUnknownSdk: true });
     await clock.advanceBy(100);
     await publish(here, [start({ isBySdk: true })]);

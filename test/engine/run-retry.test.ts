@@ -106,8 +106,8 @@ function sentOf({ journal }: RunRetry<Draft>): Draft[] {
   return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
 }
 
-describe('a run that takes the place of a failed one', () => {
-  it('shares what was recorded, and makes its beginning and what is sent anew', () => {
+describe('a run that replaces a failed one', () => {
+  it('shares the recorded entries, and makes its start and the unsent messages again', () => {
     const revival = reviveFrom([
       ['initial', '0'],
       ['step', 's1'],
@@ -141,13 +141,13 @@ describe('a run that takes the place of a failed one', () => {
     });
   });
 
-  it('is sent its beginning when nothing else is there, as a restart has it', () => {
+  it('is sent its start when it has no other entries, like a restart', () => {
     const revival = reviveFrom([['initial', '0', messageOf(100)]], { runId: 'mine', delayMs: 5_000 });
     expect(revival.run.id).toBe('mine');
     expect(sentOf(revival).map(({ message }) => [message.key, message.notBeforeMs])).toEqual([[500, NOW + 5_000]]);
   });
 
-  it('has for all of its messages what the headers replace, where the trigger fixes that', () => {
+  it('has the replaced headers in all of its messages, if the trigger sets them', () => {
     const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
     const revival = reviveFrom(
       [
@@ -164,7 +164,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(sentOf(revival)[0]?.message.settings).toMatchObject({ maxRetries: 9, labels: ['new'], flowControl });
   });
 
-  it('leaves a message what it sets for its step, and replaces the rest', () => {
+  it('leaves a message the settings of its step, and replaces the others', () => {
     const run = { ...PART, stepSettings: { retryDelayExpression: '7' } };
     const revival = reviveFrom(
       [
@@ -176,7 +176,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(sentOf(revival)[0]?.message.settings).toMatchObject({ maxRetries: 9, retryDelayExpression: '7' });
   });
 
-  it('replaces it in the messages that are sent, where each has its own', () => {
+  it('replaces them in sent messages, if each has its own', () => {
     const own = messageOf(101, {
       retryDelayExpression: '7',
       failureCallback: { url: URL, method: 'POST', header: {} },
@@ -196,7 +196,7 @@ describe('a run that takes the place of a failed one', () => {
     });
   });
 
-  it('leaves each message of such a run all that nothing replaces, and gives it all that something does', () => {
+  it('leaves each message of such a run everything that is not replaced, and sets everything that is', () => {
     const own = {
       maxRetries: 1,
       retryDelayExpression: '7',
@@ -228,7 +228,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(made(others, 'toCallback')).toMatchObject(own);
   });
 
-  it('makes a call again as it was, and its result with what the run has now', () => {
+  it('makes a call again unchanged, and its result with the settings of the run', () => {
     const callback = { url: URL, method: 'POST' as const, header: { 'X-Own': ['c'] } };
     const call = messageOf(101, { run: { ...PART, callType: 'toCallback' }, maxRetries: 0, callback });
     const revival = reviveFrom(
@@ -247,7 +247,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(sent?.entry?.entryKey).toBe('c1');
   });
 
-  it('counts of what it shares what that adds to each delivery, and nothing for what is not shown', () => {
+  it('counts for a shared entry its bytes in each delivery, and nothing if it is not shown', () => {
     const { journal } = reviveFrom([
       ['initial', '0'],
       ['step', 's1'],
@@ -259,7 +259,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(bytes).toEqual([entryBytesOf(30, 'step'), entryBytesOf(30, 'toCallback'), 0, 0]);
   });
 
-  it('sleeps until the time that was meant, and no longer when that has passed', () => {
+  it('sleeps until the planned time, and no longer when that has passed', () => {
     const at = (notBeforeMs: number) =>
       sentOf(
         reviveFrom([
@@ -271,7 +271,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(at(NOW - 60_000)).toBe(NOW);
   });
 
-  it('goes on at once with what was not to sleep, though the clock was ahead when that was made', () => {
+  it('continues at once with a step that does not sleep, though the clock was ahead when it was made', () => {
     const ahead = { createdAtMs: NOW + 86_400_000, notBeforeMs: NOW + 86_400_000 };
     const [sent] = sentOf(
       reviveFrom([
@@ -322,7 +322,7 @@ describe('a run that takes the place of a failed one', () => {
     });
   });
 
-  it('invokes a child of its own, which begins as the other one did', () => {
+  it('invokes its own child, which starts like the other one', () => {
     const invoke = { runKey: 300, runId: 'wfr_child', url: 'https://app.example/child', createdAtMs: THEN, result };
     const child = runOf({ maxRetries: 1 }, 300);
     const initial = messageOf(300, { run: { ...PART, key: 300, id: 'wfr_child', url: child.url } }, { url: child.url });
@@ -360,7 +360,7 @@ describe('a run that takes the place of a failed one', () => {
     expect(revival.invocations).toEqual([{ key, childKey: begun?.message.key }]);
   });
 
-  it('is made in pieces, the last of which has what it waits for', () => {
+  it('is written in chunks, the last of which has its waits', () => {
     const wait = {
       ...{ eventId: 'e', timeout: '60s', deadlineMs: THEN + 60_000, headers: {}, timeoutHeaders: {} },
       ...{ notified: result, timedOut: result },

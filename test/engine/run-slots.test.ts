@@ -1,4 +1,4 @@
-/** What do messages of runs take of the slots for attempts, whose deliveries are the journal and not their own body? */
+/** The capacity that messages of runs use, whose deliveries are the journal and not their own body. */
 import { describe, expect, test } from 'vitest';
 import { dispatchSaved, proposeState } from '../../src/engine/messages/intake.ts';
 import type { Message } from '../../src/engine/model.ts';
@@ -31,8 +31,8 @@ function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number
   }
 }
 
-describe('P10: what is counted for a message of a run', () => {
-  test('is given back whole when its delivery was left to be fetched', async () => {
+describe('P10: the bytes counted for a message of a run', () => {
+  test('are released when its delivery is fetched by the endpoint', async () => {
     const it = bench({ settings: { inFlightBytesMax: 1_000 } });
     accept(it, [step(2, 600)], 0);
     await it.clock.advanceBy(1_000);
@@ -41,7 +41,7 @@ describe('P10: what is counted for a message of a run', () => {
     expect(it.dispatcher.tryReserve('1 https://c.example', 900, 1)).toBe('reserved');
   });
 
-  test('is what is delivered: a journal for which there is no room waits, uncounted, until there is', async () => {
+  test('are those of its delivery: a journal without capacity waits, uncounted, until there is some', async () => {
     const it = bench({ settings: { inFlightBytesMax: 1_000 } });
     accept(it, [step(2, 10), step(3, 10)], 600);
     await it.clock.advanceBy(5);
@@ -54,7 +54,7 @@ describe('P10: what is counted for a message of a run', () => {
     await it.dispatcher.drain(0); // ends only when no slot is taken
   });
 
-  test('does not keep a journal from being sent that is larger than all there is', async () => {
+  test('do not keep a journal from being sent that is larger than the whole capacity', async () => {
     const it = bench({ settings: { inFlightBytesMax: 1_000 } });
     accept(it, [step(2, 10)], 5_000);
     await it.clock.advanceBy(1_000);

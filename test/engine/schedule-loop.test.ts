@@ -138,7 +138,7 @@ function command(
 
 const create = ({ engine }: Process, given = command()) => engine.createSchedule(PROJECT, given, 0);
 
-test('a schedule makes a message at each of its times, which goes out at once', async () => {
+test('a schedule saves a message at each of its times, which starts at once', async () => {
   const bench = await Bench.open();
   await create(await bench.start());
   await bench.clock.advanceBy(35 * MINUTE_MS);
@@ -152,7 +152,7 @@ test('a schedule makes a message at each of its times, which goes out at once', 
   expect(lastMessages).toEqual([{ messageId: bench.network.attempts[2]?.messageId, state: 'delivered' }]);
 });
 
-test('the store is asked nothing while nothing is due', async () => {
+test('the store is not read while nothing is due', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process, command({ cron: '0 0 * * *' }));
@@ -162,7 +162,7 @@ test('the store is asked nothing while nothing is due', async () => {
   expect(process.driver.calls).toBe(calls);
 });
 
-test('a schedule that is saved while the loop sleeps for another one is triggered in its time', async () => {
+test('a schedule that is saved while the loop sleeps for another one is triggered on time', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process, command({ cron: '0 * * * *', scheduleId: 'hourly' }));
@@ -195,7 +195,7 @@ test.each([
   },
 );
 
-test('two schedules that are the same but for their ids both make their messages', async () => {
+test('two schedules that differ only in their ids both save their messages', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process, command({ scheduleId: 'a' }));
@@ -209,7 +209,7 @@ test.each([
   ['skip', [70]],
   ['all', [65, 65, 65, 65, 65, 65, 70]],
 ] as const)(
-  'after an outage a schedule that catches up %s makes what it is to make',
+  'after an outage a schedule that catches up %s saves the right messages',
   async (scheduleCatchUp, expected) => {
     const bench = await Bench.open();
     const process = await bench.start();
@@ -223,7 +223,7 @@ test.each([
   },
 );
 
-test('catching up with thousands of times goes in pieces, and makes each of them', async () => {
+test('catching up with thousands of times is done in chunks, and saves each of them', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process, command({ cron: '* * * * *', scheduleCatchUp: 'all' }));
@@ -235,7 +235,7 @@ test('catching up with thousands of times goes in pieces, and makes each of them
   expect(other.driver.calls).toBeGreaterThan(10);
 });
 
-test('triggers that are not to overlap wait for the messages of the one before to be finished', async () => {
+test('triggers without overlap wait until the messages of the previous one are finished', async () => {
   const bench = await Bench.open();
   bench.network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 25 * MINUTE_MS }));
   const settings = { dialect: 'upstash' as const, maxRetries: 0, timeoutMs: HOUR_MS };
@@ -254,7 +254,7 @@ test('triggers that are not to overlap wait for the messages of the one before t
   expect(bench.network.attempts.filter(({ outcome }) => outcome === undefined)).toHaveLength(1);
 });
 
-test('a paused schedule lets its times pass, shows the next one as it was, and goes on after the pause', async () => {
+test('a paused schedule lets its times pass, shows the next one unchanged, and continues after the pause', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process);
@@ -290,7 +290,7 @@ test('overwriting replaces everything but the creation, the pause and the last r
   expect(await bench.triggers()).toEqual([10]);
 });
 
-test('a schedule that is overwritten, paused or deleted at its very time makes one message or none, never two', async () => {
+test('a schedule that is overwritten, paused or deleted at its very time saves one message or none, never two', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   const { engine } = process;
@@ -339,7 +339,7 @@ test('no time is triggered again when the clock is set back, by itself or by a c
   expect(bench.network.attempts).toHaveLength(3);
 });
 
-test('no time is triggered twice when the clock is set back by an hour, and the next one is when it shows it', async () => {
+test('no time is triggered twice when the clock is set back by an hour, and the next one is when the clock shows it', async () => {
   const bench = await Bench.open();
   await create(await bench.start());
   await bench.clock.advanceBy(20 * MINUTE_MS);
@@ -379,7 +379,7 @@ test('a clock that is set forward is an outage, and is noticed within half a min
   expect((await bench.view()).schedule.state.nextAtMs).toBe(NOW_MS + DAY_MS + 10 * MINUTE_MS);
 });
 
-test('a schedule whose expression cannot be read any more says so and stands still', async () => {
+test('a schedule whose expression cannot be read any more reports it and stops', async () => {
   const bench = await Bench.open();
   const first = await bench.start();
   await create(first);
@@ -401,7 +401,7 @@ test('a schedule whose expression cannot be read any more says so and stands sti
   expect(await bench.triggers()).toHaveLength(1);
 });
 
-test('many schedules of one minute all make their messages, more of them than there are places', async () => {
+test('many schedules of one minute all save their messages, even more of them than slots', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   for (let index = 0; index < 150; index += 1) await create(process, command({ scheduleId: `s${index}` }));
@@ -410,7 +410,7 @@ test('many schedules of one minute all make their messages, more of them than th
   expect(new Set(await bench.triggers())).toEqual(new Set([10]));
 });
 
-test('a shutdown waits for the triggers that are under way and begins no more', async () => {
+test('a shutdown waits for the triggers in progress and starts no more', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process);

@@ -1,4 +1,4 @@
-/** What is made of a schedule whose time has come, as a table. */
+/** The messages and the next time of a due schedule, as a table. */
 import { describe, expect, it } from 'vitest';
 import {
   firstTimeOf,
@@ -44,7 +44,7 @@ function decide(plan: Partial<SchedulePlan>, lateMs: number, options: { isBusy?:
   return { times, next: (nextAtMs - NOON_MS) / MINUTE_MS, passed: (passedUntilMs - NOON_MS) / MINUTE_MS };
 }
 
-describe('a schedule that is due', () => {
+describe('a due schedule', () => {
   it.each(['skip', 'one', 'all'] as const)(
     'is triggered once when it is on time, whatever it catches up: %s',
     (catchUp) => {
@@ -58,7 +58,7 @@ describe('a schedule that is due', () => {
     expect(decide({ catchUp: 'one' }, 48 * HOUR_MS)).toMatchObject({ times: 1, next: 48 * 60 + 10 });
   });
 
-  it('lets missed times pass when it skips them, and triggers the one that has just come', () => {
+  it('skips missed times if it is set to, and triggers the one that is due now', () => {
     expect(decide({ catchUp: 'skip' }, 34 * MINUTE_MS)).toEqual({ times: 0, next: 40, passed: 34 });
     expect(decide({ catchUp: 'skip' }, 59_999)).toMatchObject({ times: 1, next: 10 });
     expect(decide({ catchUp: 'skip' }, MINUTE_MS)).toMatchObject({ times: 0, next: 10 });
@@ -67,21 +67,21 @@ describe('a schedule that is due', () => {
     expect(decide({ catchUp: 'skip', cron: '@every 1h' }, 61 * MINUTE_MS)).toMatchObject({ times: 0, next: 120 });
   });
 
-  it('makes up for each missed time when it is to, so many at a time', () => {
+  it('triggers each missed time if it is set to, a limited number at a time', () => {
     expect(decide({ catchUp: 'all' }, 34 * MINUTE_MS)).toEqual({ times: 4, next: 40, passed: 30 });
     expect(decide({ catchUp: 'all' }, 34 * MINUTE_MS, { timesMax: 3 })).toEqual({ times: 3, next: 30, passed: 20 });
     expect(decide({ catchUp: 'all' }, 20 * MINUTE_MS)).toEqual({ times: 3, next: 30, passed: 20 });
     expect(decide({ catchUp: 'all', cron: '@every 15m' }, 34 * MINUTE_MS)).toEqual({ times: 3, next: 45, passed: 30 });
   });
 
-  it('waits for no message of the trigger before, unless it is not to overlap', () => {
+  it('waits for no message of the previous trigger, unless it must not overlap', () => {
     expect(decide({}, 0, { isBusy: true })).toMatchObject({ times: 1, next: 10 });
     expect(decide({ overlap: 'skip' }, 0, { isBusy: true })).toMatchObject({ times: 0, next: 10 });
     expect(decide({ overlap: 'skip' }, 0)).toMatchObject({ times: 1, next: 10 });
     expect(decide({ overlap: 'skip', catchUp: 'all' }, 34 * MINUTE_MS)).toMatchObject({ times: 1, next: 40 });
   });
 
-  it('with an interval stays in step, however late it is', () => {
+  it('with an interval keeps its rhythm, however late it is', () => {
     expect(decide({ cron: '@every 45m' }, 3 * MINUTE_MS)).toMatchObject({ times: 1, next: 45 });
     expect(decide({ cron: '@every 45m' }, 100 * MINUTE_MS)).toMatchObject({ times: 1, next: 135 });
   });
@@ -107,15 +107,15 @@ describe('the first time', () => {
   });
 });
 
-describe('a schedule without any further time', () => {
+describe('a schedule without a further time', () => {
   const NEVER = '0 0 30 2 *';
   const isFarAhead = (atMs: number): boolean => new Date(atMs).getUTCFullYear() > 200_000;
 
-  it('begins with a time that never comes, and which is still a date', () => {
+  it('has a next time that never comes, and which is still a date', () => {
     expect(isFarAhead(firstTimeOf(NEVER, undefined, NOON_MS))).toBe(true);
   });
 
-  it('is triggered by none after the one that is due', () => {
+  it('is not triggered after the due time', () => {
     const options = { isBusy: false, nowMs: NOON_MS, timesMax: 99 };
     for (const catchUp of ['one', 'all'] as const) {
       const { times, nextAtMs } = triggerOf(schedule({ cron: NEVER, catchUp }), options);
@@ -123,7 +123,7 @@ describe('a schedule without any further time', () => {
     }
   });
 
-  it('is what remains of one whose expression cannot be read any more', () => {
+  it('is the result of an expression that cannot be read any more', () => {
     const { times, nextAtMs, passedUntilMs } = noFurtherTrigger(NOON_MS);
     expect([times, isFarAhead(nextAtMs), passedUntilMs]).toEqual([0, true, NOON_MS]);
   });
@@ -139,7 +139,7 @@ describe('the messages of a trigger', () => {
   const toGroup = (plan: Partial<SchedulePlan> = {}) =>
     schedule({ destination: { kind: 'group', name: 'g' }, ...plan });
 
-  it('are one with what the schedule was created with', () => {
+  it('are one with the content of the schedule', () => {
     const body = new Uint8Array([1]);
     const plan = { header: { X: ['y'] }, body, delayMs: 5_000, callerIp: '10.0.0.1', method: 'GET' as const };
     expect(messagesOfTrigger(schedule(plan), undefined, NOON_MS)).toMatchObject([
@@ -152,7 +152,7 @@ describe('the messages of a trigger', () => {
     ]);
   });
 
-  it('are one for each endpoint of the group as it is now', () => {
+  it('are one for each current endpoint of the group', () => {
     expect(
       messagesOfTrigger(toGroup(), group, NOON_MS).map(({ url, options }) => [url, options.settings]),
     ).toMatchObject([
@@ -161,7 +161,7 @@ describe('the messages of a trigger', () => {
     ]);
   });
 
-  it('have the default headers of the group below those of the schedule', () => {
+  it('have the default headers of the group, overridden by those of the schedule', () => {
     const headers = {
       'Upstash-Retries': ['9'],
       'Upstash-Delay': ['7s'],
@@ -180,7 +180,7 @@ describe('the messages of a trigger', () => {
     expect(first?.options).not.toHaveProperty('deduplication');
   });
 
-  it('have only the headers of their schedule when that or the group keeps none to be merged', () => {
+  it('have only the headers of their schedule when that or the group has none to be merged', () => {
     const headers = { 'Upstash-Forward-X': ['theirs'] };
     const kept = { rawHeaders: ['Upstash-Forward-X', 'kept'], queryConfig: [] };
     const header = { X: ['own'] };

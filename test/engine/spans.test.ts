@@ -1,4 +1,4 @@
-/** The ids of spans: the same wherever they are asked for, and different where what they stand for is. */
+/** The ids of spans: equal for the same subject, and different for different subjects. */
 import { describe, expect, it } from 'vitest';
 import { spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait, traceWithin } from '../../src/engine/spans.ts';
 import type { MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
@@ -27,7 +27,7 @@ describe('a message', () => {
     expect(spanOfMessage({ ...of({ trace: TRACE }), id: 'msg_other' })?.spanId).not.toBe(span?.spanId);
   });
 
-  it('begins a trace of its own without one, and has none when its publisher records none', () => {
+  it('starts its own trace without one, and has none when its publisher records none', () => {
     expect(spanOfMessage(of({}))).toEqual({
       traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
       spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
@@ -61,7 +61,7 @@ describe('a run', () => {
     expect(spanOfMessage(of({ run: { ...RUN }, trace: UNRECORDED }))).toBeUndefined();
   });
 
-  it('that has begun its trace is the first span of that, also once it is named as the parent', () => {
+  it('that has started its trace is its first span, also once it is named as the parent', () => {
     const run = spanOfRun(RUN, undefined);
     expect(run).not.toHaveProperty('parentId');
     const own = traceWithin(run, undefined);
@@ -73,7 +73,7 @@ describe('a run', () => {
   });
 });
 
-it('what follows from a span has it as parent, and the state of its trace', () => {
+it('messages that follow from a span have it as parent, and the state of its trace', () => {
   const span = spanOfMessage(of({ trace: TRACE }));
   expect(traceWithin(span, TRACE)).toEqual({ parent: `00-${TRACE_ID}-${span?.spanId}-01`, state: 'a=1' });
   expect(traceWithin(undefined, UNRECORDED)).toBe(UNRECORDED);

@@ -1,4 +1,4 @@
-/** What time does the engine count with, when somebody sets the clock of its machine? */
+/** The time of the engine when the clock of its machine is set. */
 import { expect, test } from 'vitest';
 import { ClockLead, LEAD_MS_MAX, SteadyClock, withWallTime } from '../../src/engine/workers/steady-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -11,7 +11,7 @@ function opened() {
   return { machine, startMs: machine.wallMs(), clock: new SteadyClock(machine) };
 }
 
-test('goes on from where it was when the wall clock is set back, which itself is shown as it is', async () => {
+test('continues when the wall clock is set back, whose own time stays available', async () => {
   const { machine, clock, startMs } = opened();
   await machine.advanceBy(1_000);
   machine.jumpBy(-HOUR_MS);
@@ -20,7 +20,7 @@ test('goes on from where it was when the wall clock is set back, which itself is
   expect(clock.wallMs()).toBe(startMs + 1_500 - HOUR_MS);
 });
 
-test('is ahead of the wall clock by its lead, and not behind by what passes between two readings', () => {
+test('is ahead of the wall clock by its lead, and not behind by the time between two readings', () => {
   let wallMs = 1_000;
   const clock = new SteadyClock({ wallMs: () => wallMs++, elapsedMs: 0, startTimer: () => ({ cancel: () => {} }) });
   clock.nowMs();
@@ -64,7 +64,7 @@ test('is a day ahead of the wall clock at most', () => {
   expect(clock.nowMs()).toBe(startMs - LEAD_MS_MAX - 2_000);
 });
 
-test('follows a wall clock that is corrected by moments, and tells nobody', () => {
+test('follows a wall clock that is corrected by milliseconds, and reports nothing', () => {
   const { machine, clock, startMs } = opened();
   const jumps: number[] = [];
   clock.onJump((byMs) => jumps.push(byMs));
@@ -73,7 +73,7 @@ test('follows a wall clock that is corrected by moments, and tells nobody', () =
   expect(jumps).toEqual([]);
 });
 
-test('tells of each jump once, by how much it was', () => {
+test('reports each jump once, with its size', () => {
   const { machine, clock } = opened();
   const jumps: number[] = [];
   clock.onJump((byMs) => jumps.push(byMs));
@@ -85,13 +85,13 @@ test('tells of each jump once, by how much it was', () => {
   expect(jumps).toEqual([-HOUR_MS, 2 * HOUR_MS]);
 });
 
-test('calls two seconds a jump', () => {
+test('treats two seconds as a jump', () => {
   const { machine, clock, startMs } = opened();
   machine.jumpBy(-2_000);
   expect(clock.nowMs()).toBe(startMs);
 });
 
-test('joins those who are at least two seconds further ahead of the same wall clock, but not by more than a day', () => {
+test('adopts the time of others that are at least two seconds further ahead of the same wall clock, but not by more than a day', () => {
   const lead = new ClockLead();
   const leadsMs = [1_999, 2_000, 1_000, LEAD_MS_MAX, LEAD_MS_MAX + 2_000].map((leadMs) => {
     lead.noteOthers(leadMs);
@@ -100,7 +100,7 @@ test('joins those who are at least two seconds further ahead of the same wall cl
   expect(leadsMs).toEqual([0, 2_000, 2_000, LEAD_MS_MAX, 0]);
 });
 
-test('has a view by the wall clock, which tells of its jumps and goes by the same timers', async () => {
+test('has a view by the wall clock, which reports its jumps and uses the same timers', async () => {
   const { machine, clock, startMs } = opened();
   const wall = withWallTime(clock);
   const told: string[] = [];

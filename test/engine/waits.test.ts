@@ -1,4 +1,4 @@
-/** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
+/** Waits, notifications and timeouts with a store that others change between reads and writes. */
 
 import { describe, expect, test } from 'vitest';
 import { type BoundFunctions, bindContext, type EngineContext } from '../../src/engine/context.ts';
@@ -288,7 +288,7 @@ class Bench {
 }
 
 describe('a wait', () => {
-  test('is registered with what its run fixed, and ends with the event', async () => {
+  test('is registered with the settings of its run, and ends with the event', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     const { messageId, deduplicated } = await bench.wait(one);
@@ -310,7 +310,7 @@ describe('a wait', () => {
     expect(bench.reserved).toBe(0);
   });
 
-  test('of a run that is over, was never there, or began at another time, is refused as libraries know it', async () => {
+  test('of a run that has ended, never existed, or started at another time, is refused as SDKs expect', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     const text = 'failed to publish to url: can not append to a a cancelled workflow';
@@ -324,7 +324,7 @@ describe('a wait', () => {
     await expect(bench.wait(one, 3)).rejects.toMatchObject({ status: 400, message: text });
   });
 
-  test('is made anew when its run has changed since it was read', async () => {
+  test('is decided again when its run has changed since it was read', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.wait(one, 1);
@@ -333,7 +333,7 @@ describe('a wait', () => {
     expect(bench.store.waiters.map(({ record }) => record.settings.maxRetries)).toEqual([7, 9]);
   });
 
-  test('ends at once with what was saved for it, first in, first out', async () => {
+  test('ends at once with a pending event, first in, first out', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     expect(await bench.notifyRun(one, 'first')).toEqual({ runId: 'wfr_1', runCreatedAtMs: NOW_MS });
@@ -357,7 +357,7 @@ describe('a wait', () => {
     expect(bench.store.calls).toEqual([]);
   });
 
-  test('of a run that ends after it was read is refused without another look', async () => {
+  test('of a run that ends after it was read is refused without another read', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     bench.store.before['addWaiter'] = () => bench.store.end(one);
@@ -365,7 +365,7 @@ describe('a wait', () => {
     expect(bench.store.calls.filter((name) => name === 'findActiveRun')).toHaveLength(1);
   });
 
-  test('reads no run that a notification has just been saved for here', async () => {
+  test('reads no run for which a notification was just saved on this worker', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.notifyRun(one);
@@ -374,7 +374,7 @@ describe('a wait', () => {
     expect(bench.store.calls).not.toContain('findActiveRun');
   });
 
-  test('is registered with a run that has begun anew under the id of one that is remembered', async () => {
+  test('is registered with a run that was restarted under the id of a remembered one', async () => {
     const bench = new Bench();
     await bench.wait(bench.store.add(run(1)));
     const anew = bench.store.add({ ...run(2), id: 'wfr_1', createdAtMs: NOW_MS + 5 });
@@ -391,7 +391,7 @@ describe('a wait', () => {
     });
   });
 
-  test('gives back the place of its answer when that cannot be saved, and says why', async () => {
+  test('releases the reservation of its result when that cannot be saved, and returns the reason', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.notifyRun(one);
@@ -402,7 +402,7 @@ describe('a wait', () => {
     expect([bench.reserved, bench.started]).toEqual([0, 0]);
   });
 
-  test('keeps who asked for it, and leaves nothing to be fetched by a library that cannot', async () => {
+  test('keeps the caller, and leaves no body to be fetched by an SDK that cannot', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.wait(one, 1, { callerIp: '192.0.2.1', features: [] });
@@ -412,7 +412,7 @@ describe('a wait', () => {
     expect(bench.store.results.map(({ entry }) => entry?.lazyAboveBytes)).toEqual([undefined, 1_000]);
   });
 
-  test('finds a notification that comes between its look for a pending event and its registration', async () => {
+  test('finds a notification that arrives between its lookup of pending events and its registration', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     bench.store.before['addWaiter'] = async () => {
@@ -423,7 +423,7 @@ describe('a wait', () => {
     expect([bench.store.waiters, bench.store.pendingEvents]).toEqual([[], []]);
   });
 
-  test('does without a pending event that another wait of its run has taken meanwhile', async () => {
+  test('is registered without a pending event that another wait of its run has consumed since', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.notifyRun(one);
@@ -438,7 +438,7 @@ describe('a wait', () => {
 });
 
 describe('a notification', () => {
-  test('wakes all that wait for the event, and is lost when nobody does', async () => {
+  test('wakes all waiters of the event, and is lost when there are none', async () => {
     const bench = new Bench();
     expect(await bench.notify()).toEqual([]);
     const [one, two] = [bench.store.add(run(1)), bench.store.add(run(2))];
@@ -450,7 +450,7 @@ describe('a notification', () => {
     expect(await bench.notify()).toEqual([]);
   });
 
-  test('wakes any number of waiters in pieces, and only those that waited when it came', async () => {
+  test('wakes any number of waiters in chunks, and only those that waited when it arrived', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     bench.store.calls.length = 0;
@@ -466,7 +466,7 @@ describe('a notification', () => {
     expect(bench.store.waiters).toHaveLength(1_050);
   });
 
-  test('wakes waiters that came with a move from a cell with larger numbers, and passes over those since', async () => {
+  test('wakes waiters that came with a move from a cell with larger numbers, and skips later ones', async () => {
     const bench = new Bench();
     for (const key of [1, 2, 3]) await bench.wait(bench.store.add(run(key)));
     const ofAnotherCell = ({ record, ...rest }: Waiter, nth: number): Waiter => ({
@@ -491,7 +491,7 @@ describe('a notification', () => {
     expect(bench.store.waiters).toHaveLength(1);
   });
 
-  test('saves the pieces of a page one behind another, before what the first of them woke goes out', async () => {
+  test('saves the chunks of a page one after another, before the messages of the first one start', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
     const { resolveWaiters } = bench.store;
@@ -507,7 +507,7 @@ describe('a notification', () => {
     expect(asked).toBe(3);
   });
 
-  test('reads a page while the one before it is saved', async () => {
+  test('reads a page while the previous one is saved', async () => {
     const bench = new Bench();
     for (const key of [1, 2]) await bench.wait(bench.store.add(run(key)));
     bench.store.calls.length = 0;
@@ -516,7 +516,7 @@ describe('a notification', () => {
     expect(bench.store.calls).toEqual(['listWaiters', ...both, ...both]);
   });
 
-  test('of at most a page lets each piece go on once it is saved', async () => {
+  test('of at most one page lets each chunk continue once it is saved', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 250; key += 1) await bench.wait(bench.store.add(run(key)));
     await bench.notify();
@@ -524,7 +524,7 @@ describe('a notification', () => {
     expect(bench.lines).toEqual(new Set());
   });
 
-  test('of more than a page lets none go on before all are woken', async () => {
+  test('of more than one page lets none continue before all are woken', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     const seen: number[] = [];
@@ -539,7 +539,7 @@ describe('a notification', () => {
     expect(bench.lines).toEqual(new Set(['1 https://a.example']));
   });
 
-  test('of very many pages lets the first go on before the last are woken', async () => {
+  test('of very many pages lets the first continue before the last are woken', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 12; key += 1) await bench.wait(bench.store.add(run(key)));
     const seen: number[] = [];
@@ -552,7 +552,7 @@ describe('a notification', () => {
     expect(seen).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
   });
 
-  test('that fails midway lets those go on that it has woken, also those saved after it has failed', async () => {
+  test('that fails midway lets the woken runs continue, including those saved after the failure', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     const refused = Promise.withResolvers<void>();
@@ -608,7 +608,7 @@ describe('a notification', () => {
     expect(bench.store.waiters).toHaveLength(1);
   });
 
-  test('of a run that is over finds nobody', async () => {
+  test('of an ended run finds no waiters', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     bench.store.before['savePendingEvent'] = () => bench.store.end(one);
@@ -616,7 +616,7 @@ describe('a notification', () => {
     expect(await bench.notifyRun(run(2))).toBeUndefined();
   });
 
-  test('is not saved beside a waiter that was registered meanwhile, but wakes it', async () => {
+  test('is not saved when a waiter was registered since, but wakes it', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     bench.store.before['savePendingEvent'] = async () => {
@@ -627,7 +627,7 @@ describe('a notification', () => {
     expect(bench.store.pendingEvents).toEqual([]);
   });
 
-  test('is saved for the next wait when another came first to the waiter that it found', async () => {
+  test('is saved for the next wait when another notification was first to resolve the waiter', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.wait(one);
@@ -650,7 +650,7 @@ describe('a notification', () => {
   });
 });
 
-describe('the list of those that wait for an event', () => {
+describe('the list of the waiters of an event', () => {
   /** Of 1,100 that wait, where a read brings `perRead` at most: who is listed, after how many reads. */
   async function listed(perRead: number): Promise<{ count: number; reads: number }> {
     const bench = new Bench();
@@ -664,7 +664,7 @@ describe('the list of those that wait for an event', () => {
     return { count: waiters.length, reads: bench.store.calls.length };
   }
 
-  test('has a thousand of them at most, and is read in four pieces at most', async () => {
+  test('has a thousand of them at most, and takes four reads at most', async () => {
     expect(await listed(1_000)).toEqual({ count: 1_000, reads: 1 });
     expect(await listed(300)).toEqual({ count: 1_000, reads: 4 });
     expect(await listed(100)).toEqual({ count: 400, reads: 4 });
@@ -680,8 +680,8 @@ describe('the list of those that wait for an event', () => {
   });
 });
 
-describe('a time-out', () => {
-  test('ends a wait at its deadline, elsewhere and without an event, and asks the store nothing before', async () => {
+describe('a timeout', () => {
+  test('ends a wait at its deadline, elsewhere and without an event, and reads the store only then', async () => {
     const bench = new Bench();
     const one = bench.store.add(run(1));
     await bench.clock.settled();
@@ -697,7 +697,7 @@ describe('a time-out', () => {
     expect(await bench.notify()).toEqual([]);
   });
 
-  test('may have a body of its own', async () => {
+  test('may have its own body', async () => {
     const bench = new Bench();
     await bench.wait(bench.store.add(run(1)), 1, { timeoutBody: Buffer.from('{"own":1}').toString('base64') });
     await bench.clock.advanceBy(DAY_MS);
@@ -707,7 +707,7 @@ describe('a time-out', () => {
   test.each([
     ['the notification', 'resolveWaiters', ['wfr_1 s1: data']],
     ['the time-out', 'listWaiters', ['wfr_1 s1: late']],
-  ])('and a notification at the same moment make one entry: %s came first', async (_first, _call, told) => {
+  ])('and a notification at the same moment add one entry: %s came first', async (_first, _call, told) => {
     const bench = new Bench();
     await bench.wait(bench.store.add(run(1)));
     if (told[0]?.endsWith('data')) {
@@ -723,7 +723,7 @@ describe('a time-out', () => {
     expect(bench.reserved).toBe(0);
   });
 
-  test('of many waits at once goes on until all have ended', async () => {
+  test('of many waits at once continues until all have ended', async () => {
     const bench = new Bench();
     for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
     await bench.clock.advanceBy(DAY_MS);
@@ -731,7 +731,7 @@ describe('a time-out', () => {
   });
 });
 
-test('the end of a run leaves nobody to be woken', async () => {
+test('the end of a run leaves no waiters', async () => {
   const bench = new Bench();
   const one = bench.store.add(run(1));
   await bench.wait(one);
