@@ -39,7 +39,7 @@ describe('the messages of a call', () => {
     const outcome = answered(200, second, { step: '{ "stepId": 3, "out": "\\"ä\\"" }', result: '[1]' });
     const lastStep = {
       body: Buffer.from('{"stepId":3,"out":"\\"ä\\""}'),
-      place: { kind: 'step', entryKey: entryKeyOfResult(3) },
+      identity: { kind: 'step', entryKey: entryKeyOfResult(3) },
     };
     expect(messageOutcomes([second], first, outcome)).toEqual([
       { claimed: second, outcome, returned: { response: Buffer.from('[1]'), lastStep } },

@@ -130,12 +130,12 @@ export class WorkflowClient {
         const { delayS, notBeforeS } = appended.time ?? {};
         const body = Buffer.from(appended.text);
         const step = readStep(body);
-        const place = step && identityOfStep(step);
-        if (!place) throw new Error(`a checkpoint keeps no such step: ${appended.text}`);
+        const identity = step && identityOfStep(step);
+        if (!identity) throw new Error(`a checkpoint keeps no such step: ${appended.text}`);
         return {
           kind: 'step',
           body,
-          place,
+          identity,
           ...(delayS !== undefined && { delayMs: delayS * 1_000 }),
           ...(notBeforeS !== undefined && { notBeforeMs: notBeforeS * 1_000 }),
         };

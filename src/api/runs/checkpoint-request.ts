@@ -120,11 +120,11 @@ function readStepElement(members: Record<string, unknown>, { quotas, clock, limi
   const limit = messageLimit(limits.messageBytesMax);
   if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
   const read = readStep(body);
-  const place = read && identityOfStep(read);
-  if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
+  const identity = read && identityOfStep(read);
+  if (!identity) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;
   const nowMs = clock.nowMs();
-  const appended: AppendedEntry = { kind: 'step', body, place };
+  const appended: AppendedEntry = { kind: 'step', body, identity };
   let aheadMs = 0;
   if (notBefore !== undefined && notBefore !== null) {
     if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');

@@ -170,8 +170,8 @@ async function runOf(
   }
   const { run, isFresh } = await active.find(projectId, id);
   if (run?.key === runKey) return run;
-  const read = isFresh ? run : await active.read(projectId, id);
-  return read?.key === runKey ? read : undefined;
+  const latest = isFresh ? run : await active.read(projectId, id);
+  return latest?.key === runKey ? latest : undefined;
 }
 
 /** The first finished message of the checkpoint. */
@@ -196,9 +196,10 @@ async function saveRecords(
         entries.set(at, { messageId });
       } else if (each.kind === 'invoke') {
         const { drafts, accepted } = await publishAll(context, run.projectId, [invocationBy(run, each.command)]);
-        const [as] = accepted;
-        if (as?.kind === 'overDayLimit') throw dailyLimitReached(as.limit, as.remaining, context.clock.nowMs());
-        entries.set(at, { messageId: as?.kind === 'duplicate' ? as.messageId : (drafts[0]?.message.id ?? '') });
+        const [result] = accepted;
+        if (result?.kind === 'overDayLimit')
+          throw dailyLimitReached(result.limit, result.remaining, context.clock.nowMs());
+        entries.set(at, { messageId: result?.kind === 'duplicate' ? result.messageId : (drafts[0]?.message.id ?? '') });
       }
     }
     return entries;
@@ -275,7 +276,7 @@ function entryOf({ message, state }: NewMessage, saved: Saved | undefined, conti
     : { messageId };
 }
 
-/** Invokes from `run`, whichever run the element names: the claim token belongs to this run. */
+/** Makes `run` the invoker, even if the element names another run: the claim token belongs to `run`. */
 function invocationBy(run: Run, command: PublishCommand): PublishCommand {
   const { invocation } = command;
   if (!invocation) return command;

@@ -32,7 +32,7 @@ export interface FailedMessage {
 
 export type AppendedEntry =
   /** The result or the plan of a step, with the same times as in a publish. */
-  | { kind: 'step'; body: Uint8Array; place: EntryIdentity; delayMs?: Millis; notBeforeMs?: Millis }
+  | { kind: 'step'; body: Uint8Array; identity: EntryIdentity; delayMs?: Millis; notBeforeMs?: Millis }
   /** A call to another service, as it would be published. It belongs to this run, whichever run it names. */
   | { kind: 'call'; command: PublishCommand }
   /** The trigger of a run that this one waits for. */

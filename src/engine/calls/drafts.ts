@@ -1,4 +1,4 @@
-/** Makes the messages that a checkpoint appends, the same as a publish by the run would make (contract K 3.3). */
+/** Makes the messages that a checkpoint appends, equal to the messages of a publish by the run (contract K 3.3). */
 
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { prefixOf } from '../../protocol/options/dialect.ts';
@@ -35,7 +35,7 @@ export function stepTemplateOf(run: Run, previous: Sender['previous']): StepTemp
 }
 
 export function draftOfStep(
-  { body, place, delayMs, notBeforeMs }: Step,
+  { body, identity, delayMs, notBeforeMs }: Step,
   { run, header, settings }: StepTemplate,
   key: MessageKey,
   callerIp: string | undefined,
@@ -51,11 +51,11 @@ export function draftOfStep(
   );
   return {
     message,
-    entry: entryOf(message, { ...place, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
+    entry: entryOf(message, { ...identity, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
   };
 }
 
-/** A call by `run`, whichever run the element names: the claim token belongs to this run. */
+/** A call by `run`, even if the element names another run: the claim token belongs to `run`. */
 export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: AcceptContext): Draft {
   const { id: runId, createdAtMs, config } = run;
   const features = command.options.run?.features ?? config.features;
@@ -71,7 +71,7 @@ export function draftOfCall({ command }: Call, run: Run, key: MessageKey, contex
 export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
   const { eventId, timeout, timeoutMs, step, stepId } = wait;
   const { header, settings } = libraryOptions(run, sender.previous);
-  const part = { url: run.url, header, settings };
+  const result = { url: run.url, header, settings };
   const prefix = prefixOf(run.config.dialect);
   const headers = newHeaderMap();
   headers[`${prefix}-Workflow-Runid`] = [run.id];
@@ -85,8 +85,8 @@ export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand
     step,
     stepId,
     features: run.config.features,
-    notified: part,
-    timedOut: part,
+    notified: result,
+    timedOut: result,
     headers,
     timeoutHeaders: headers,
   };
@@ -100,15 +100,15 @@ export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand
  */
 function libraryOptions({ config: { dialect, isKept } }: Run, previous: Sender['previous']): ConfigurableMessage {
   const prefix = prefixOf(dialect);
-  const own = newHeaderMap();
-  own[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
-  own['Content-Type'] = ['application/json'];
+  const libraryHeader = newHeaderMap();
+  libraryHeader[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
+  libraryHeader['Content-Type'] = ['application/json'];
   if (!previous || isKept) {
     const name = `${prefix}-Workflow-Invoke-Count`;
     const depth = previous?.header[name];
-    if (depth) own[name] = depth;
-    return { header: own, settings: { dialect, maxRetries: RETRIES_DEFAULT } };
+    if (depth) libraryHeader[name] = depth;
+    return { header: libraryHeader, settings: { dialect, maxRetries: RETRIES_DEFAULT } };
   }
   const { run: _run, callback: _callback, ...settings } = previous.settings;
-  return { header: withHeaders(withoutMarks(previous.header, 'step'), own), settings };
+  return { header: withHeaders(withoutMarks(previous.header, 'step'), libraryHeader), settings };
 }

@@ -19,7 +19,7 @@ export interface RunResponse {
 
 export interface LastStep {
   body: Uint8Array;
-  place: EntryIdentity;
+  identity: EntryIdentity;
 }
 
 export interface MessageOutcome {
@@ -79,8 +79,8 @@ function parseRunResponse({ header, body }: ResponseOutcome): RunResponse | unde
 function parseLastStep(json: Uint8Array): LastStep | undefined {
   const members = parseObject(json);
   const step = members && stepOfMembers(members);
-  const place = step && identityOfStep(step);
-  return place?.kind === 'step' ? { body: Buffer.from(JSON.stringify(members)), place } : undefined;
+  const identity = step && identityOfStep(step);
+  return identity?.kind === 'step' ? { body: Buffer.from(JSON.stringify(members)), identity } : undefined;
 }
 
 function parseObject(json: Uint8Array): Record<string, unknown> | undefined {

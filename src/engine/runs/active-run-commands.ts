@@ -8,15 +8,15 @@ import type { ActiveRunFilter } from './dead/dead-run-store.ts';
 import { draftEnding, type EndingDraft, type RunEnd } from './endings/endings.ts';
 import type { RunEndResult } from './stores.ts';
 
-/** Runs that a bulk cancel reads together. */
+/** Runs that a bulk cancel reads with one query. */
 const READ_BATCH = 500;
-/** Runs ended in one transaction, which delays publishes by about a millisecond. */
+/** Runs ended in one transaction. It delays publishes by about a millisecond. */
 const END_BATCH = 20;
 
-/** The end of a run by a command. */
+/** The state and the result with which a command ends a run. */
 type EndByCommand = Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> };
 
-/** Selects among runs that had the same id one after the other. Absent: the active one. */
+/** Selects one of several successive runs with the same id. Absent: the active one. */
 export interface RunSelector {
   createdAtMs?: Millis | undefined;
   runKey?: RunKey | undefined;
@@ -24,7 +24,7 @@ export interface RunSelector {
 
 /** The properties of an active run that the API needs. */
 export interface ActiveRun {
-  /** Its bodies are redacted. */
+  /** Whether its bodies are redacted. */
   hidesBodies: boolean;
 }
 
@@ -116,7 +116,7 @@ export async function cancelRunsMatching(
   return cancelled;
 }
 
-/** Returns how many runs this call has ended. */
+/** Cancels the active runs with these `names`, in batches. Returns how many it has cancelled. */
 async function cancelAll<Name>(
   context: EngineContext,
   names: readonly Name[],
@@ -134,7 +134,7 @@ async function cancelAll<Name>(
       if (found.length === 0) return;
       const runs = found.map(({ run }) => run);
       const results = await endRuns(context, runs, { state: 'RUN_CANCELED' });
-      cancelled += results.filter((as) => as === 'ended').length;
+      cancelled += results.filter((result) => result === 'ended').length;
       batch = found.filter((_, index) => results[index] === 'changed').map(({ name }) => name);
       return batch.length > 0 ? STALE : undefined;
     });
@@ -142,7 +142,7 @@ async function cancelAll<Name>(
   return cancelled;
 }
 
-/** Ends `runs` in one transaction; answers how each ended. Throws `StoreUnavailable`. */
+/** Ends `runs` in one transaction. Returns the result for each. Throws `StoreUnavailable`. */
 async function endRuns(
   context: EngineContext,
   runs: readonly Run[],
@@ -154,14 +154,14 @@ async function endRuns(
   const drafted: EndingDraft[] = [];
   for (const run of runs) drafted.push(await draftEnding(store, run, { ...end, atMs }));
   const save = (newMessages: NewMessage[]) => {
-    const rest = [...newMessages];
-    const endings = drafted.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
+    const remaining = [...newMessages];
+    const endings = drafted.map(({ ending, follows }) => ({ ending, follows: remaining.splice(0, follows.length) }));
     return store.runs.endRuns({ endings, nowMs: atMs });
   };
   const drafts = await intake.draftsOf(drafted.flatMap(({ follows }) => follows));
   const results = await intake.save(drafts, save, (all) =>
-    all.flatMap((as, index) =>
-      as.kind === 'ended' ? as.follows : (drafted[index]?.follows ?? []).map(() => undefined),
+    all.flatMap((result, index) =>
+      result.kind === 'ended' ? result.follows : (drafted[index]?.follows ?? []).map(() => undefined),
     ),
   );
   for (const [index, run] of runs.entries()) {

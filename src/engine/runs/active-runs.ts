@@ -45,7 +45,7 @@ function cacheKeyOf(projectId: ProjectId, id: string): string {
   return `${projectId} ${id}`;
 }
 
-/** Whether `run` was created at `createdAtMs`. Senders that do not know the time omit it, or send 0. */
+/** Whether `run` was created at `createdAtMs`. Senders that do not know the time omit it or send 0. */
 export function wasCreatedAt(run: Run, createdAtMs: number | undefined): boolean {
   return !createdAtMs || run.createdAtMs === createdAtMs;
 }

@@ -1,4 +1,4 @@
-/** The message that delivers the result of a call to its workflow (contract W 14.5). */
+/** Makes the message that delivers the result of a `context.call` to its workflow (contract W 14.5). */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import type { MessageSettings } from '../../protocol/options/settings.ts';
 import { mergeRedactions } from '../../protocol/redaction.ts';
@@ -12,7 +12,7 @@ import type { Claimed, FollowUp, Millis } from '../model.ts';
 const TIMEOUT_STATUS = 504;
 const STATUS_WITHOUT_RESPONSE = 502;
 
-/** The message with the result of a call that has succeeded or failed. */
+/** The message with the result of a call that has ended; none when its run wants no result. */
 export function callResultsOf({ message, retried }: Claimed, ended: CountedOutcome, atMs: Millis): FollowUp[] {
   const { settings } = message;
   const { run, callback } = settings;

@@ -31,7 +31,7 @@ export interface DraftKeys {
   recordKey: MessageKey;
 }
 
-/** The first message of a new run. `parent` is the run that invokes it, if there is one. */
+/** The first message of a new run. `parent`: the run that invokes the new run, if there is one. */
 export function draftOfStart(
   command: PublishCommand,
   start: RunStart,
@@ -43,7 +43,7 @@ export function draftOfStart(
   const published = newMessageOf(withTraceOf(parent, command, context), key, context);
   const { header } = published;
   const config = runConfigOf({ header, settings: published.settings }, start, command.url);
-  const part: RunSettings = {
+  const runSettings: RunSettings = {
     key,
     id: start.runId ?? mintRunId(random),
     createdAtMs: Math.max(published.createdAtMs, (context.runsAfterMs ?? 0) + 1),
@@ -52,16 +52,17 @@ export function draftOfStart(
     init: start.isUnknownSdk ? 'unknown' : 'known',
     features: start.features,
   };
-  if (start.isRest) part.isRest = true;
-  // Without this, a step whose request names another trace would leave the run's trace.
-  const trace = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
+  if (start.isRest) runSettings.isRest = true;
+  // Saved with the run: otherwise a step whose request names another trace would leave the trace of the run.
+  const trace =
+    context.isTraced && !config.trace ? traceWithin(spanOfRun(runSettings, undefined), undefined) : undefined;
   if (trace) config.trace = trace;
   const { callback: _callback, failureCallback, ...settings } = published.settings;
-  const message: Message = { ...published, settings: { ...settings, run: part } };
+  const message: Message = { ...published, settings: { ...settings, run: runSettings } };
   if (config.trace) message.settings.trace = config.trace;
-  // A run that keeps its configuration has the failure callback in there.
+  // A run that keeps its configuration has the failure callback in that configuration.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
-  const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
+  const run: NewRun = { id: runSettings.id, url: runSettings.url, createdAtMs: runSettings.createdAtMs, config };
   if (parent && command.invocation)
     run.invoker = invocationRecord(command.invocation, parent, message, recordKey, random);
   return {
@@ -71,7 +72,7 @@ export function draftOfStart(
   };
 }
 
-/** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another. */
+/** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another trace. */
 function withTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: AcceptContext): PublishCommand {
   const { options } = command;
   if (!parent || options.header['Traceparent']) return command;
@@ -99,11 +100,11 @@ export function draftOfAdoption(
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);
-  const part: RunSettings = { ...runPartOf(run, 'step', start.features), init: 'known' };
-  if (run.config.isRest) part.isRest = true;
+  const runSettings: RunSettings = { ...runPartOf(run, 'step', start.features), init: 'known' };
+  if (run.config.isRest) runSettings.isRest = true;
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...applyRunConfig({ header: published.header, settings }, config) };
-  message.settings.run = part;
+  message.settings.run = runSettings;
   const entry = { runKey: run.key, runVersion: run.version, kind: 'initial', entryKey: INITIAL_ENTRY_KEY } as const;
   return {
     message,
@@ -124,8 +125,8 @@ export function draftOfAppend(
   const published = newMessageOf(command, key, context);
   const { callback, ...own } = published.settings;
   const { callType, features, stepSettings } = append;
-  const part: RunSettings = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
-  const sent = { header: published.header, settings: { ...own, run: part } };
+  const runSettings: RunSettings = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
+  const sent = { header: published.header, settings: { ...own, run: runSettings } };
   const isCall = callType === 'toCallback';
   const { header, settings } = isCall
     ? { header: sent.header, settings: applyRunConfigToCall(sent, config) }
@@ -145,7 +146,7 @@ export function draftOfAppend(
   };
 }
 
-/** The part of `run` that its messages repeat. */
+/** The properties of `run` that each of its messages repeats. */
 export function runPartOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunSettings {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }

@@ -10,7 +10,7 @@ import { type Draft, originOf } from '../messages/accept.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { FollowUp, Message, Millis, NewEntry, NewRecord } from '../model.ts';
 
-/** The whole entry of a message: the bytes that it adds to deliveries, and the size above which the endpoint fetches them. */
+/** Adds to the entry of a message the bytes that it adds to deliveries, and the size above which the endpoint fetches them. */
 export function entryOf(
   message: Message,
   fields: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
@@ -33,7 +33,7 @@ export function draftOfFollowUp(
   return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
-/** The record of a wait or an invocation in the journal of `run`. It is never sent. `body`: the step that waits. */
+/** The record of a wait or an invocation in the journal of `run`. It is never sent. `body` of `parts`: the step that waits. */
 export function recordOf(
   run: Run,
   entry: Pick<NewEntry, 'kind' | 'entryKey'>,
@@ -57,14 +57,14 @@ export function recordOf(
 }
 
 /**
- * The message with the result of a wait or an invocation. `part`: its settings, fixed when `record` was made. `body`: the step
+ * The message with the result of a wait or an invocation. `result`: its settings, fixed when `record` was made. `body`: the step
  * with the result in it.
  */
-export function resultOf(record: Message, part: ResultMessage, body: Uint8Array, atMs: Millis): FollowUp {
+export function resultOf(record: Message, result: ResultMessage, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;
   const step = readStep(record.body);
-  if (!run || !step) throw new Error(`the record ${record.key} names no step of a run`);
-  const { url, header, settings } = part;
+  if (!run || !step) throw new Error(`the record ${record.key} has no step of a run`);
+  const { url, header, settings } = result;
   const entry = { runKey: run.key, kind: 'step', entryKey: entryKeyOfResult(step.stepId) } as const;
   return followUpOf(record, { url, method: 'POST', header, body, settings, entry }, atMs);
 }

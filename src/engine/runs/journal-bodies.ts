@@ -1,7 +1,7 @@
 /**
  * Makes the bodies of step deliveries: the journal up to the step (contract W 8.1). The worker that delivers an entry has nearly
- * always just saved it, and has delivered the previous one. So recent journals stay encoded in memory, with a limit on their
- * total size, and only missing entries are read.
+ * always just saved it, and has delivered the previous one. So it caches recent journals, encoded, up to a total size, and reads
+ * only missing entries from the store.
  */
 import type { Store } from '../../store/store.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
@@ -15,7 +15,7 @@ const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
 /** The approximate memory overhead of a journal, and of each entry, in addition to the bytes of entries. */
 const JOURNAL_OVERHEAD = 192;
 const ENTRY_OVERHEAD = 512;
-/** To find its oldest key, a `Map` skips all keys removed before it. So many journals are evicted together. */
+/** To find its oldest key, a `Map` skips all removed keys. So many journals are evicted at a time. */
 const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
@@ -24,7 +24,7 @@ interface EncodedEntry {
   encoded: Uint8Array;
 }
 
-/** All entries up to `upTo` that deliveries contain. Missing positions belong to entries that they do not contain. */
+/** All entries up to `upTo` that deliveries contain. The missing positions are entries that deliveries leave out. */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;
@@ -46,41 +46,41 @@ export class JournalBodies {
 
   /** Notes a saved entry that deliveries contain. */
   note(runKey: RunKey, entry: JournalEntry): void {
-    const known = this.#journals.get(runKey) ?? EMPTY_JOURNAL;
-    if (known.upTo === entry.position - 1) this.#cache(runKey, withEntries(known, [entry], entry.position));
+    const cached = this.#journals.get(runKey) ?? EMPTY_JOURNAL;
+    if (cached.upTo === entry.position - 1) this.#cache(runKey, withEntries(cached, [entry], entry.position));
   }
 
   forget(runKey: RunKey): void {
-    const known = this.#journals.get(runKey);
-    if (!known) return;
-    this.#bytes -= known.bytes;
+    const cached = this.#journals.get(runKey);
+    if (!cached) return;
+    this.#bytes -= cached.bytes;
     this.#journals.delete(runKey);
   }
 
   /** The body to send instead of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
-  bodyOf({ message, journal: position }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
+  bodyOf({ message, journal }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
-    if (!run || !position || run.callType === 'toCallback') return undefined;
-    if (position.bytes === 0) return EMPTY_BODY;
+    if (!run || !journal || run.callType === 'toCallback') return undefined;
+    if (journal.bytes === 0) return EMPTY_BODY;
     if (run.callType === 'fromCallback') return undefined;
     // Another worker may still save a different message here, so a cached journal could be wrong.
-    if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, position.position);
-    const known = this.#journals.get(run.key);
-    if (!known || known.upTo < position.position) return this.#read(message.projectId, run.key, position.position);
+    if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, journal.position);
+    const cached = this.#journals.get(run.key);
+    if (!cached || cached.upTo < journal.position) return this.#read(message.projectId, run.key, journal.position);
     this.#journals.delete(run.key);
-    this.#journals.set(run.key, known);
-    return bodyUpTo(known, position.position);
+    this.#journals.set(run.key, cached);
+    return bodyUpTo(cached, journal.position);
   }
 
   /** As `bodyOf`, without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
-  async entriesOf({ message, journal: position }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
+  async entriesOf({ message, journal }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
     const { run } = message.settings;
-    if (!run || !position || position.bytes === 0) return undefined;
-    const known = this.#journals.get(run.key);
-    const range = { afterPosition, toPosition: position.position };
-    if (known && known.upTo >= position.position) return bodyOfRange(known, range);
+    if (!run || !journal || journal.bytes === 0) return undefined;
+    const cached = this.#journals.get(run.key);
+    const range = { afterPosition, toPosition: journal.position };
+    if (cached && cached.upTo >= journal.position) return bodyOfRange(cached, range);
     const entries = await this.#store.runs.readJournal({ projectId: message.projectId, runKey: run.key, ...range });
-    return bodyOfRange(withEntries(EMPTY_JOURNAL, entries, position.position), range);
+    return bodyOfRange(withEntries(EMPTY_JOURNAL, entries, journal.position), range);
   }
 
   async #readOnce(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
@@ -94,17 +94,17 @@ export class JournalBodies {
   }
 
   async #read(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
-    const known = this.#journals.get(runKey);
-    const { upTo } = known ?? EMPTY_JOURNAL;
+    const cached = this.#journals.get(runKey);
+    const { upTo } = cached ?? EMPTY_JOURNAL;
     const missing = await this.#store.runs.readJournal({
       projectId,
       runKey,
       afterPosition: upTo,
       toPosition: position,
     });
-    const whole = withEntries(known ?? EMPTY_JOURNAL, missing, position);
+    const whole = withEntries(cached ?? EMPTY_JOURNAL, missing, position);
     // If the cached journal has changed during the read, it may have more entries.
-    if (this.#journals.get(runKey) === known) this.#cache(runKey, whole);
+    if (this.#journals.get(runKey) === cached) this.#cache(runKey, whole);
     return bodyUpTo(whole, position);
   }
 

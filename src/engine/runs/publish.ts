@@ -1,4 +1,4 @@
-/** Makes and saves publishes. Reads the workflow runs to which they belong, and saves them only if these have not changed. */
+/** Makes and saves publishes. It reads the workflow runs to which they belong, and retries when one of these runs has changed. */
 
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/options/settings.ts';
@@ -21,13 +21,13 @@ import { type ActiveRuns, wasCreatedAt } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-/** A request is refused when accounts change this many times during it. */
+/** A publish fails with 503 when the accounts change this many times before it is saved. */
 const READMISSIONS_MAX = 5;
 
-/** The drafts of one try of a publish, and the runs on which they rely. */
+/** The drafts of one round of a publish, and the cached runs on which they rely. */
 interface DraftedPublish {
   drafts: Draft[];
-  /** Runs from the cache. */
+  /** Runs that were taken from the cache and may be outdated. */
   cachedRuns: Run[];
 }
 
@@ -58,7 +58,7 @@ export async function publishAll(
       if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-      // No run is from the cache: all were just read, so one has really ended.
+      // All runs were just read, none is from the cache: so one of them has really ended.
       if (refusal.kind === 'runOver' && cachedRuns.length === 0) throw runOver();
       for (const run of cachedRuns) active.forget(projectId, run.id);
     } catch (error) {
@@ -170,7 +170,7 @@ function isRefusal(accepted: Accepted): accepted is Refusal {
   return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
-/** Caches a new run: its first step comes soon, and then need not read it from the store. */
+/** Caches a new run: its first step follows soon, and then need not read the run from the store. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
   if (isDelayed(message)) return active.forget(message.projectId, run.id);
@@ -194,16 +194,16 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
 }
 
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
-  const part = message.settings.run;
-  if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
-  // This first message has replaced another one, or may still be replaced.
+  const runSettings = message.settings.run;
+  if (!entry || !runSettings || accepted?.kind !== 'accepted' || !accepted.journal) return;
+  // The first message of this run has replaced another one, so cached bodies are outdated.
   if (run?.isBySdk) bodies.forget(entry.runKey);
-  if (part.init === 'unknown' || isDelayed(message)) return;
+  if (runSettings.init === 'unknown' || isDelayed(message)) return;
   const { position } = accepted.journal;
-  bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
+  bodies.note(entry.runKey, { position, messageId: message.id, callType: runSettings.callType, body: message.body });
 }
 
-/** Whether the message is delayed. Caching it would evict entries that are needed sooner. */
+/** Whether the message is delayed: it is not cached, because it would evict entries that are needed sooner. */
 function isDelayed({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

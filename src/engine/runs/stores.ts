@@ -4,7 +4,7 @@ import type { RunKey } from '../../workflow/model.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';
 
-/** The outcome of an attempt to end a run. */
+/** The result of ending a run. */
 export type RunEndResult =
   /**
    * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: messages remain that one transaction did not
@@ -32,7 +32,7 @@ export interface WaitCommand {
   /** When the run was created, if the sender gives it: successive runs may have the same id. */
   createdAtMs?: Millis;
   eventId: string;
-  /** As the client sent it. */
+  /** The timeout as the client sent it. */
   timeout: string;
   timeoutMs: Millis;
   /** The step, with its members as the client sent them. */
@@ -40,13 +40,13 @@ export interface WaitCommand {
   stepId: number;
   /** The features that the receiver of the result supports. */
   features: WorkflowFeature[];
-  /** The requested results, before the configuration of the run is applied. */
+  /** The messages with the result of the wait, before the configuration of the run is applied. */
   notified: ResultMessage;
   timedOut: ResultMessage;
   /** Header maps as the list of waiters shows them. */
   headers: HeaderMap;
   timeoutHeaders: HeaderMap;
-  /** Base64. */
+  /** The body of the result after a timeout, in base64. */
   timeoutBody?: string;
   callerIp?: string;
 }

@@ -29,7 +29,7 @@ export interface DeadRun {
   failureCallback?: FailureCallback;
 }
 
-/** The part of a failed run that is needed to resume or restart it. */
+/** The properties of a failed run that are needed to resume or restart it. */
 export type FailedRunRef = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
 /** The state of the failure callback, and the last response to it. */
@@ -76,18 +76,21 @@ export interface RunRetry<M = NewMessage> {
   journal: RetriedEntry<M>[];
   /** Whether the batch has the run's first entry. */
   isFirst: boolean;
-  /** Whether it has the last one. The members below come with it: a run may not continue before all its entries are saved. */
+  /**
+   * Whether the batch has the last entry. Only then it has `waiters`, `invocations` and `children`: a run may not continue before
+   * all its entries are saved.
+   */
   isLast: boolean;
-  /** The waits of the run. `key`: that of the record. */
+  /** The waits of the run. `key`: the key of the record. */
   waiters: { key: MessageKey; eventId: string; deadlineMs: Millis }[];
-  /** Its records that wait for the end of another run. */
+  /** The records that wait for the end of another run, which has the `childKey`. */
   invocations: { key: MessageKey; childKey: RunKey }[];
-  /** First messages of the runs that it invokes again. */
+  /** The first messages of the runs that are invoked again. */
   children: M[];
 }
 
 export type RetriedEntry<M = NewMessage> =
-  /** The failed run's entry at this position, which is not sent again: both runs share its content. */
+  /** An entry of the failed run that is not sent again: both runs share its content. */
   | { kind: 'shared'; key: MessageKey; entry: NewEntry }
   /** A new entry that is not sent: a wait, an invocation, or a first message that need not be sent again. */
   | { kind: 'record'; record: NewRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
@@ -102,9 +105,9 @@ export type RunRetryResult =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
   /** The DLQ has no such entry. */
   | { kind: 'missing' }
-  /** A run with its id is active. */
+  /** A run with the requested id is active. */
   | { kind: 'idTaken' }
-  /** The earlier batches were cancelled: see `retryRun`. */
+  /** The earlier batches of this retry were cancelled: see `retryRun`. */
   | { kind: 'lost' };
 
 /** The settings that a resumed or restarted run changes compared with the failed one. */

@@ -20,7 +20,7 @@ import type {
 import { entriesToRestart } from './entries-to-restart.ts';
 import { type ChildRun, type FailedRunData, retryOf } from './run-retry.ts';
 
-/** Entries that one transaction saves, or whose messages one read returns. */
+/** Entries that one transaction saves, and messages that one query reads. */
 const RETRY_BATCH = 200;
 
 /** Chooses the entries of the failed run with which the new journal starts, and which of them are restarted. */
@@ -90,7 +90,7 @@ async function retry(
   return saveAll(context, retryOf(failed, override, copying, settings.togetherMax ?? RETRY_BATCH));
 }
 
-/** Saves a run in batches: one transaction with twenty thousand messages would block all others. */
+/** Saves a run in batches: one transaction with twenty thousand messages would block all other transactions. */
 async function saveAll(context: EngineContext, batches: Iterable<RunRetry<Draft>>): Promise<StartedRun | RetryRefusal> {
   const { dispatcher, waiters, cancellations } = context;
   // No message of a run is sent before all its entries are saved.
@@ -99,7 +99,7 @@ async function saveAll(context: EngineContext, batches: Iterable<RunRetry<Draft>
   try {
     for (const batch of batches) {
       const { kind } = await save(context, batch, isWhole(batch) ? undefined : deferred);
-      if (kind === 'lost') throw new StoreUnavailable('the run was given up while it was being revived');
+      if (kind === 'lost') throw new StoreUnavailable('the new run was cancelled before all its entries were saved');
       if (kind !== 'retried') return kind;
       saved = batch;
     }
@@ -187,7 +187,7 @@ function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
   return isFirst && isLast;
 }
 
-/** The batch with the messages of `messagesOf` replaced by `newMessages`, which have a state. */
+/** The batch with `newMessages` instead of its drafts, in the order of `messagesOf`. */
 function withStates({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
   const nextMessage = (): NewMessage => required(newMessages[next++]);
@@ -199,6 +199,6 @@ function withStates({ journal, children, ...rest }: RunRetry<unknown>, newMessag
 }
 
 function required(newMessage: NewMessage | undefined): NewMessage {
-  if (!newMessage) throw new Error('a message was not placed');
+  if (!newMessage) throw new Error('a message is missing');
   return newMessage;
 }

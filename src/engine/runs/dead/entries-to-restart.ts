@@ -14,7 +14,7 @@ import {
 import type { EntryKind, MessageKey } from '../../model.ts';
 import type { EntryOutline } from './dead-run-store.ts';
 
-/** Keys of the entries to restart: branches without a result. If there are none: the latest entry that continues the run. */
+/** The keys of the entries to restart: branches without a result, else the latest entry whose delivery continues the run. */
 export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
   const callEntryKeys = new Map(
@@ -68,7 +68,7 @@ function isOpen(
   }
 }
 
-/** Whether the planned step has an entry of its own, which is then restarted instead of the plan. */
+/** Whether the planned step has its own entry: then this entry is restarted instead of the plan. */
 function hasStarted(plan: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(plan);
   return (

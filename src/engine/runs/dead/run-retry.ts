@@ -15,21 +15,21 @@ import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.
 import { entryOf } from '../entries.ts';
 import type { EntryOutline, FailedRunRef, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
 
-/** The kept data of a failed run. */
+/** The data of a failed run that a retry needs. */
 export interface FailedRunData {
   dlqId: string;
   run: FailedRunRef;
-  /** In order; the first is the run's initial entry. */
+  /** The entries in order. The first is the initial entry of the run. */
   journal: readonly EntryOutline[];
-  /** The entries to restart: to be sent, waited for or invoked again. */
+  /** The keys of the entries that are restarted: sent, waited for or invoked again. */
   unfinished: ReadonlySet<MessageKey>;
-  /** The first entry and the unfinished ones. */
+  /** The messages of the first entry and of the unfinished ones. */
   messages: ReadonlyMap<MessageKey, Message>;
   /** The runs for which unfinished invocations waited. */
   children: ReadonlyMap<RunKey, ChildRun>;
 }
 
-/** A run with its first message. */
+/** A run that the failed run invoked, with its first message. */
 export interface ChildRun {
   run: FailedRunRef;
   initial: Message;
@@ -41,7 +41,7 @@ export interface RunRetryContext {
   leadMs?: Millis;
   random: RandomBytes;
   lazyAboveBytes: number;
-  /** A unique number; called at most once for the run and twice for each unfinished entry. */
+  /** Returns a unique key. It is called once for the run, and at most twice for each unfinished entry. */
   nextKey(): MessageKey;
 }
 
@@ -56,7 +56,7 @@ interface RunCopy {
   context: RunRetryContext;
 }
 
-/** The members that the last batch has. */
+/** The members of a `RunRetry` that only the last batch has. */
 type LastBatchMembers = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
 
 /** Generates the new run in batches of `entriesMax` entries. Throws when `failed` lacks a message or a child. */
@@ -114,7 +114,7 @@ const NO_MEMBERS: LastBatchMembers = { waiters: [], invocations: [], children: [
 
 function required<K, V>(map: ReadonlyMap<K, V>, key: K): V {
   const value = map.get(key);
-  if (value === undefined) throw new Error(`there is nothing of ${key} to retry`);
+  if (value === undefined) throw new Error(`the message or run ${key} is missing`);
   return value;
 }
 
@@ -140,7 +140,7 @@ function draftOfCopy(
   return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
-/** The wait, restarted with its full timeout. */
+/** Restarts the wait with its full timeout. */
 function restartWait(
   old: Message,
   entry: EntryOutline,
@@ -149,7 +149,7 @@ function restartWait(
 ): RetriedEntry<Draft> {
   const { head, context } = copy;
   const { wait } = old.settings;
-  if (!wait) throw new Error(`${old.key} is no wait`);
+  if (!wait) throw new Error(`${old.key} is not a wait`);
   const deadlineMs = context.nowMs + (wait.deadlineMs - old.createdAtMs);
   const message = copyRecord(old, copy, {
     wait: {
@@ -165,7 +165,7 @@ function restartWait(
   return { kind: 'record', record: { message, entry: recordEntryOf(entry, head.key) }, event: 'WAITER_ADDED' };
 }
 
-/** The invocation, which waits for a new child. */
+/** Restarts the invocation: it waits for a new child. */
 function restartInvocation(
   old: Message,
   entry: EntryOutline,
@@ -175,7 +175,7 @@ function restartInvocation(
 ): RetriedEntry<Draft> {
   const { message: child } = childDraft;
   const { invoke } = old.settings;
-  if (!invoke) throw new Error(`${old.key} is no invocation`);
+  if (!invoke) throw new Error(`${old.key} is not an invocation`);
   const message = copyRecord(old, copy, {
     invoke: {
       runKey: child.key,
@@ -194,7 +194,7 @@ function recordEntryOf({ kind, entryKey }: EntryOutline, runKey: RunKey): NewEnt
   return { runKey, kind, entryKey, bytes: 0 };
 }
 
-/** A copy of a run's start, with a new id. */
+/** The first message of a new child that replaces the given one. */
 function draftOfChild({ run: { url, config }, initial: old }: ChildRun, context: RunRetryContext): Draft {
   const { nowMs, random } = context;
   const key = context.nextKey();
@@ -209,24 +209,24 @@ function copyMessage(old: Message, key: MessageKey, { head, config, override, co
   const isCall = old.settings.run?.callType === 'toCallback';
   const { callback, ...settings } = settingsIn(old.settings, head);
   const own = config.isKept || isCall ? settings : { ...settings, ...configChangesOf(override) };
-  const configuredParts = isCall
+  const configured = isCall
     ? { header: old.header, settings: own }
     : applyRunConfig({ header: old.header, settings: own }, config);
   return {
     ...copyAsNew(old, key, context, Math.max(context.nowMs, notBeforeOf(override, context), sleepEndMs(old))),
-    ...configuredParts,
+    ...configured,
     settings: callback
-      ? { ...configuredParts.settings, callback: applyRunConfigToCallback(callback, config) }
-      : configuredParts.settings,
+      ? { ...configured.settings, callback: applyRunConfigToCallback(callback, config) }
+      : configured.settings,
   };
 }
 
-/** The end of a sleep, which is kept; 0 for a message without delay, whose time may be from a clock that was ahead. */
+/** When a sleep ends; 0 for a message without delay, because its time may be from a clock that was ahead. */
 function sleepEndMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
-/** The changes to the configuration. If the run does not keep its configuration, each message repeats them. */
+/** The changes to the configuration. If the run does not keep its configuration, each message repeats the changes. */
 function configChangesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
   return changes;
 }

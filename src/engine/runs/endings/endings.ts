@@ -1,4 +1,4 @@
-/** Makes the end of a run, with the results of the invocations that wait for it, and cancels its remaining messages. */
+/** Makes the end of a run with the results of waiting invocations, and cancels the remaining messages of ended runs. */
 import type { Store } from '../../../store/store.ts';
 import type { EndState, Run } from '../../../workflow/model.ts';
 import { invokeResult } from '../../../workflow/results.ts';
@@ -14,7 +14,7 @@ export interface RunEnd {
   response?: Uint8Array;
 }
 
-/** A run's end with its follow-up messages. */
+/** The end of a run with its follow-up messages, before it is saved. */
 export interface EndingDraft {
   ending: RunEnding;
   follows: FollowUp[];
@@ -40,8 +40,8 @@ function resultsFor(record: Message, { state, atMs, response }: RunEnd): FollowU
 
 /**
  * Cancels the remaining messages of ended runs, in batches: one transaction for twenty thousand messages would block all others.
- * It also cancels runs that were only partly saved because of a crash (dead-runs.ts). The first batch continues after a crash.
- * Every end that leaves messages must be noted (`noteNext`).
+ * It also cancels runs of which a crash left only some batches (dead-runs.ts). After a restart the loop continues at once. Call
+ * `noteNext` for every end that leaves messages.
  */
 export function cancelLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;

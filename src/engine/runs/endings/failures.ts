@@ -1,6 +1,5 @@
 /**
- * The consequences of a dead message of a run: the end of the run and its failure callback (contract W 12.3,
- * 13).
+ * Decides how a dead message of a run ends the run: with its state, and with its failure callback (contract W 12.3, 13).
  */
 
 import { encodeCallbackPayload } from '../../../protocol/callback-payload.ts';
@@ -31,9 +30,9 @@ export async function failRun(
 ): Promise<SettleDecision> {
   const { message } = claimed;
   const { settlement, failsRun } = decision;
-  const part = message.settings.run;
-  const run = part && (await store.runs.findRun({ projectId: message.projectId, key: part.key }));
-  if (!part || run?.state !== 'RUN_STARTED' || hasContinued(run, failsRun)) {
+  const runSettings = message.settings.run;
+  const run = runSettings && (await store.runs.findRun({ projectId: message.projectId, key: runSettings.key }));
+  if (!runSettings || run?.state !== 'RUN_STARTED' || hasContinued(run, failsRun)) {
     return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
   }
   const { ending, follows } = await draftEnding(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });

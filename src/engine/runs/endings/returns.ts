@@ -21,8 +21,9 @@ export async function returnRun(
 ): Promise<SettleDecision> {
   const { settlement, returns } = decision;
   const { response, lastStep, atMs } = returns;
-  const part = message.settings.run;
-  const run = returns.run ?? (part && (await store.runs.findRun({ projectId: message.projectId, key: part.key })));
+  const runSettings = message.settings.run;
+  const run =
+    returns.run ?? (runSettings && (await store.runs.findRun({ projectId: message.projectId, key: runSettings.key })));
   delete returns.run; // it is read the next time
   if (run?.state !== 'RUN_STARTED') return { kind: 'settle', settlement, follows: [] };
   const { ending, follows } = await draftEnding(store, run, {
@@ -38,13 +39,13 @@ export async function returnRun(
 
 /** The last step as a checkpoint would have saved it, settled with the end of the run. */
 async function draftLastStep(
-  { body, place }: LastStep,
+  { body, identity }: LastStep,
   { run, previous, done }: { run: Run; previous: Message; done: readonly LogEvent[] },
   intake: Pick<Intake, 'draftsOf'>,
   atMs: Millis,
 ): Promise<NewMessage> {
   const { header, settings } = stepTemplateOf(run, previous);
-  const entry = { ...place, runKey: run.key };
+  const entry = { ...identity, runKey: run.key };
   const step = followUpOf(previous, { url: run.url, method: 'POST', header, body, settings, entry }, atMs);
   const [draft] = await intake.draftsOf([step]);
   if (!draft) throw new Error('a draft is missing');

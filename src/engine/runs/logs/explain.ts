@@ -39,9 +39,9 @@ export interface RunExplanation {
   stepName?: string;
   stepType?: string;
   messageId?: string;
-  /** When the attempt began, if there is one. */
+  /** When the attempt started, if there is one. */
   sinceMs?: Millis;
-  /** When it continues, or could have continued. */
+  /** When the run continues, or was due to continue. */
   dueAtMs?: Millis;
   retried?: number;
   flowControlKey?: string;
@@ -49,7 +49,7 @@ export interface RunExplanation {
   eventId?: string;
   /** The URL of a call, or of the invoked run. */
   url?: string;
-  /** When it ended. */
+  /** When the run ended. */
   atMs?: Millis;
   /** Present for a failed run while it is in the DLQ. */
   dlqId?: string;
@@ -57,7 +57,7 @@ export interface RunExplanation {
   invokedRunId?: string;
 }
 
-/** Something that will continue the run. */
+/** An explained message or wait that will continue the run. */
 type RunProgress = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
 
 /** Messages of one run whose wait states are looked up. */
@@ -83,15 +83,15 @@ export function explainActive(
 ): RunExplanation {
   const steps = groupEntries(history.entries).flatMap((group) => group.steps);
   const stepByKey = new Map(steps.flatMap((step) => Object.values(step.byKind).map((entry) => [entry.key, step])));
-  const moving = liveEntriesOf(history).flatMap((entry) => {
+  const messages = liveEntriesOf(history).flatMap((entry) => {
     const found = live.get(entry.message.id);
     return found ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, found, nowMs) : [];
   });
-  const waiting = steps.flatMap((step) => causeOfRecord(step) ?? []);
-  waiting.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));
+  const waits = steps.flatMap((step) => causeOfRecord(step) ?? []);
+  waits.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));
   const unfinished = history.entries.filter(({ pending }) => pending !== undefined).length;
-  const [first] = [...moving, ...waiting];
-  const others = Math.max(0, unfinished + waiting.length - 1);
+  const [first] = [...messages, ...waits];
+  const others = Math.max(0, unfinished + waits.length - 1);
   return { ...about(history.run), ...(first ?? stuckCause()), others };
 }
 
@@ -104,12 +104,12 @@ export function explainEnded({ run, failure }: RunLog): RunExplanation {
   if (state === 'RUN_CANCELED') return { ...about, reason: 'cancelled', sentence: `Cancelled at ${at}.` };
   const why = failure?.error ?? 'cause unknown';
   const { successor } = config;
-  const rest = successor
+  const location = successor
     ? `It has been replaced by run ${successor.id}.`
     : dlqId === undefined
       ? 'It is no longer in the DLQ.'
       : `It is in the DLQ as ${dlqId}.`;
-  const failed: RunExplanation = { ...about, reason: 'failed', sentence: `Failed at ${at}: ${why}. ${rest}` };
+  const failed: RunExplanation = { ...about, reason: 'failed', sentence: `Failed at ${at}: ${why}. ${location}` };
   if (dlqId !== undefined) failed.dlqId = dlqId;
   return failed;
 }

@@ -10,10 +10,10 @@ import type { ProjectId } from '../../model.ts';
 import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
 import type { RunFilter } from './log-store.ts';
 
-/** Runs that one request reads to find steps in given states. After these, the page is returned even if it is short. */
+/** Runs that one request reads to find steps in given states. After that, the page is returned even if it is short. */
 const RUNS_READ_MAX = 200;
 
-/** The possible states of a run with a step in this state. A missing step state: any. */
+/** The possible states of a run with a step in this state. For a missing step state, any run state is possible. */
 const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
   STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
   STEP_RETRY: ['RUN_STARTED'],

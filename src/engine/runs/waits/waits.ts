@@ -1,6 +1,6 @@
 /**
  * Registers waits of runs for events, and notifies runs of events (contract W 14.6, 14.7). When the data has changed since it was
- * read, the store saves nothing, and the data is read again. So a concurrent wait and notification never miss each other.
+ * read, the store saves nothing, and the data is read again. So a wait never misses a concurrent notification.
  */
 import { quotaExceeded, runOver } from '../../../protocol/errors.ts';
 import { mintMessageId } from '../../../protocol/ids.ts';
@@ -32,13 +32,13 @@ import { notifiedResult, waiterOf } from './wait-records.ts';
 import { WAKE_BATCH, type WokenWaiter, wake } from './wakes.ts';
 
 /**
- * Waiters read together, and the approximate size of their results, which repeat the event. Their batches are submitted
- * together: otherwise the messages of the first batches would be delivered and settled before the last batches are saved.
+ * Waiters of one page, and the approximate size of their results, which repeat the event. All batches of a page are submitted
+ * at once: otherwise the messages of the first batches would be delivered and settled before the last batches are saved.
  */
 const PAGE = { waiters: 5 * WAKE_BATCH, bytes: 4 * 1024 * 1024 };
 /**
- * With several pages, the messages of up to this many are sent only after all their waiters are woken: deliveries take the CPU
- * that waking needs. With more pages, messages are sent before the last page is woken.
+ * The messages of up to this many pages are sent only after the last of them is woken: deliveries take the CPU that waking
+ * needs. With more pages, messages are sent earlier.
  */
 const DEFERRED_PAGES = 10;
 /** Waiters in one list, and the number of reads for it, each of a few MiB at most. */
@@ -106,7 +106,7 @@ async function addWaiter(
   return outcome;
 }
 
-/** Wakes all runs that wait for the event now. `tell` is called with each batch of them once it is saved. */
+/** Wakes all runs that wait for the event now. Calls `onBatch` with the results of each batch once it is saved. */
 export async function notify(
   context: EngineContext,
   projectId: ProjectId,
@@ -114,7 +114,7 @@ export async function notify(
   body: Uint8Array,
   onBatch: (batch: NotificationResult[]) => void,
 ): Promise<void> {
-  for await (const piece of wakeAll(context, projectId, eventId, body)) onBatch(piece);
+  for await (const batch of wakeAll(context, projectId, eventId, body)) onBatch(batch);
 }
 
 /**
@@ -225,7 +225,7 @@ function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
   return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
 }
 
-/** The number of waiters that are read together: the result of each repeats the event. */
+/** The number of waiters of one page. Large events make it small, because the result of each waiter repeats the event. */
 function pageFor(event: Uint8Array, waitersMax: number): number {
   return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }
@@ -238,6 +238,6 @@ function batchesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
 
 function resultOfWaking({ waiter, message }: WokenWaiter): NotificationResult {
   const run = waiter.record.settings.run;
-  if (!run) throw new Error(`the waiter ${waiter.record.key} is of no run`);
+  if (!run) throw new Error(`the waiter ${waiter.record.key} has no run`);
   return { waiter, messageId: message.id, runId: run.id, runCreatedAtMs: run.createdAtMs };
 }

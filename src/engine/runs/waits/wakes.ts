@@ -1,4 +1,4 @@
-/** Wakes waiters, by a notification or at their deadline: each only once, even when both occur. */
+/** Wakes waiters by a notification or at their deadline: each waiter only once, even when both occur. */
 import type { EngineContext } from '../../context.ts';
 import { DueLoop } from '../../loops/due-loop.ts';
 import type { Saved } from '../../messages/accepted.ts';
@@ -17,7 +17,7 @@ export interface WokenWaiter {
 }
 
 /**
- * Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. `slots`: as in
+ * Wakes the `waiters` that are not woken yet, in one transaction. `resultOf` makes the result of each. `slots`: as in
  * `Intake.save`.
  */
 export async function wake(
@@ -44,7 +44,7 @@ export async function wake(
   });
 }
 
-/** Ends waits whose deadline has passed. Every registered deadline must be noted (`noteNext`). */
+/** Ends waits whose deadline has passed. Call `noteNext` for every registered deadline. */
 export function waiterLoop(context: EngineContext): DueLoop {
   const { store, clock } = context;
   return new DueLoop(context, 'waiters_failed', async () => {
