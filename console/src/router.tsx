@@ -21,7 +21,7 @@ function screen<Path extends string>(path: Path, component: RouteComponent) {
 }
 
 /** A screen that is loaded on demand. The router's own mechanism reloads the page on failure, even while the server is down. */
-function later<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
+function lazyScreen<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
   const Screen = lazy(async () => ({ default: (await load()).Screen }));
   const preload = () =>
     load().then(
@@ -42,17 +42,17 @@ const home = createRoute({
 const routeTree = root.addChildren([
   home,
   screen('/overview', Overview),
-  later('/messages', () => import('./screens/messages/screen.tsx')),
-  later('/messages/$messageId', () => import('./screens/message/screen.tsx')),
-  later('/dlq', () => import('./screens/dlq/screen.tsx')),
-  later('/runs', () => import('./screens/runs/screen.tsx')),
-  later('/runs/$runId', () => import('./screens/runs/run.tsx')),
-  later('/schedules', () => import('./screens/schedules/screen.tsx')),
-  later('/queues', () => import('./screens/queues/screen.tsx')),
-  later('/flow-control', () => import('./screens/flow-control/screen.tsx')),
-  later('/url-groups', () => import('./screens/url-groups/screen.tsx')),
-  later('/send', () => import('./screens/send/screen.tsx')),
-  later('/settings', () => import('./screens/settings/screen.tsx')),
+  lazyScreen('/messages', () => import('./screens/messages/screen.tsx')),
+  lazyScreen('/messages/$messageId', () => import('./screens/message/screen.tsx')),
+  lazyScreen('/dlq', () => import('./screens/dlq/screen.tsx')),
+  lazyScreen('/runs', () => import('./screens/runs/screen.tsx')),
+  lazyScreen('/runs/$runId', () => import('./screens/runs/run.tsx')),
+  lazyScreen('/schedules', () => import('./screens/schedules/screen.tsx')),
+  lazyScreen('/queues', () => import('./screens/queues/screen.tsx')),
+  lazyScreen('/flow-control', () => import('./screens/flow-control/screen.tsx')),
+  lazyScreen('/url-groups', () => import('./screens/url-groups/screen.tsx')),
+  lazyScreen('/send', () => import('./screens/send/screen.tsx')),
+  lazyScreen('/settings', () => import('./screens/settings/screen.tsx')),
 ]);
 
 /** Values in the URL stay strings: a long numeric id would lose digits as a number. */

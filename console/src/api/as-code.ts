@@ -35,9 +35,9 @@ interface FlowControl {
 const DEFAULT_METHOD = 'POST';
 
 /** The headers of the request to this server. */
-export function headersOf(sending: RequestSpec): Record<string, string> {
-  const { method, headers, retries, retryDelay, timeoutS, callback, failureCallback, labels, flowControl } = sending;
-  const { cron, scheduleId, queueName, delay, deduplicationId } = sending;
+export function headersOf(request: RequestSpec): Record<string, string> {
+  const { method, headers, retries, retryDelay, timeoutS, callback, failureCallback, labels, flowControl } = request;
+  const { cron, scheduleId, queueName, delay, deduplicationId } = request;
   const contentType = headers.find(([name]) => isContentType(name))?.[1];
   const forwarded = headers.filter(([name]) => !isContentType(name));
   return definedOnly({
@@ -69,13 +69,13 @@ export function pathOf({ kind, cron, queueName, destination }: RequestSpec): str
 }
 
 /** A command for `sh`, `bash` and `zsh`. It reads the token from `$QSTASH_TOKEN`. */
-export function asCurl(sending: RequestSpec, origin: string): string {
-  const { body } = sending;
-  const headers = headersOf(sending);
+export function asCurl(request: RequestSpec, origin: string): string {
+  const { body } = request;
+  const headers = headersOf(request);
   // Without this, curl declares every body to be a form.
   const untyped = body !== undefined && headers['Content-Type'] === undefined ? ["-H 'Content-Type:'"] : [];
   const parts = [
-    `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${pathOf(sending)}`)}`,
+    `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${pathOf(request)}`)}`,
     '-H "Authorization: Bearer $QSTASH_TOKEN"',
     ...Object.entries(headers).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`),
     ...untyped,
@@ -91,12 +91,12 @@ export function quoted(text: string): string {
 }
 
 /** TypeScript with the official client. */
-export function asClientCode(sending: RequestSpec, origin: string): string {
-  const { destination, queueName, method, headers, body, retries, retryDelay, timeoutS } = sending;
-  const { kind, cron, scheduleId, delay, deduplicationId, callback, failureCallback, labels, flowControl } = sending;
+export function asClientCode(request: RequestSpec, origin: string): string {
+  const { destination, queueName, method, headers, body, retries, retryDelay, timeoutS } = request;
+  const { kind, cron, scheduleId, delay, deduplicationId, callback, failureCallback, labels, flowControl } = request;
   const isUrl = /^https?:\/\//i.test(destination);
   const options = {
-    [destinationName(sending, isUrl)]: destination,
+    [destinationName(request, isUrl)]: destination,
     cron,
     scheduleId,
     queueName: cron === undefined ? undefined : queueName,
@@ -124,7 +124,7 @@ export function asClientCode(sending: RequestSpec, origin: string): string {
     '',
     `const client = new Client({ baseUrl: ${text(origin)}, token: process.env.QSTASH_TOKEN });`,
     '',
-    `await client.${functionOf(sending)}(${lines.join('\n')});`,
+    `await client.${functionOf(request)}(${lines.join('\n')});`,
     '',
   ].join('\n');
 }

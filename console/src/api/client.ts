@@ -102,10 +102,10 @@ function errorIn(text: string): string | undefined {
 /** How often a visible screen reloads its data. */
 export const REFRESH_MS = 5_000;
 
-interface Options<Answer> {
+interface Options<Data> {
   isEnabled?: boolean;
   /** 0: no automatic reload. It may depend on the last response. */
-  refreshMs?: number | ((answer: Answer) => number);
+  refreshMs?: number | ((data: Data) => number);
 }
 
 /** Reads data. The previous data stays visible while new data is loading. */

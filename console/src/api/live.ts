@@ -3,13 +3,13 @@
  * many tabs do not use up the few connections that a browser opens to one server.
  */
 import { useEffect, useRef, useState } from 'react';
-import type { LiveLost, LiveEntry as ToldEntry } from '../generated/interface.ts';
+import type { LiveLost, LiveEntry as StreamedEntry } from '../generated/interface.ts';
 import { RequestError, send } from './client.ts';
 import { EventReader, type StreamEvent } from './event-stream.ts';
 import { token } from './session.ts';
 
 /** An entry of the stream, in the form of the log list. */
-export type LiveEntry = Omit<ToldEntry, 'id'>;
+export type LiveEntry = Omit<StreamedEntry, 'id'>;
 
 type LiveEvent =
   | { kind: 'open' }
@@ -25,20 +25,20 @@ export interface LiveStatus {
   isOpen: boolean;
   /** How many entries were dropped because this browser was too slow. */
   lost: number;
-  /** Why the stream is interrupted at the moment. */
+  /** The reason why the stream is interrupted at the moment. */
   problem?: string | undefined;
 }
 
 interface LiveListeners {
-  /** The stream is open: all later entries will be notified. */
+  /** Called when the stream is open: all later entries are passed to `onEntries`. */
   onOpen: () => void;
   onEntries: (entries: LiveEntry[]) => void;
 }
 
-export function useLive(isOn: boolean, told: LiveListeners): LiveStatus {
+export function useLive(isOn: boolean, listeners: LiveListeners): LiveStatus {
   const [live, setLive] = useState<LiveStatus>({ isOpen: false, lost: 0 });
-  const latest = useRef(told);
-  latest.current = told;
+  const latest = useRef(listeners);
+  latest.current = listeners;
   useEffect(() => {
     if (!isOn) return;
     const stop = subscribe((event) => {
@@ -66,60 +66,60 @@ function next(before: LiveStatus, event: Exclude<LiveEvent, { kind: 'entries' }>
 }
 
 /** Returns a function that stops it. */
-function subscribe(tell: (event: LiveEvent) => void): () => void {
+function subscribe(onEvent: (event: LiveEvent) => void): () => void {
   const stop = new AbortController();
   const { signal } = stop;
   // On plain HTTP from another machine, locks are unavailable: such a page reads its own stream.
   if (!('locks' in navigator)) {
-    void readForever(tell, signal);
+    void readForever(onEvent, signal);
     return () => stop.abort();
   }
   // Tabs with other tokens may belong to other projects.
   const channel = new BroadcastChannel(`waypost.live.${token() ?? ''}`);
-  channel.onmessage = ({ data }) => tell(data as LiveEvent);
-  const share = (event: LiveEvent): void => {
+  channel.onmessage = ({ data }) => onEvent(data as LiveEvent);
+  const publish = (event: LiveEvent): void => {
     channel.postMessage(event);
-    tell(event);
+    onEvent(event);
   };
-  const lead = (): Promise<void> => readForever(share, signal);
-  navigator.locks.request(channel.name, { signal }, lead).catch(() => {}); // aborted while waiting for the lock
+  const readAsLeader = (): Promise<void> => readForever(publish, signal);
+  navigator.locks.request(channel.name, { signal }, readAsLeader).catch(() => {}); // aborted while waiting for the lock
   // The tab that reads the stream may have opened it long ago.
-  tell({ kind: 'open' });
+  onEvent({ kind: 'open' });
   return () => {
     stop.abort();
     channel.close();
   };
 }
 
-async function readForever(tell: (event: LiveEvent) => void, signal: AbortSignal): Promise<void> {
+async function readForever(onEvent: (event: LiveEvent) => void, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; failures += 1) {
-    const reason = await readOnce((event) => {
+    const reason = await readConnection((event) => {
       if (event.kind === 'open') failures = 0;
-      tell(event);
+      onEvent(event);
     }, signal);
     if (signal.aborted) return;
-    tell({ kind: 'closed', reason });
+    onEvent({ kind: 'closed', reason });
     const backOffMs = BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0;
     // Random jitter, so that browsers do not reconnect at the same time.
     await wait(backOffMs * (0.5 + Math.random()), signal);
   }
 }
 
-/** Returns why the stream ended. */
-async function readOnce(tell: (event: LiveEvent) => void, signal: AbortSignal): Promise<string> {
-  const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
+/** Reads one connection. Returns the reason why it ended. */
+async function readConnection(onEvent: (event: LiveEvent) => void, signal: AbortSignal): Promise<string> {
+  const timeout = new AbortController();
+  let timer = setTimeout(() => timeout.abort(), SILENCE_MAX_MS);
   try {
-    const response = await send('watchLog', {}, AbortSignal.any([signal, silence.signal]));
+    const response = await send('watchLog', {}, AbortSignal.any([signal, timeout.signal]));
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const events = new EventReader();
     for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
       clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
+      timer = setTimeout(() => timeout.abort(), SILENCE_MAX_MS);
       const read = events.read(chunk.value);
       const entries = read.filter(({ event }) => event === 'entry').map(({ data }) => data as LiveEntry);
-      for (const event of read.flatMap(otherEvent)) tell(event);
-      if (entries.length > 0) tell({ kind: 'entries', entries });
+      for (const event of read.flatMap(otherEvent)) onEvent(event);
+      if (entries.length > 0) onEvent({ kind: 'entries', entries });
     }
     return 'The server closed the stream.';
   } catch (error) {

@@ -4,7 +4,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   properties: Partial<HTMLElementTagNameMap[Tag]> = {},
   ...content: (Node | string)[]
 ): HTMLElementTagNameMap[Tag] {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...content);
-  return made;
+  const created = Object.assign(document.createElement(tag), properties);
+  created.append(...content);
+  return created;
 }

@@ -32,8 +32,8 @@ export function exampleRequest(
     method: method.toUpperCase(),
     path,
     isPublic: security.length === 0,
-    parameters: parameters.flatMap(({ in: place, name, example }) =>
-      example === undefined ? [] : [{ in: place, name, value: example }],
+    parameters: parameters.flatMap(({ in: location, name, example }) =>
+      example === undefined ? [] : [{ in: location, name, value: example }],
     ),
     body: content?.example === undefined ? undefined : JSON.stringify(content.example),
   };
@@ -41,7 +41,7 @@ export function exampleRequest(
 
 /** The path with its query. */
 export function targetOf({ path, parameters }: Pick<ExampleRequest, 'path' | 'parameters'>): string {
-  const valuesIn = (place: ExampleParameter['in']) => parameters.filter((parameter) => parameter.in === place);
+  const valuesIn = (location: ExampleParameter['in']) => parameters.filter((parameter) => parameter.in === location);
   const values = new Map(valuesIn('path').map(({ name, value }) => [name, value]));
   const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = values.get(name) ?? '';

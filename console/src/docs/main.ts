@@ -58,13 +58,13 @@ function addForm(operation: HTMLDetailsElement): void {
     row.append(element('td', {}, field));
     return { in: where as ExampleRequest['parameters'][number]['in'], name, field };
   });
-  const bodyPlace = operation.querySelector<HTMLElement>('.body');
+  const bodyContainer = operation.querySelector<HTMLElement>('.body');
   const body = element('textarea', {
-    value: indented(bodyPlace?.dataset['example'] ?? ''),
+    value: indented(bodyContainer?.dataset['example'] ?? ''),
     rows: 5,
     ariaLabel: 'Body',
   });
-  bodyPlace?.append(body);
+  bodyContainer?.append(body);
 
   const { method = '', path = '', public: isPublic } = operation.dataset;
   const request = (): ExampleRequest => ({
@@ -80,18 +80,18 @@ function addForm(operation: HTMLDetailsElement): void {
     if (example !== null) example.textContent = curlOf(request());
   });
 
-  const answer = element('pre', { hidden: true, ariaLabel: 'Response' });
+  const output = element('pre', { hidden: true, ariaLabel: 'Response' });
   const button = element('button', { type: 'button' }, 'Send');
-  let sending = new AbortController();
+  let controller = new AbortController();
   button.addEventListener('click', () => {
-    sending.abort();
-    sending = new AbortController();
-    const { signal } = sending;
-    void isTokenKnown.then(() => send(request(), { token: token.value, answer, signal }));
+    controller.abort();
+    controller = new AbortController();
+    const { signal } = controller;
+    void isTokenKnown.then(() => send(request(), { token: token.value, output, signal }));
   });
   // An endless response is read only while its entry is open.
-  operation.addEventListener('toggle', () => sending.abort());
-  example?.after(button, answer);
+  operation.addEventListener('toggle', () => controller.abort());
+  example?.after(button, output);
 }
 
 function indented(json: string): string {

@@ -6,18 +6,18 @@ import { type ExampleRequest, headersOf, targetOf } from './example-request.ts';
 /** A longer text would render slowly. */
 const SHOWN_LENGTH_MAX = 200_000;
 
-interface Sending {
+interface SendOptions {
   token: string;
-  answer: HTMLElement;
+  output: HTMLElement;
   signal: AbortSignal;
 }
 
-export async function send(request: ExampleRequest, { token, answer, signal }: Sending): Promise<void> {
+export async function send(request: ExampleRequest, { token, output, signal }: SendOptions): Promise<void> {
   const { method, body, isPublic } = request;
   const target = targetOf(request);
   if (method !== 'GET' && method !== 'HEAD' && !(await confirm(`${method} ${location.origin}${target}`))) return;
-  answer.hidden = false;
-  answer.textContent = '…';
+  output.hidden = false;
+  output.textContent = '…';
   try {
     const response = await fetch(target, {
       method,
@@ -29,25 +29,25 @@ export async function send(request: ExampleRequest, { token, answer, signal }: S
       `HTTP ${response.status} ${response.statusText}`,
       ...[...response.headers].map((line) => line.join(': ')),
     ];
-    answer.textContent = `${head.join('\n')}\n\n`;
-    await show(response, answer);
+    output.textContent = `${head.join('\n')}\n\n`;
+    await show(response, output);
   } catch (error) {
-    if (!signal.aborted) answer.textContent = `No response: ${String(error)}`;
+    if (!signal.aborted) output.textContent = `No response: ${String(error)}`;
   }
 }
 
 /** Shows each chunk as it arrives, since some responses never end. */
-async function show({ body, headers }: Response, answer: HTMLElement): Promise<void> {
-  const head = answer.textContent ?? '';
+async function show({ body, headers }: Response, output: HTMLElement): Promise<void> {
+  const head = output.textContent ?? '';
   let text = '';
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
     text += chunk.value;
-    answer.textContent = head + text;
+    output.textContent = head + text;
     if (text.length > SHOWN_LENGTH_MAX) return reader?.cancel();
   }
   if (headers.get('content-type') !== 'application/json' || text === '') return;
-  answer.textContent = head + JSON.stringify(JSON.parse(text), null, 2);
+  output.textContent = head + JSON.stringify(JSON.parse(text), null, 2);
 }
 
 function confirm(request: string): Promise<boolean> {

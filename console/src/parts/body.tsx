@@ -68,8 +68,8 @@ function hexOf(text: string | undefined, base64: string | undefined): string {
   for (let at = 0; at < Math.min(bytes.length, HEX_BYTES_MAX); at += ROW_BYTES) {
     const row = [...bytes.subarray(at, at + ROW_BYTES)];
     const hex = row.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
-    const seen = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('');
-    rows.push(`${at.toString(16).padStart(8, '0')}  ${hex.padEnd(ROW_BYTES * 3 - 1)}  ${seen}`);
+    const ascii = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('');
+    rows.push(`${at.toString(16).padStart(8, '0')}  ${hex.padEnd(ROW_BYTES * 3 - 1)}  ${ascii}`);
   }
   if (bytes.length > HEX_BYTES_MAX) rows.push(`… ${(bytes.length - HEX_BYTES_MAX).toLocaleString()} more bytes`);
   return rows.join('\n');

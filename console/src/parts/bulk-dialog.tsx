@@ -12,19 +12,19 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
   const queries = useQueryClient();
   const [count, setCount] = useState(0);
   const [isCounted, setIsCounted] = useState(false);
-  const [progress, setProgress] = useState({ done: 0, gone: 0 });
-  const [stage, setStage] = useState<'asks' | 'runs' | 'stopped' | 'done'>('asks');
+  const [progress, setProgress] = useState({ done: 0, missing: 0 });
+  const [stage, setStage] = useState<'confirmation' | 'running' | 'stopped' | 'done'>('confirmation');
   const [error, setError] = useState<Error>();
   const stop = useRef(new AbortController());
 
   useEffect(() => {
     const counting = new AbortController();
     stop.current = counting;
-    const counted = (whole: number): void => {
-      setCount(whole);
+    const setTotal = (total: number): void => {
+      setCount(total);
       setIsCounted(true);
     };
-    job.count(setCount, counting.signal).then(counted, (failure: Error) => {
+    job.count(setCount, counting.signal).then(setTotal, (failure: Error) => {
       if (!counting.signal.aborted) setError(failure);
     });
     return () => stop.current.abort();
@@ -35,12 +35,12 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
     stop.current.abort();
     stop.current = new AbortController();
     const { signal } = stop.current;
-    setStage('runs');
+    setStage('running');
     try {
       let cursor: string | undefined;
       do {
         const step = await job.step(cursor, signal);
-        setProgress(({ done, gone }) => ({ done: done + step.done, gone: gone + (step.gone ?? 0) }));
+        setProgress(({ done, missing }) => ({ done: done + step.done, missing: missing + (step.missing ?? 0) }));
         cursor = step.cursor;
       } while (cursor !== undefined && !signal.aborted);
       setStage(cursor === undefined ? 'done' : 'stopped');
@@ -56,17 +56,17 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
       title={job.title}
       onClose={onClose}
       actions={
-        stage === 'asks' ? (
+        stage === 'confirmation' ? (
           <Button kind={job.kind} disabled={count === 0} onClick={() => void run()}>
             {job.button} {isCounted ? count.toLocaleString() : 'all'}
           </Button>
         ) : (
-          stage === 'runs' && <Button onClick={() => stop.current.abort()}>Stop</Button>
+          stage === 'running' && <Button onClick={() => stop.current.abort()}>Stop</Button>
         )
       }
     >
       <div className="flex flex-col gap-3" aria-live="polite">
-        {stage === 'asks' ? (
+        {stage === 'confirmation' ? (
           <>
             <p>
               <strong className="tabular-nums">{count.toLocaleString()}</strong> {job.nounOf(count)}
@@ -79,14 +79,14 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
             <p>
               <strong className="tabular-nums">{progress.done.toLocaleString()}</strong> of{' '}
               {isCounted ? count.toLocaleString() : `more than ${count.toLocaleString()}`} {job.done}
-              {progress.gone > 0 && `, ${progress.gone.toLocaleString()} no longer existed`}
-              {stage !== 'runs' && '.'}
+              {progress.missing > 0 && `, ${progress.missing.toLocaleString()} no longer existed`}
+              {stage !== 'running' && '.'}
             </p>
             <progress
               aria-label={job.title}
               className="h-2 w-full appearance-none overflow-hidden rounded-full bg-raised [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-raised [&::-webkit-progress-value]:bg-accent"
               max={Math.max(1, count)}
-              value={stage === 'done' ? Math.max(1, count) : progress.done + progress.gone}
+              value={stage === 'done' ? Math.max(1, count) : progress.done + progress.missing}
             />
           </>
         )}

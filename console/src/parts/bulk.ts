@@ -19,7 +19,7 @@ export interface Job {
 export interface Step {
   done: number;
   /** Entries that no longer existed. */
-  gone?: number;
+  missing?: number;
   cursor?: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export async function countPages(
   return count;
 }
 
-/** Steps through `ids` in batches of `batchSize`. */
+/** Changes `ids` in batches of `batchSize`. */
 export function stepsOf(
   ids: readonly string[],
   batchSize: number,

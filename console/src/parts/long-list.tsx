@@ -28,7 +28,7 @@ interface Props<Row> {
 }
 
 const ROW_PX = 41;
-const ROWS_AHEAD = 6;
+const OVERSCAN_ROWS = 6;
 
 export function LongList<Row>(props: Props<Row>) {
   const { label, columns, grid, rows, keyOf, detail, openKey, onEnd } = props;
@@ -41,7 +41,7 @@ export function LongList<Row>(props: Props<Row>) {
     // A new function would cause all rows to be measured again, so it changes only with the rows.
     getItemKey: useCallback((index: number) => latestKeyOf.current(rows[index] as Row), [rows]),
     estimateSize: () => ROW_PX,
-    overscan: ROWS_AHEAD,
+    overscan: OVERSCAN_ROWS,
     measureElement: sizeOf,
   });
   const items = virtual.getVirtualItems();

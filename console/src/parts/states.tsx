@@ -31,7 +31,7 @@ export function QueryResult<T>({
   children,
 }: {
   query: UseQueryResult<T, RequestError>;
-  children: (answer: T) => React.ReactNode;
+  children: (data: T) => React.ReactNode;
 }) {
   const { data, error, refetch } = query;
   return (

@@ -28,7 +28,7 @@ export function Layout() {
   const token = useToken();
   const hadToken = useRef(false);
   hadToken.current ||= token !== undefined;
-  if (token === undefined) return <LoginForm wasRefused={hadToken.current} />;
+  if (token === undefined) return <LoginForm wasRejected={hadToken.current} />;
   return (
     <div className="grid min-h-dvh grid-rows-[auto_1fr] md:grid-cols-[13rem_minmax(0,1fr)] md:grid-rows-1">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-panel focus:p-2">

@@ -4,7 +4,7 @@ import { Button } from '../parts/button.tsx';
 import { TextField } from '../parts/field.tsx';
 
 /** Asks for a token. The first request shows whether it is valid; the page returns here if it is rejected. */
-export function LoginForm({ wasRefused }: { wasRefused: boolean }) {
+export function LoginForm({ wasRejected }: { wasRejected: boolean }) {
   const [text, setText] = useState('');
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -15,7 +15,7 @@ export function LoginForm({ wasRefused }: { wasRefused: boolean }) {
     <main className="mx-auto flex min-h-dvh max-w-md flex-col justify-center gap-6 p-4">
       <h1 className="text-xl font-semibold">Waypost</h1>
       <form onSubmit={submit} className="flex flex-col gap-4 rounded-lg border border-line bg-panel p-5">
-        {wasRefused && (
+        {wasRejected && (
           <p role="alert" className="text-bad">
             The server rejected this token. It may have been revoked.
           </p>

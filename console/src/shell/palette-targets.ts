@@ -16,7 +16,7 @@ export interface KnownNames {
   urlGroups?: readonly string[] | undefined;
 }
 
-const PLACES_MAX = 12;
+const TARGETS_MAX = 12;
 
 /** An id first, then screens, then names. Names that start with the text come before those that contain it. */
 export function paletteTargetsFor(
@@ -28,22 +28,26 @@ export function paletteTargetsFor(
   const lower = text.toLowerCase();
   const all: PaletteTarget[] = [
     ...screens.map(([to, name]) => ({ kind: 'screen', name, to })),
-    ...named('queue', names.queues, () => '/queues'),
-    ...named('schedule', names.schedules, (name) => `/schedules?open=${encodeURIComponent(name)}`),
-    ...named('flow-control key', names.flowControlKeys, (name) => `/flow-control?search=${encodeURIComponent(name)}`),
-    ...named('URL group', names.urlGroups, () => '/url-groups'),
+    ...targetsOf('queue', names.queues, () => '/queues'),
+    ...targetsOf('schedule', names.schedules, (name) => `/schedules?open=${encodeURIComponent(name)}`),
+    ...targetsOf(
+      'flow-control key',
+      names.flowControlKeys,
+      (name) => `/flow-control?search=${encodeURIComponent(name)}`,
+    ),
+    ...targetsOf('URL group', names.urlGroups, () => '/url-groups'),
   ];
-  const fitting = all.filter(({ name }) => name.toLowerCase().includes(lower));
-  const beginsWith = ({ name }: PaletteTarget): boolean => name.toLowerCase().startsWith(lower);
-  const sorted = [...fitting.filter(beginsWith), ...fitting.filter((place) => !beginsWith(place))];
-  return [...ofId(text), ...sorted, ...ofFilter(text)].slice(0, PLACES_MAX);
+  const matching = all.filter(({ name }) => name.toLowerCase().includes(lower));
+  const startsWithText = ({ name }: PaletteTarget): boolean => name.toLowerCase().startsWith(lower);
+  const sorted = [...matching.filter(startsWithText), ...matching.filter((target) => !startsWithText(target))];
+  return [...idTargets(text), ...sorted, ...filterTargets(text)].slice(0, TARGETS_MAX);
 }
 
-function named(kind: string, names: readonly string[] = [], to: (name: string) => string): PaletteTarget[] {
+function targetsOf(kind: string, names: readonly string[] = [], to: (name: string) => string): PaletteTarget[] {
   return names.map((name) => ({ kind, name, to: to(name) }));
 }
 
-function ofId(text: string): PaletteTarget[] {
+function idTargets(text: string): PaletteTarget[] {
   const id = encodeURIComponent(text);
   if (/^msg_\S+$/.test(text)) return [{ kind: 'message', name: text, to: `/messages/${id}` }];
   if (/^wfr_\S+$/.test(text)) return [{ kind: 'run', name: text, to: `/runs/${id}` }];
@@ -51,7 +55,7 @@ function ofId(text: string): PaletteTarget[] {
 }
 
 /** Other text may be a URL, a label or a host of messages. */
-function ofFilter(text: string): PaletteTarget[] {
+function filterTargets(text: string): PaletteTarget[] {
   if (text === '') return [];
   const value = encodeURIComponent(text);
   if (/^https?:\/\//i.test(text)) return [{ kind: 'messages to', name: text, to: `/messages?url=${value}` }];

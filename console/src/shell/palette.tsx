@@ -46,20 +46,20 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
   const schedules = useCall('listSchedules', {}, ONCE).data?.map(({ scheduleId }) => scheduleId);
   const groups = useCall('listUrlGroups', {}, ONCE).data?.map(({ name }) => name);
   const keys = useCall('listFlowControlKeys', {}, ONCE).data?.flowControls.map(({ flowControlKey }) => flowControlKey);
-  const places = paletteTargetsFor(typed, screens, { queues, schedules, urlGroups: groups, flowControlKeys: keys });
-  const go = (place: PaletteTarget | undefined): void => {
-    if (place === undefined) return;
+  const targets = paletteTargetsFor(typed, screens, { queues, schedules, urlGroups: groups, flowControlKeys: keys });
+  const go = (target: PaletteTarget | undefined): void => {
+    if (target === undefined) return;
     dialog.current?.close();
-    router.history.push(`/console${place.to}`);
+    router.history.push(`/console${target.to}`);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
-      setChosen((chosen + step + places.length) % Math.max(1, places.length));
+      setChosen((chosen + step + targets.length) % Math.max(1, targets.length));
     } else if (event.key === 'Enter') {
       event.preventDefault();
-      go(places[chosen]);
+      go(targets[chosen]);
     }
   };
   return (
@@ -74,34 +74,34 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
         aria-label="Screen, id or name"
         aria-expanded="true"
         aria-controls={listId}
-        aria-activedescendant={places.length > 0 ? `${listId}-${chosen}` : undefined}
+        aria-activedescendant={targets.length > 0 ? `${listId}-${chosen}` : undefined}
         placeholder="Screen, id or name"
         value={typed}
-        onChange={({ target }) => {
-          setTyped(target.value);
+        onChange={(event) => {
+          setTyped(event.target.value);
           setChosen(0);
         }}
         onKeyDown={onKeyDown}
         className="h-11 w-full border-b border-line bg-panel px-4 outline-none"
       />
       <div id={listId} role="listbox" aria-label="Results" className="max-h-80 overflow-y-auto p-1">
-        {places.map((place, index) => (
+        {targets.map((target, index) => (
           <button
-            key={`${place.kind} ${place.name}`}
+            key={`${target.kind} ${target.name}`}
             id={`${listId}-${index}`}
             type="button"
             role="option"
             tabIndex={-1}
             aria-selected={index === chosen}
-            onClick={() => go(place)}
+            onClick={() => go(target)}
             onMouseMove={() => setChosen(index)}
             className="flex w-full items-baseline justify-between gap-4 rounded-md px-3 py-1.5 text-left aria-selected:bg-raised"
           >
-            <span className="break-all">{place.name}</span>
-            <span className="text-xs whitespace-nowrap text-quiet">{place.kind}</span>
+            <span className="break-all">{target.name}</span>
+            <span className="text-xs whitespace-nowrap text-quiet">{target.kind}</span>
           </button>
         ))}
-        {places.length === 0 && <p className="px-3 py-2 text-quiet">No matches.</p>}
+        {targets.length === 0 && <p className="px-3 py-2 text-quiet">No matches.</p>}
       </div>
     </dialog>
   );

@@ -4,19 +4,19 @@ import { Page } from '../parts/panel.tsx';
 import { Failure } from '../parts/states.tsx';
 
 export function ScreenFailed({ error }: { error: unknown }) {
-  const [isAway, setIsAway] = useState(false);
+  const [isUnreachable, setIsUnreachable] = useState(false);
   const reason = error instanceof Error ? error.message : String(error);
-  const message = isAway ? 'The server cannot be reached.' : `This screen could not be loaded: ${reason}`;
+  const message = isUnreachable ? 'The server cannot be reached.' : `This screen could not be loaded: ${reason}`;
   return (
     <Page title="Screen not loaded">
-      <Failure error={new Error(message)} retry={() => void reload().catch(() => setIsAway(true))} />
+      <Failure error={new Error(message)} retry={() => void reload().catch(() => setIsUnreachable(true))} />
     </Page>
   );
 }
 
 /** Browsers may cache a failed script load, so only a reload helps. Reloading without a server would leave an empty page, hence the check. */
 async function reload(): Promise<void> {
-  const answer = await fetch('/healthz');
-  if (!answer.ok) throw new Error(answer.statusText);
+  const response = await fetch('/healthz');
+  if (!response.ok) throw new Error(response.statusText);
   window.location.reload();
 }

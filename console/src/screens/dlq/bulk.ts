@@ -26,7 +26,7 @@ const WORDS = {
 
 /** Messages that die after the start, such as a retried one, are not included. */
 export function dlqJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
-  const bounded = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
+  const boundedFilter = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
   const which = selection.kind === 'all' && Object.keys(filter).length > 0 ? ' that match the filter' : '';
   const job = { ...WORDS[action], nounOf: (count: number) => `${count === 1 ? 'entry' : 'entries'}${which}` };
   if (selection.kind === 'some') {
@@ -41,10 +41,10 @@ export function dlqJob(action: BulkAction, selection: Selection, filter: Record<
     ...job,
     count: (report, signal) =>
       countPages(async (cursor) => {
-        const page = await call('listDlqMessages', { query: { ...bounded, cursor } as never }, signal);
+        const page = await call('listDlqMessages', { query: { ...boundedFilter, cursor } as never }, signal);
         return { count: page.messages.length, cursor: page.cursor };
       }, report),
-    step: (cursor, signal) => change(action, { ...bounded, cursor }, signal),
+    step: (cursor, signal) => change(action, { ...boundedFilter, cursor }, signal),
   };
 }
 
@@ -61,16 +61,16 @@ async function change(action: BulkAction, which: object, signal: AbortSignal): P
 async function changeEach(action: BulkAction, dlqIds: string[], signal: AbortSignal): Promise<Step> {
   try {
     const { done } = await change(action, { dlqIds }, signal);
-    return { done, gone: dlqIds.length - done };
+    return { done, missing: dlqIds.length - done };
   } catch (error) {
     if (!(error instanceof RequestError && error.status === 404)) throw error;
     // The request fails as a whole if one entry is missing, so each is tried on its own.
-    if (dlqIds.length === 1) return { done: 0, gone: 1 };
-    const sum = { done: 0, gone: 0 };
+    if (dlqIds.length === 1) return { done: 0, missing: 1 };
+    const sum = { done: 0, missing: 0 };
     for (const id of dlqIds) {
-      const { done, gone = 0 } = await changeEach(action, [id], signal);
+      const { done, missing = 0 } = await changeEach(action, [id], signal);
       sum.done += done;
-      sum.gone += gone;
+      sum.missing += missing;
     }
     return sum;
   }

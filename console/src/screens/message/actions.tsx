@@ -12,20 +12,20 @@ import { useShowRepeated } from './repeat-notice.tsx';
 interface Props {
   messageId: string;
   content: Content;
-  isOver: boolean;
+  isFinished: boolean;
   /** Whether it is waiting for its due time. */
-  waits: boolean;
+  isDelayed: boolean;
   /** Set while it is in the DLQ. */
   dlqId: string | undefined;
 }
 
-export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
+export function Actions({ messageId, content, isFinished, isDelayed, dlqId }: Props) {
   const [open, setOpen] = useState<'publish' | 'retry'>();
   const cancel = useChange('cancelMessage');
   const retry = useChange('retryDlqMessage');
   const show = useShowRepeated(messageId);
   const error = cancel.error ?? retry.error;
-  const whyNot = whyNotAgain(content);
+  const obstacle = republishObstacle(content);
   return (
     <>
       {dlqId !== undefined && (
@@ -40,17 +40,17 @@ export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
           <Button onClick={() => setOpen('retry')}>Retry with changes</Button>
         </>
       )}
-      {waits && (
+      {isDelayed && (
         <Action operation="retryMessage" input={{ path: { messageId } }} kind="main">
           Attempt now
         </Action>
       )}
-      {whyNot === undefined ? (
+      {obstacle === undefined ? (
         <Button onClick={() => setOpen('publish')}>Publish again</Button>
       ) : (
-        <p className="max-w-80 self-center text-xs text-quiet">{whyNot}</p>
+        <p className="max-w-80 self-center text-xs text-quiet">{obstacle}</p>
       )}
-      {!isOver && (
+      {!isFinished && (
         <Button kind="danger" disabled={cancel.isPending} onClick={() => cancel.mutate({ path: { messageId } })}>
           Cancel message
         </Button>
@@ -64,7 +64,7 @@ export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
   );
 }
 
-function whyNotAgain(content: Content): string | undefined {
+function republishObstacle(content: Content): string | undefined {
   if (isRedacted(content)) return 'This message cannot be published again from here, because part of it is redacted.';
   if (content.body !== undefined && 'base64' in content.body)
     return 'This message cannot be published again from here, because its body is binary. Copy it as curl instead.';

@@ -43,7 +43,7 @@ export function isRedacted({ header = {}, body, url, callback, failureCallback }
   return values.some((value) => value !== undefined && isHidden(value));
 }
 
-export function sendingOf(content: Content): RequestSpec {
+export function requestOf(content: Content): RequestSpec {
   const { url, queueName, method, header = {}, body, maxRetries, retryDelayExpression, timeout } = content;
   const { callback, failureCallback, labels, flowControlKey, parallelism, rate, period } = content;
   return {

@@ -6,7 +6,7 @@ import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Choice, TextArea, TextField } from '../../parts/field.tsx';
 import { Failure } from '../../parts/states.tsx';
-import { type Content, sendingOf } from './content.ts';
+import { type Content, requestOf } from './content.ts';
 
 export const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
 
@@ -17,23 +17,23 @@ interface Props {
 }
 
 export function PublishAgain({ content, onClose, onSent }: Props) {
-  const like = sendingOf(content);
-  const [wrong, setWrong] = useState<string>();
+  const original = requestOf(content);
+  const [rejection, setRejection] = useState<string>();
   const formId = useId();
   // A batch item carries destinations and headers with any characters, which a browser would change in a URL.
   const publish = useChange('publishBatch');
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const { sending, body } = readForm(new FormData(event.currentTarget), like);
-    const item = { destination: sending.destination, headers: headersOf(sending), body, queue: sending.queueName };
-    setWrong(undefined);
+    const { request, body } = readForm(new FormData(event.currentTarget), original);
+    const item = { destination: request.destination, headers: headersOf(request), body, queue: request.queueName };
+    setRejection(undefined);
     publish.mutate(
       { body: [item] },
       {
         onSuccess: ([response]) => {
           const [first] = [response].flat();
           if (first && 'messageId' in first) onSent(first.messageId);
-          else setWrong(first?.error ?? 'The server did not accept the message.');
+          else setRejection(first?.error ?? 'The server did not accept the message.');
         },
       },
     );
@@ -50,50 +50,50 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
     >
       <form id={formId} onSubmit={submit} className="flex flex-col gap-3">
         <div className="grid gap-3 sm:grid-cols-[7rem_minmax(0,1fr)]">
-          <Choice label="Method" name="method" choices={METHODS} defaultValue={like.method} />
-          <TextField label="URL" name="destination" required defaultValue={like.destination} />
+          <Choice label="Method" name="method" choices={METHODS} defaultValue={original.method} />
+          <TextField label="URL" name="destination" required defaultValue={original.destination} />
         </div>
         <TextArea
           label="Headers"
           name="headers"
           rows={4}
           hint="One per line, as Name: value"
-          defaultValue={like.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}
+          defaultValue={original.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}
         />
         <TextArea
           label="Body"
           name="body"
           rows={10}
-          defaultValue={like.body && 'text' in like.body ? like.body.text : ''}
+          defaultValue={original.body && 'text' in original.body ? original.body.text : ''}
         />
         <div className="grid grid-cols-2 gap-3">
-          <TextField label="Retries" name="retries" type="number" min={0} defaultValue={like.retries} />
-          <TextField label="Queue" name="queueName" defaultValue={like.queueName} hint="Empty for no queue" />
+          <TextField label="Retries" name="retries" type="number" min={0} defaultValue={original.retries} />
+          <TextField label="Queue" name="queueName" defaultValue={original.queueName} hint="Empty for no queue" />
         </div>
         <p className="text-xs text-quiet">Callbacks, labels, flow control and timeout are copied unchanged.</p>
-        {wrong !== undefined && <Failure error={new Error(wrong)} />}
+        {rejection !== undefined && <Failure error={new Error(rejection)} />}
         {publish.error && <Failure error={publish.error} />}
       </form>
     </Dialog>
   );
 }
 
-function readForm(form: FormData, like: RequestSpec): { sending: RequestSpec; body: string } {
+function readForm(form: FormData, original: RequestSpec): { request: RequestSpec; body: string } {
   const text = (name: string): string => String(form.get(name) ?? '');
-  const sending: RequestSpec = {
-    ...like,
+  const request: RequestSpec = {
+    ...original,
     destination: text('destination').trim(),
     method: text('method'),
-    headers: headersIn(text('headers')),
+    headers: parseHeaders(text('headers')),
     retries: text('retries') === '' ? undefined : Number(text('retries')),
     queueName: text('queueName').trim() || undefined,
   };
   // A form submits each line break as two characters.
-  return { sending, body: text('body').replaceAll('\r\n', '\n') };
+  return { request, body: text('body').replaceAll('\r\n', '\n') };
 }
 
 /** Parses lines of `Name: value`. */
-function headersIn(text: string): [name: string, value: string][] {
+function parseHeaders(text: string): [name: string, value: string][] {
   return text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':');
     const name = (colon < 0 ? line : line.slice(0, colon)).trim();

@@ -16,9 +16,9 @@ import { SentRequest } from './sent-request.tsx';
 import { Timeline } from './timeline.tsx';
 import { type Entry, timelineOf } from './timeline-items.ts';
 
-const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
-const EXPLAINED_ENDINGS: readonly string[] = ['delivered', 'dead', 'cancelled'];
-const WAITS_FOR_ITS_TIME: readonly string[] = ['delayed', 'retrying'];
+const FINAL_STATES: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
+const FINAL_REASONS: readonly string[] = ['delivered', 'dead', 'cancelled'];
+const DELAYED_REASONS: readonly string[] = ['delayed', 'retrying'];
 const PAGE_COUNT = 200;
 
 export function Screen() {
@@ -29,17 +29,17 @@ export function Screen() {
     { isRefreshed: ({ logs }) => !isEnd(logs.at(-1)) },
   );
   const entries = useRows(log.data, logsOf);
-  const isOver = isEnd(entries.at(-1));
-  const refreshMs = isOver ? 0 : REFRESH_MS;
+  const isFinished = isEnd(entries.at(-1));
+  const refreshMs = isFinished ? 0 : REFRESH_MS;
   const path = { messageId };
   // The explanation may have been loaded before the log showed the end.
-  const explained = useCall(
+  const explanation = useCall(
     'explainMessage',
     { path },
-    { refreshMs: ({ reason }) => (EXPLAINED_ENDINGS.includes(reason) ? 0 : REFRESH_MS) },
+    { refreshMs: ({ reason }) => (FINAL_REASONS.includes(reason) ? 0 : REFRESH_MS) },
   );
-  const message = useCall('getMessage', { path }, { refreshMs, isEnabled: log.isFetched && !isOver });
-  const dlqId = explained.data?.dlqId;
+  const message = useCall('getMessage', { path }, { refreshMs, isEnabled: log.isFetched && !isFinished });
+  const dlqId = explanation.data?.dlqId;
   const dead = useCall(
     'getDlqMessage',
     { path: { dlqId: dlqId ?? '' } },
@@ -47,11 +47,11 @@ export function Screen() {
   );
   const isDead = dlqId !== undefined && dead.data?.dlqId === dlqId;
   const last = entries.at(-1);
-  const kept = isDead ? dead.data : isOver ? undefined : message.data;
+  const stored = isDead ? dead.data : isFinished ? undefined : message.data;
   // Parsing a large body is slow.
   const content: Content | undefined = useMemo(
-    () => (kept ? contentOf(kept) : last && contentOfEntry(last)),
-    [kept, last],
+    () => (stored ? contentOf(stored) : last && contentOfEntry(last)),
+    [stored, last],
   );
 
   return (
@@ -67,15 +67,15 @@ export function Screen() {
           <Actions
             messageId={messageId}
             content={content}
-            isOver={isOver}
-            waits={!isOver && WAITS_FOR_ITS_TIME.includes(explained.data?.reason ?? '')}
+            isFinished={isFinished}
+            isDelayed={!isFinished && DELAYED_REASONS.includes(explanation.data?.reason ?? '')}
             dlqId={isDead ? dlqId : undefined}
           />
         )
       }
     >
       <RepeatNotice />
-      {explained.data && <ExplanationPanel explanation={explained.data} />}
+      {explanation.data && <ExplanationPanel explanation={explanation.data} />}
       {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
       {content === undefined && log.isFetched && !log.error && (
         <Panel>
@@ -85,7 +85,7 @@ export function Screen() {
       {content && (
         <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <Panel title="Timeline">
-            <Timeline moments={timelineOf(entries)} isOver={isOver} />
+            <Timeline items={timelineOf(entries)} isFinished={isFinished} />
             {log.hasNextPage && (
               <Button className="mt-3" disabled={log.isFetching} onClick={onEndOf(log)}>
                 Load more
@@ -100,7 +100,7 @@ export function Screen() {
 }
 
 function isEnd(last: Entry | undefined): boolean {
-  return last !== undefined && ENDINGS.includes(last.state);
+  return last !== undefined && FINAL_STATES.includes(last.state);
 }
 
 function logsOf({ logs }: ResponseOf<'listLogs'>): readonly Entry[] {

@@ -1,4 +1,4 @@
-/** The content and settings of a message, and the same as code. */
+/** The content and settings of a message, also as code that publishes it again. */
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { asClientCode, asCurl } from '../../api/as-code.ts';
@@ -8,7 +8,7 @@ import { CodeBlock } from '../../parts/code-block.tsx';
 import { Code, Copy } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { duration, exactTime, Time } from '../../parts/time.tsx';
-import { type Content, sendingOf } from './content.ts';
+import { type Content, requestOf } from './content.ts';
 
 export function SentRequest({ content }: { content: Content }) {
   const { method, url, header = {}, body, callback, failureCallback, callbackHeader, failureCallbackHeader } = content;
@@ -121,7 +121,7 @@ const FORMS = [
 function AsCode({ content }: { content: Content }) {
   const [chosen, choose] = useState<string>('curl');
   const [, write] = FORMS.find(([name]) => name === chosen) ?? FORMS[0];
-  const code = useMemo(() => write(sendingOf(content), location.origin), [write, content]);
+  const code = useMemo(() => write(requestOf(content), location.origin), [write, content]);
   return (
     <Panel title="As code">
       <div className="flex flex-col gap-2">

@@ -17,31 +17,31 @@ export type TimelineItem =
 
 /** `entries`: oldest first, starting with the first. */
 export function timelineOf(entries: readonly Entry[]): TimelineItem[] {
-  const moments: TimelineItem[] = [];
+  const items: TimelineItem[] = [];
   let attempts = 0;
   for (const entry of entries) {
-    const attempt = moments.findLast((moment) => moment.kind === 'attempt');
+    const attempt = items.findLast((item) => item.kind === 'attempt');
     switch (entry.state) {
       case 'ACTIVE':
         attempts += 1;
-        moments.push({ kind: 'attempt', number: attempts, startMs: entry.time });
+        items.push({ kind: 'attempt', number: attempts, startMs: entry.time });
         break;
       case 'DELIVERED':
       case 'ERROR':
         if (attempt && !attempt.result) {
           attempt.result = entry;
           attempt.nextMs = entry.nextDeliveryTime;
-        } else moments.push({ kind: 'change', entry });
+        } else items.push({ kind: 'change', entry });
         break;
       case 'RETRY':
         if (attempt) attempt.nextMs = entry.nextDeliveryTime ?? attempt.nextMs;
-        else moments.push({ kind: 'change', entry });
+        else items.push({ kind: 'change', entry });
         break;
       default:
-        moments.push({ kind: 'change', entry });
+        items.push({ kind: 'change', entry });
     }
   }
-  return moments;
+  return items;
 }
 
 export interface Segment {
@@ -52,28 +52,28 @@ export interface Segment {
 }
 
 /** The timeline as contiguous segments on one axis, up to the end or `nowMs`. */
-export function segmentsOf(moments: readonly TimelineItem[], nowMs: number): Segment[] {
-  const [first] = moments;
+export function segmentsOf(items: readonly TimelineItem[], nowMs: number): Segment[] {
+  const [first] = items;
   if (!first) return [];
-  const stretches: Segment[] = [];
+  const segments: Segment[] = [];
   let atMs = timeOf(first);
-  for (const moment of moments) {
-    if (timeOf(moment) > atMs) {
-      stretches.push({ kind: 'wait', fromMs: atMs, toMs: timeOf(moment) });
-      atMs = timeOf(moment);
+  for (const item of items) {
+    if (timeOf(item) > atMs) {
+      segments.push({ kind: 'wait', fromMs: atMs, toMs: timeOf(item) });
+      atMs = timeOf(item);
     }
-    if (moment.kind !== 'attempt') continue;
-    const { result, number } = moment;
+    if (item.kind !== 'attempt') continue;
+    const { result, number } = item;
     // An attempt without a recorded outcome ended no later than the next timeline item.
-    const following = moments[moments.indexOf(moment) + 1];
+    const following = items[items.indexOf(item) + 1];
     const toMs = result?.time ?? (following ? timeOf(following) : nowMs);
     const kind = result === undefined ? 'running' : result.state === 'DELIVERED' ? 'delivered' : 'failed';
-    stretches.push({ kind, fromMs: atMs, toMs: Math.max(toMs, atMs), attempt: number });
+    segments.push({ kind, fromMs: atMs, toMs: Math.max(toMs, atMs), attempt: number });
     atMs = Math.max(toMs, atMs);
   }
-  return stretches;
+  return segments;
 }
 
-function timeOf(moment: TimelineItem): number {
-  return moment.kind === 'attempt' ? moment.startMs : moment.entry.time;
+function timeOf(item: TimelineItem): number {
+  return item.kind === 'attempt' ? item.startMs : item.entry.time;
 }

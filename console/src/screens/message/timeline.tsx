@@ -6,24 +6,24 @@ import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
 import { textOrBytes } from './content.ts';
 import { type Entry, type Segment, segmentsOf, type TimelineItem } from './timeline-items.ts';
 
-export function Timeline({ moments, isOver }: { moments: readonly TimelineItem[]; isOver: boolean }) {
+export function Timeline({ items, isFinished }: { items: readonly TimelineItem[]; isFinished: boolean }) {
   return (
     <div className="flex flex-col gap-4">
-      <Axis moments={moments} isOver={isOver} />
+      <Axis items={items} isFinished={isFinished} />
       <ol className="flex flex-col border-l border-line">
-        {moments.map((moment) => (
+        {items.map((item) => (
           <li
-            key={moment.kind === 'attempt' ? `attempt ${moment.number}` : `${moment.entry.state} ${moment.entry.time}`}
+            key={item.kind === 'attempt' ? `attempt ${item.number}` : `${item.entry.state} ${item.entry.time}`}
             className="relative pb-4 pl-5 last:pb-0"
           >
             <span
               aria-hidden="true"
               className="absolute top-1.5 -left-1 size-2 rounded-full border border-panel bg-quiet"
             />
-            {moment.kind === 'attempt' ? (
-              <Attempt attempt={moment} isLast={moment === moments.at(-1)} />
+            {item.kind === 'attempt' ? (
+              <Attempt attempt={item} isLast={item === items.at(-1)} />
             ) : (
-              <Change entry={moment.entry} />
+              <Change entry={item.entry} />
             )}
           </li>
         ))}
@@ -107,25 +107,23 @@ const SEGMENT_CLASSES: Record<Segment['kind'], string> = {
 /** Keeps an attempt of milliseconds visible among waits of days. */
 const WIDTH_MIN_PX = 4;
 
-function Axis({ moments, isOver }: { moments: readonly TimelineItem[]; isOver: boolean }) {
+function Axis({ items, isFinished }: { items: readonly TimelineItem[]; isFinished: boolean }) {
   const nowMs = useNowMs();
-  const stretches = segmentsOf(moments, nowMs);
-  const first = stretches[0];
+  const segments = segmentsOf(items, nowMs);
+  const first = segments[0];
   if (!first) return null;
-  const endMs = isOver ? (stretches.at(-1)?.toMs ?? nowMs) : nowMs;
+  const endMs = isFinished ? (segments.at(-1)?.toMs ?? nowMs) : nowMs;
   const wait: Segment[] =
-    endMs > (stretches.at(-1)?.toMs ?? endMs)
-      ? [{ kind: 'wait', fromMs: stretches.at(-1)?.toMs ?? 0, toMs: endMs }]
-      : [];
+    endMs > (segments.at(-1)?.toMs ?? endMs) ? [{ kind: 'wait', fromMs: segments.at(-1)?.toMs ?? 0, toMs: endMs }] : [];
   return (
     <div>
       <div className="flex h-5 w-full overflow-hidden rounded border border-line" aria-hidden="true">
-        {[...stretches, ...wait].map((stretch) => (
+        {[...segments, ...wait].map((segment) => (
           <span
-            key={stretch.fromMs + stretch.kind}
-            title={`${stretch.attempt ? `attempt ${stretch.attempt}` : 'wait'}: ${duration(stretch.toMs - stretch.fromMs)}`}
-            className={`min-w-0 ${SEGMENT_CLASSES[stretch.kind]}`}
-            style={{ flexGrow: stretch.toMs - stretch.fromMs, flexBasis: WIDTH_MIN_PX }}
+            key={segment.fromMs + segment.kind}
+            title={`${segment.attempt ? `attempt ${segment.attempt}` : 'wait'}: ${duration(segment.toMs - segment.fromMs)}`}
+            className={`min-w-0 ${SEGMENT_CLASSES[segment.kind]}`}
+            style={{ flexGrow: segment.toMs - segment.fromMs, flexBasis: WIDTH_MIN_PX }}
           />
         ))}
       </div>

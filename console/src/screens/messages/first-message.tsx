@@ -14,14 +14,14 @@ const DESTINATION = 'https://your-app.example.com/hello';
 export function FirstMessage() {
   const { mode, token } = environmentOf();
   const isDev = mode === 'dev';
-  const sending: RequestSpec = {
+  const request: RequestSpec = {
     destination: isDev ? DEV_DESTINATION : DESTINATION,
     method: 'POST',
     headers: [['Content-Type', 'application/json']],
     body: { text: '{"hello": "world"}' },
     retries: 2,
   };
-  const curl = asCurl(sending, location.origin);
+  const curl = asCurl(request, location.origin);
   const line = token === undefined ? curl : `export QSTASH_TOKEN='${token}'\n${curl}`;
   const publish = useChange('publishBatch');
   return (
@@ -37,7 +37,7 @@ export function FirstMessage() {
               disabled={publish.isPending}
               onClick={() =>
                 publish.mutate({
-                  body: [{ destination: sending.destination, headers: headersOf(sending), body: '{"hello": "world"}' }],
+                  body: [{ destination: request.destination, headers: headersOf(request), body: '{"hello": "world"}' }],
                 })
               }
             >

@@ -8,10 +8,10 @@ import { matches } from './matches.ts';
 import { merge } from './rows.ts';
 
 /** At this length the list is reloaded, so that a page left open for days does not grow without bound. */
-const ARRIVED_MAX = 5_000;
+const RECEIVED_MAX = 5_000;
 const PAGE_COUNT = 200;
 /** Bursts are rendered a few times a second instead of once per entry. */
-const DRAW_MS = 250;
+const RENDER_MS = 250;
 
 interface Settings {
   isEnabled: boolean;
@@ -23,20 +23,20 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
   const queries = useQueryClient();
   const text = JSON.stringify(filter);
   /** Newest first. */
-  const [arrived, setArrived] = useState<readonly LiveEntry[]>([]);
-  const waiting = useRef<LiveEntry[]>([]);
-  const [waitingCount, setWaitingCount] = useState(0);
+  const [received, setReceived] = useState<readonly LiveEntry[]>([]);
+  const pending = useRef<LiveEntry[]>([]);
+  const [pendingCount, setPendingCount] = useState(0);
   const restart = useCallback(() => {
-    waiting.current = [];
-    setArrived([]);
+    pending.current = [];
+    setReceived([]);
     return queries.resetQueries({ queryKey: ['listLogs', 'pages'] });
   }, [queries]);
   const live = useLive(isEnabled && isLive, {
     // Entries written while the stream was closed are in the pages.
     onOpen: () => void queries.invalidateQueries({ queryKey: ['listLogs', 'pages'] }),
     onEntries: (entries) => {
-      waiting.current.push(...entries.filter((entry) => matches(entry, filter)));
-      if (waiting.current.length > ARRIVED_MAX) waiting.current.splice(0, waiting.current.length - ARRIVED_MAX);
+      pending.current.push(...entries.filter((entry) => matches(entry, filter)));
+      if (pending.current.length > RECEIVED_MAX) pending.current.splice(0, pending.current.length - RECEIVED_MAX);
     },
   });
   const history = usePages(
@@ -47,28 +47,28 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a changed filter shows another list
   useEffect(() => {
-    waiting.current = [];
-    setArrived([]);
-    setWaitingCount(0);
+    pending.current = [];
+    setReceived([]);
+    setPendingCount(0);
   }, [text]);
 
   useEffect(() => {
-    const draw = (): void => {
-      setWaitingCount(waiting.current.length);
-      if (isPaused || waiting.current.length === 0) return;
-      if (arrived.length + waiting.current.length > ARRIVED_MAX) return void restart();
-      const fresh = waiting.current.splice(0).reverse();
-      setWaitingCount(0);
-      setArrived((before) => [...fresh, ...before]);
+    const render = (): void => {
+      setPendingCount(pending.current.length);
+      if (isPaused || pending.current.length === 0) return;
+      if (received.length + pending.current.length > RECEIVED_MAX) return void restart();
+      const fresh = pending.current.splice(0).reverse();
+      setPendingCount(0);
+      setReceived((before) => [...fresh, ...before]);
     };
-    draw();
-    const timer = setInterval(draw, DRAW_MS);
+    render();
+    const timer = setInterval(render, RENDER_MS);
     return () => clearInterval(timer);
-  }, [isPaused, arrived.length, restart]);
+  }, [isPaused, received.length, restart]);
 
   const read = useRows<ResponseOf<'listLogs'>, LiveEntry>(history.data, logsOf);
-  const entries = useMemo(() => merge(arrived, read), [arrived, read]);
-  return { entries, live, waitingCount, history };
+  const entries = useMemo(() => merge(received, read), [received, read]);
+  return { entries, live, pendingCount, history };
 }
 
 function logsOf({ logs }: ResponseOf<'listLogs'>): readonly LiveEntry[] {

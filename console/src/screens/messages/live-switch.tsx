@@ -9,7 +9,7 @@ interface Props {
   change: (isOn: boolean) => void;
 }
 
-export function LiveSwitch({ live: { isOpen, lost, problem: trouble }, isOn, change }: Props) {
+export function LiveSwitch({ live: { isOpen, lost, problem }, isOn, change }: Props) {
   return (
     <>
       {lost > 0 && (
@@ -17,9 +17,9 @@ export function LiveSwitch({ live: { isOpen, lost, problem: trouble }, isOn, cha
           {lost.toLocaleString()} entries skipped: too many at once
         </span>
       )}
-      {isOn && trouble !== undefined && (
+      {isOn && problem !== undefined && (
         <span role="status" className="self-center text-xs text-warn">
-          {trouble} Reconnecting…
+          {problem} Reconnecting…
         </span>
       )}
       <Button

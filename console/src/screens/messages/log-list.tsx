@@ -21,26 +21,26 @@ const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_6.5rem_minmax(
 interface Props {
   filter: Record<string, string>;
   /** Shows each message once, with its latest entry. */
-  isFolded: boolean;
+  isGrouped: boolean;
 }
 
-export function LogList({ filter, isFolded }: Props) {
+export function LogList({ filter, isGrouped }: Props) {
   const [isLive, setIsLive] = useState(true);
   const [isPaused, setIsPaused] = useState(false);
   const [openKey, setOpenKey] = useState<string>();
-  const { entries, live, waitingCount, history } = useGrowingLog(filter, { isEnabled: true, isLive, isPaused });
-  const rows = useMemo(() => (isFolded ? latestOf(entries) : entries), [entries, isFolded]);
-  const keyOfRow = isFolded ? ({ messageId }: LiveEntry): string => messageId : keyOf;
+  const { entries, live, pendingCount, history } = useGrowingLog(filter, { isEnabled: true, isLive, isPaused });
+  const rows = useMemo(() => (isGrouped ? latestOf(entries) : entries), [entries, isGrouped]);
+  const keyOfRow = isGrouped ? ({ messageId }: LiveEntry): string => messageId : keyOf;
   const columns = columnsOf((row) => {
     const key = keyOfRow(row);
     return { isOpen: key === openKey, toggle: () => setOpenKey(key === openKey ? undefined : key) };
   });
   return (
     <Panel
-      title={rows.length === 0 ? 'Log' : countOf(rows.length, isFolded ? 'message' : 'change', history.hasNextPage)}
+      title={rows.length === 0 ? 'Log' : countOf(rows.length, isGrouped ? 'message' : 'change', history.hasNextPage)}
       actions={
         <>
-          {waitingCount > 0 && <Button onClick={() => setIsPaused(false)}>{waitingCount.toLocaleString()} new</Button>}
+          {pendingCount > 0 && <Button onClick={() => setIsPaused(false)}>{pendingCount.toLocaleString()} new</Button>}
           <LiveSwitch live={live} isOn={isLive} change={setIsLive} />
         </>
       }
@@ -70,13 +70,13 @@ export function LogList({ filter, isFolded }: Props) {
   );
 }
 
-function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => void }): ListColumn<LiveEntry>[] {
+function columnsOf(expansionOf: (row: LiveEntry) => { isOpen: boolean; toggle: () => void }): ListColumn<LiveEntry>[] {
   return [
     {
       name: 'State',
       cell: (row) => (
         <span className="flex items-center gap-1">
-          <ExpandButton {...opener(row)} />
+          <ExpandButton {...expansionOf(row)} />
           <StateBadge state={row.state} />
         </span>
       ),

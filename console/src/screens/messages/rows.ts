@@ -1,4 +1,4 @@
-/** Turns log entries into rows. Pure. */
+/** Converts log entries to rows. Pure. */
 import type { LiveEntry } from '../../api/live.ts';
 
 /** A message enters a state at most once at a given time. */
@@ -7,11 +7,11 @@ export function keyOf({ messageId, state, time }: LiveEntry): string {
 }
 
 /** Merges two lists, newest first, without duplicates. */
-export function merge(arrived: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
-  if (arrived.length === 0) return [...read];
+export function merge(received: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
+  if (received.length === 0) return [...read];
   const known = new Set(read.map(keyOf));
-  const fresh = arrived.filter((entry) => !known.has(keyOf(entry)));
-  // Entries that were committed late go to their place by time; the sort is stable.
+  const fresh = received.filter((entry) => !known.has(keyOf(entry)));
+  // Sorting puts entries that were committed late at their time; it is stable.
   return [...fresh, ...read].sort((a, b) => b.time - a.time);
 }
 

@@ -37,7 +37,7 @@ export function Screen() {
       {view === 'unfinished' ? (
         <UnfinishedList filter={filter} />
       ) : (
-        <LogList filter={filter} isFolded={view !== 'changes'} />
+        <LogList filter={filter} isGrouped={view !== 'changes'} />
       )}
     </Page>
   );

@@ -59,7 +59,7 @@ function optionsOf(
   lines: readonly ChartLine[],
   format: (value: number) => string,
 ): UPlot.Options {
-  const colour = (name: string): string => resolved(element, `var(--color-${name})`);
+  const colour = (name: string): string => computedColour(element, `var(--color-${name})`);
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
   return {
     width: element.clientWidth,
@@ -76,7 +76,7 @@ function optionsOf(
         label: name,
         stroke: colour(line),
         width: 1.5,
-        points: { size: 4, filter: aloneIn },
+        points: { size: 4, filter: isolatedPoints },
         value: (_: UPlot, value: number | null) => (value === null ? '–' : format(value)),
       })),
     ],
@@ -85,18 +85,20 @@ function optionsOf(
 }
 
 /** Draws an isolated value as a point, since a line through it would have no length. */
-function aloneIn({ data }: UPlot, line: number, areAllShown: boolean): number[] | null {
+function isolatedPoints({ data }: UPlot, line: number, areAllShown: boolean): number[] | null {
   if (areAllShown) return null;
   const values = data[line] ?? [];
-  return [...values.keys()].filter((at) => isThere(values[at]) && !isThere(values[at - 1]) && !isThere(values[at + 1]));
+  return [...values.keys()].filter(
+    (at) => isDefined(values[at]) && !isDefined(values[at - 1]) && !isDefined(values[at + 1]),
+  );
 }
 
-function isThere(value: number | null | undefined): boolean {
+function isDefined(value: number | null | undefined): boolean {
   return value !== null && value !== undefined;
 }
 
 /** A canvas does not resolve CSS variables, so this returns the computed colour. */
-function resolved(element: HTMLElement, value: string): string {
+function computedColour(element: HTMLElement, value: string): string {
   element.style.color = value;
   const { color } = getComputedStyle(element);
   element.style.color = '';

@@ -1,4 +1,4 @@
-/** What holds messages that are due, with the reason and the number of messages. */
+/** The queues, keys and endpoints that hold due messages, with the reason and the number of messages. */
 import { Link } from '@tanstack/react-router';
 import type { ResponseOf } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
@@ -33,9 +33,9 @@ const REASONS: Record<Reason, string> = {
 };
 
 interface Row {
-  what: 'project' | 'endpoint' | 'queue' | 'flow-control key';
+  kind: 'project' | 'endpoint' | 'queue' | 'flow-control key';
   name: string;
-  why: string;
+  reason: string;
   waiting: Counted;
   dueAtMs: number;
 }
@@ -45,32 +45,32 @@ export function HeldTable({ of: { project, origins, queues, flowControlKeys, isP
     ...(project
       ? [
           {
-            what: 'project' as const,
+            kind: 'project' as const,
             name: 'all',
-            why: REASONS[project.reason],
+            reason: REASONS[project.reason],
             waiting: project.waiting,
             dueAtMs: project.due,
           },
         ]
       : []),
     ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
-      what: 'endpoint' as const,
+      kind: 'endpoint' as const,
       name: origin,
-      why: isHeldBack ? 'too many attempts without a response' : REASONS[reason],
+      reason: isHeldBack ? 'too many attempts without a response' : REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
     ...queues.map(({ queueName, reason, waiting, due }) => ({
-      what: 'queue' as const,
+      kind: 'queue' as const,
       name: queueName,
-      why: REASONS[reason],
+      reason: REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
     ...flowControlKeys.map(({ flowControlKey, reason, waiting, due }) => ({
-      what: 'flow-control key' as const,
+      kind: 'flow-control key' as const,
       name: flowControlKey,
-      why: REASONS[reason],
+      reason: REASONS[reason],
       waiting,
       dueAtMs: due,
     })),
@@ -81,10 +81,10 @@ export function HeldTable({ of: { project, origins, queues, flowControlKeys, isP
       <Table
         label="Held messages"
         rows={rows}
-        keyOf={({ what, name }) => `${what} ${name}`}
+        keyOf={({ kind, name }) => `${kind} ${name}`}
         columns={[
-          { name: 'Held by', cell: ({ what, name }) => <Holder what={what} name={name} /> },
-          { name: 'Reason', cell: ({ why }) => <Badge tone="warn">{why}</Badge> },
+          { name: 'Held by', cell: ({ kind, name }) => <Holder kind={kind} name={name} /> },
+          { name: 'Reason', cell: ({ reason }) => <Badge tone="warn">{reason}</Badge> },
           { name: 'Messages', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
           { name: 'Oldest due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
         ]}
@@ -94,14 +94,14 @@ export function HeldTable({ of: { project, origins, queues, flowControlKeys, isP
   );
 }
 
-function Holder({ what, name }: Pick<Row, 'what' | 'name'>) {
+function Holder({ kind, name }: Pick<Row, 'kind' | 'name'>) {
   const code = <Name>{name}</Name>;
   return (
     <span className="flex flex-wrap items-baseline gap-x-2">
-      <span className="text-quiet">{what}</span>
-      {what === 'queue' ? (
+      <span className="text-quiet">{kind}</span>
+      {kind === 'queue' ? (
         <Link to="/queues">{code}</Link>
-      ) : what === 'flow-control key' ? (
+      ) : kind === 'flow-control key' ? (
         <Link to="/flow-control" search={{ search: name }}>
           {code}
         </Link>

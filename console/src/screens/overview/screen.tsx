@@ -58,7 +58,7 @@ export function Screen() {
         </Panel>
       )}
       <Rates range={range} />
-      <QueryResult query={overview}>{(answer) => <CurrentState of={answer} />}</QueryResult>
+      <QueryResult query={overview}>{(data) => <CurrentState of={data} />}</QueryResult>
     </Page>
   );
 }
@@ -70,8 +70,8 @@ function Rates({ range }: { range: Range }) {
   const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });
   return (
     <QueryResult query={minutes}>
-      {(answer) => {
-        const { minutes: rows, bounds } = answer;
+      {(data) => {
+        const { minutes: rows, bounds } = data;
         const sum = (member: 'accepted' | 'delivered' | 'failedAttempts' | 'dead'): string =>
           rows.reduce((total, row) => total + row[member], 0).toLocaleString();
         const responseTimeP99 = quantileOf(sumHistograms(rows, 'latency'), bounds, 0.99);
@@ -91,7 +91,7 @@ function Rates({ range }: { range: Range }) {
                 <Chart
                   label="Accepted and delivered messages, and failed attempts, per minute"
                   lines={RATES}
-                  data={chartDataOf(answer, fromMs, toMs, (minute) => [
+                  data={chartDataOf(data, fromMs, toMs, (minute) => [
                     minute?.accepted ?? 0,
                     minute?.delivered ?? 0,
                     minute?.failedAttempts ?? 0,
@@ -105,7 +105,7 @@ function Rates({ range }: { range: Range }) {
                   <Chart
                     label="Response time per minute"
                     lines={LATENCIES}
-                    data={chartDataOf(answer, fromMs, toMs, (minute) => [
+                    data={chartDataOf(data, fromMs, toMs, (minute) => [
                       quantileOf(minute?.latency ?? [], bounds, 0.5),
                       quantileOf(minute?.latency ?? [], bounds, 0.99),
                     ])}

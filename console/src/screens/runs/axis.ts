@@ -8,27 +8,27 @@ export interface Range {
 const RANGE_MS_MIN = 10;
 
 /** Zooms in if `by` is below 1. `anchor`: the position in the range, from 0 to 1, that stays fixed. */
-export function zoomed({ fromMs, toMs }: Range, whole: Range, by: number, anchor = 0.5): Range {
+export function zoomRange({ fromMs, toMs }: Range, whole: Range, by: number, anchor = 0.5): Range {
   const lengthMs = Math.max(RANGE_MS_MIN, (toMs - fromMs) * by);
   const anchorMs = fromMs + (toMs - fromMs) * anchor;
-  return within({ fromMs: anchorMs - lengthMs * anchor, toMs: anchorMs + lengthMs * (1 - anchor) }, whole);
+  return clampRange({ fromMs: anchorMs - lengthMs * anchor, toMs: anchorMs + lengthMs * (1 - anchor) }, whole);
 }
 
 /** Moves forward by `by` times the length of the range, or backward if it is negative. */
-export function moved({ fromMs, toMs }: Range, whole: Range, by: number): Range {
+export function moveRange({ fromMs, toMs }: Range, whole: Range, by: number): Range {
   const stepMs = (toMs - fromMs) * by;
-  return within({ fromMs: fromMs + stepMs, toMs: toMs + stepMs }, whole);
+  return clampRange({ fromMs: fromMs + stepMs, toMs: toMs + stepMs }, whole);
 }
 
 /** Moves `range` inside `whole`, and shortens it if it is longer. */
-export function within(range: Range, whole: Range): Range {
+export function clampRange(range: Range, whole: Range): Range {
   const lengthMs = Math.min(range.toMs - range.fromMs, whole.toMs - whole.fromMs);
   const fromMs = Math.min(Math.max(range.fromMs, whole.fromMs), whole.toMs - lengthMs);
   return { fromMs, toMs: fromMs + lengthMs };
 }
 
 /** The position of a time in the range: from 0 to 1, or outside that for times outside the range. */
-export function shareOf(atMs: number, { fromMs, toMs }: Range): number {
+export function fractionOf(atMs: number, { fromMs, toMs }: Range): number {
   return toMs > fromMs ? (atMs - fromMs) / (toMs - fromMs) : 0;
 }
 
@@ -41,7 +41,7 @@ const STEPS_MS = [
 const DAY_MS = 86_400_000;
 
 /** Round times after `originMs` in the range, at most `countMax`. */
-export function marksOf({ fromMs, toMs }: Range, originMs: number, countMax: number): number[] {
+export function tickMarksOf({ fromMs, toMs }: Range, originMs: number, countMax: number): number[] {
   const leastMs = (toMs - fromMs) / countMax;
   const stepMs = STEPS_MS.find((each) => each >= leastMs) ?? Math.ceil(leastMs / DAY_MS) * DAY_MS;
   const first = Math.ceil((fromMs - originMs) / stepMs);

@@ -28,9 +28,9 @@ export function cancelJob(filter: Filter): Job {
         return { count: page.runs.length, cursor: page.cursor };
       }, report),
     step: async (_cursor, signal) => {
-      const answer = await call('cancelWorkflowRuns', { query: cancelled as never }, signal);
-      const isWhole = workflowRunId !== undefined || answer.cancelled < CANCELLED_COUNT;
-      return { done: answer.cancelled, cursor: isWhole ? undefined : 'more' };
+      const result = await call('cancelWorkflowRuns', { query: cancelled as never }, signal);
+      const isWhole = workflowRunId !== undefined || result.cancelled < CANCELLED_COUNT;
+      return { done: result.cancelled, cursor: isWhole ? undefined : 'more' };
     },
   };
 }
@@ -66,12 +66,12 @@ export function failedJob(action: FailedAction, filter: Filter, ids?: readonly s
   const bounded = { toDate: String(Date.now()), ...filter };
   const page = async (query: object, signal: AbortSignal) => {
     if (action === 'delete') {
-      const answer = await call('deleteFailedWorkflowRuns', { query: query as never }, signal);
-      return { done: answer.deleted, cursor: answer.cursor };
+      const result = await call('deleteFailedWorkflowRuns', { query: query as never }, signal);
+      return { done: result.deleted, cursor: result.cursor };
     }
     const id = action === 'resume' ? 'resumeWorkflowRuns' : 'restartWorkflowRuns';
-    const answer = await call(id, { query: query as never }, signal);
-    return { done: answer.workflowRuns.length, cursor: answer.cursor };
+    const result = await call(id, { query: query as never }, signal);
+    return { done: result.workflowRuns.length, cursor: result.cursor };
   };
   const job = { ...FAILED_WORDS[action], nounOf };
   if (ids) {

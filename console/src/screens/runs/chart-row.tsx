@@ -1,7 +1,7 @@
 /** A row of the timeline: the name of the step, and its segments on the time axis. */
 import { memo } from 'react';
 import { duration } from '../../parts/time.tsx';
-import { type Range, shareOf } from './axis.ts';
+import { fractionOf, type Range } from './axis.ts';
 import type { Row } from './rows.ts';
 import type { Segment, SegmentKind } from './timeline.ts';
 
@@ -54,22 +54,12 @@ interface Props {
   range: Range;
   isSelected: boolean;
   onSelect: (key: string) => void;
-  onFold: (key: string) => void;
+  onToggle: (key: string) => void;
 }
 
-export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelect, onFold }: Props) {
-  const { key, bar, depth, isUnfolded } = row;
-  const {
-    name,
-    state,
-    groupPosition: lane,
-    child,
-    segments: stretches,
-    fromMs,
-    toMs,
-    isReused: isTakenOver,
-    attempts,
-  } = bar;
+export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelect, onToggle }: Props) {
+  const { key, bar, depth, isExpanded } = row;
+  const { name, state, groupPosition, child, segments, fromMs, toMs, isReused, attempts } = bar;
   const failed = attempts.filter(({ error }) => error !== undefined);
   return (
     <div className={`flex h-8 border-b border-line ${isSelected ? 'bg-raised' : 'hover:bg-raised'}`}>
@@ -77,11 +67,11 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         className="relative flex w-(--names) shrink-0 items-center"
         style={{ paddingLeft: `${depth * 0.75 + 0.75}rem` }}
       >
-        {lane && (
+        {groupPosition && (
           <span
             aria-hidden="true"
             title="parallel step"
-            className={`absolute w-1.5 border-l-2 border-busy ${GROUP_LINES[lane]}`}
+            className={`absolute w-1.5 border-l-2 border-busy ${GROUP_LINES[groupPosition]}`}
             style={{ left: `${depth * 0.75 + 0.25}rem` }}
           />
         )}
@@ -101,12 +91,12 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         {child && (
           <button
             type="button"
-            aria-expanded={isUnfolded}
+            aria-expanded={isExpanded}
             aria-label={`Steps of the run invoked by ${name}`}
-            onClick={() => onFold(key)}
+            onClick={() => onToggle(key)}
             className="h-full w-7 text-quiet hover:text-text"
           >
-            {isUnfolded ? '▾' : '▸'}
+            {isExpanded ? '▾' : '▸'}
           </button>
         )}
       </div>
@@ -118,34 +108,34 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         onClick={() => onSelect(key)}
         className={`relative min-w-0 flex-1 cursor-pointer overflow-hidden border-l border-line ${TONES[state] ?? 'text-quiet'}`}
       >
-        {stretches.map((stretch, index) => (
+        {segments.map((segment, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: segments have no id, and keep their order
-          <SegmentBar key={index} stretch={stretch} range={range} />
+          <SegmentBar key={index} segment={segment} range={range} />
         ))}
-        {stretches.length === 0 && fromMs >= range.fromMs && fromMs <= range.toMs && (
+        {segments.length === 0 && fromMs >= range.fromMs && fromMs <= range.toMs && (
           <span
             className="absolute top-2 size-4 rotate-45 scale-50 border-2 border-current"
-            style={{ left: `min(calc(100% - 1rem), ${clamp(shareOf(fromMs, range)) * 100}%)` }}
+            style={{ left: `min(calc(100% - 1rem), ${clamp(fractionOf(fromMs, range)) * 100}%)` }}
           />
         )}
         <span
-          className={`pointer-events-none absolute top-1/2 -translate-y-1/2 rounded-sm px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums ${stretches.length === 0 ? 'ml-4' : ''}`}
+          className={`pointer-events-none absolute top-1/2 -translate-y-1/2 rounded-sm px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums ${segments.length === 0 ? 'ml-4' : ''}`}
           style={captionPosition(fromMs, toMs, range)}
         >
-          {isTakenOver
+          {isReused
             ? 'reused'
             : failed.length > 0
               ? `${duration(toMs - fromMs)}, ${failed.length} failed`
-              : stretches.length > 0 && duration(toMs - fromMs)}
+              : segments.length > 0 && duration(toMs - fromMs)}
         </span>
       </div>
     </div>
   );
 });
 
-function SegmentBar({ stretch: { kind, fromMs, toMs }, range }: { stretch: Segment; range: Range }) {
-  const from = clamp(shareOf(fromMs, range));
-  const to = clamp(shareOf(toMs, range));
+function SegmentBar({ segment: { kind, fromMs, toMs }, range }: { segment: Segment; range: Range }) {
+  const from = clamp(fractionOf(fromMs, range));
+  const to = clamp(fractionOf(toMs, range));
   if (toMs < range.fromMs || fromMs > range.toMs) return null;
   return (
     <span
@@ -158,14 +148,14 @@ function SegmentBar({ stretch: { kind, fromMs, toMs }, range }: { stretch: Segme
 
 /** Right of the bar; left of it near the right edge; on top of it if the bar fills the row. */
 function captionPosition(fromMs: number, toMs: number, range: Range): React.CSSProperties {
-  const from = clamp(shareOf(fromMs, range));
-  const to = clamp(shareOf(toMs, range));
+  const from = clamp(fractionOf(fromMs, range));
+  const to = clamp(fractionOf(toMs, range));
   if (to < 0.75) return { left: `${to * 100}%` };
   return from > 0.25 ? { right: `${(1 - from) * 100}%` } : { right: '0.25rem', background: 'var(--color-panel)' };
 }
 
-function clamp(share: number): number {
-  return Math.min(1, Math.max(0, share));
+function clamp(fraction: number): number {
+  return Math.min(1, Math.max(0, fraction));
 }
 
 function wordOf(state: string): string {

@@ -5,7 +5,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
 import { duration } from '../../parts/time.tsx';
-import { marksOf, type Range, shareOf } from './axis.ts';
+import { fractionOf, type Range, tickMarksOf } from './axis.ts';
 import { ChartRow } from './chart-row.tsx';
 import type { Row } from './rows.ts';
 import { useZoom } from './zoom.ts';
@@ -18,10 +18,10 @@ interface Props {
   whole: Range;
   selected: string | undefined;
   onSelect: (key: string) => void;
-  onFold: (key: string) => void;
+  onToggle: (key: string) => void;
 }
 
-export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
+export function Chart({ rows, whole, selected, onSelect, onToggle }: Props) {
   const scroller = useRef<HTMLElement>(null);
   const { range, isZoomed, dragged, onKeyDown, pointer } = useZoom(scroller, whole);
   const virtual = useVirtualizer({
@@ -32,16 +32,18 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
     getItemKey: (index) => rows[index]?.key ?? index,
   });
   // The first step in the zoomed range may be far below.
-  const firstIn = isZoomed ? rows.findIndex(({ bar }) => bar.toMs >= range.fromMs && bar.fromMs <= range.toMs) : -1;
+  const firstInRange = isZoomed
+    ? rows.findIndex(({ bar }) => bar.toMs >= range.fromMs && bar.fromMs <= range.toMs)
+    : -1;
   // biome-ignore lint/correctness/useExhaustiveDependencies: scroll once for each zoomed range
   useEffect(() => {
-    if (firstIn >= 0 && !isInSight(firstIn)) virtual.scrollToIndex(firstIn, { align: 'start' });
-  }, [firstIn]);
-  const isInSight = (index: number): boolean => {
+    if (firstInRange >= 0 && !isVisible(firstInRange)) virtual.scrollToIndex(firstInRange, { align: 'start' });
+  }, [firstInRange]);
+  const isVisible = (index: number): boolean => {
     const { startIndex, endIndex } = virtual.range ?? { startIndex: 0, endIndex: 0 };
     return index >= startIndex && index <= endIndex;
   };
-  const choose = (event: React.KeyboardEvent): void => {
+  const onKey = (event: React.KeyboardEvent): void => {
     const by = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (by === 0) return onKeyDown(event);
     event.preventDefault();
@@ -58,7 +60,7 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
       aria-label={`Timeline of ${rows.length} steps. Plus and minus zoom, left and right move, 0 shows everything, up and down select a step.`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
       tabIndex={0}
-      onKeyDown={choose}
+      onKeyDown={onKey}
       className="relative max-h-[65vh] overflow-auto overscroll-contain rounded-md [--names:9rem] md:[--names:16rem]"
     >
       <Axis range={range} originMs={whole.fromMs} />
@@ -73,7 +75,7 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
                   range={range}
                   isSelected={row.key === selected}
                   onSelect={onSelect}
-                  onFold={onFold}
+                  onToggle={onToggle}
                 />
               </div>
             )
@@ -100,11 +102,11 @@ function Axis({ range, originMs }: { range: Range; originMs: number }) {
     <div aria-hidden="true" className="sticky top-0 z-10 flex h-7 border-b border-line bg-panel text-xs text-quiet">
       <span className="w-(--names) shrink-0 px-2 py-1">Step</span>
       <div className="relative min-w-0 flex-1 overflow-hidden">
-        {marksOf(range, originMs, MARKS_MAX).map((atMs) => (
+        {tickMarksOf(range, originMs, MARKS_MAX).map((atMs) => (
           <span
             key={atMs}
             className="absolute top-0 h-full border-l border-line py-1 pl-1 whitespace-nowrap tabular-nums"
-            style={{ left: `${shareOf(atMs, range) * 100}%` }}
+            style={{ left: `${fractionOf(atMs, range) * 100}%` }}
           >
             {duration(atMs - originMs)}
           </span>
@@ -114,7 +116,7 @@ function Axis({ range, originMs }: { range: Range; originMs: number }) {
   );
 }
 
-function positionOf(part: Range, range: Range): React.CSSProperties {
-  const left = shareOf(part.fromMs, range) * 100;
-  return { left: `${left}%`, width: `${shareOf(part.toMs, range) * 100 - left}%` };
+function positionOf(selection: Range, range: Range): React.CSSProperties {
+  const left = fractionOf(selection.fromMs, range) * 100;
+  return { left: `${left}%`, width: `${fractionOf(selection.toMs, range) * 100 - left}%` };
 }

@@ -6,7 +6,7 @@ export type Run = ResponseOf<'listWorkflowRuns'>['runs'][number];
 export type RunEvent = ResponseOf<'listWorkflowMessageLogs'>['events'][number];
 
 /** Several runs may share an id; without the time, the latest one is meant. */
-export interface RunName {
+export interface RunReference {
   id: string;
   createdAtMs?: number | undefined;
 }
@@ -21,25 +21,25 @@ export interface RunWithEvents {
 export const SHOWN_BYTES = 4_000;
 /** Pages of 1,000 events each. */
 const PAGES_MAX = 20;
-const YOUNG_MS = 60_000;
-const YOUNG_REFRESH_MS = 1_000;
+const RECENT_MS = 60_000;
+const RECENT_REFRESH_MS = 1_000;
 /** Events may be committed a little after their time. */
-const LATE_MS = 10_000;
+const COMMIT_DELAY_MS = 10_000;
 
 /** `null`: there is no such run. */
-export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents | null, RequestError>[] {
+export function useRuns(references: readonly RunReference[]): UseQueryResult<RunWithEvents | null, RequestError>[] {
   const queries = useQueryClient();
   return useQueries({
-    queries: names.map((name) => ({
-      queryKey: keyOf(name),
-      queryFn: ({ signal }: { signal: AbortSignal }) => readRun(name, queries, signal),
+    queries: references.map((reference) => ({
+      queryKey: keyOf(reference),
+      queryFn: ({ signal }: { signal: AbortSignal }) => readRun(reference, queries, signal),
       refetchInterval: (query: { state: { data?: RunWithEvents | null | undefined } }) =>
         refreshMsOf(query.state.data?.run),
     })),
   }) as UseQueryResult<RunWithEvents | null, RequestError>[];
 }
 
-function keyOf({ id, createdAtMs }: RunName): unknown[] {
+function keyOf({ id, createdAtMs }: RunReference): unknown[] {
   return ['run with events', id, createdAtMs ?? 0];
 }
 
@@ -55,26 +55,33 @@ export function isParked({ steps }: Run): boolean {
 /** A young run is probably being watched, and finishes soon, so it is reloaded more often. */
 function refreshMsOf(run: Run | undefined): number | false {
   if (run === undefined || !isInProgress(run)) return false;
-  return Date.now() - run.workflowRunCreatedAt < YOUNG_MS ? YOUNG_REFRESH_MS : REFRESH_MS;
+  return Date.now() - run.workflowRunCreatedAt < RECENT_MS ? RECENT_REFRESH_MS : REFRESH_MS;
 }
 
-async function readRun(name: RunName, queries: QueryClient, signal: AbortSignal): Promise<RunWithEvents | null> {
-  const query = { workflowRunId: [name.id], ...(name.createdAtMs && { workflowCreatedAt: name.createdAtMs }) };
+async function readRun(
+  reference: RunReference,
+  queries: QueryClient,
+  signal: AbortSignal,
+): Promise<RunWithEvents | null> {
+  const query = {
+    workflowRunId: [reference.id],
+    ...(reference.createdAtMs && { workflowCreatedAt: reference.createdAtMs }),
+  };
   const { runs } = await call('listWorkflowRuns', { query: { ...query, trimBody: SHOWN_BYTES, count: 1 } }, signal);
   const [run] = runs;
   if (run === undefined) return null;
-  const known = queries.getQueryData<RunWithEvents | null>(keyOf(name));
+  const known = queries.getQueryData<RunWithEvents | null>(keyOf(reference));
   const isSame = known?.run.workflowRunCreatedAt === run.workflowRunCreatedAt;
   return { run, events: await readEvents(run, isSame ? (known?.events ?? []) : [], signal) };
 }
 
 /** Loads only events that may be new. */
 async function readEvents(run: Run, known: readonly RunEvent[], signal: AbortSignal): Promise<readonly RunEvent[]> {
-  const fromDate = Math.max(0, (known[0]?.time ?? 0) - LATE_MS);
+  const fromDate = Math.max(0, (known[0]?.time ?? 0) - COMMIT_DELAY_MS);
   const found: RunEvent[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX; page += 1) {
-    const answer = await call(
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const page = await call(
       'listWorkflowMessageLogs',
       {
         query: {
@@ -86,8 +93,8 @@ async function readEvents(run: Run, known: readonly RunEvent[], signal: AbortSig
       },
       signal,
     );
-    found.push(...answer.events);
-    cursor = answer.cursor;
+    found.push(...page.events);
+    cursor = page.cursor;
     if (cursor === undefined) break;
   }
   return [...found, ...known.filter(({ time }) => time < fromDate)];

@@ -21,7 +21,7 @@ export interface Delivery {
   messageId: string;
   purpose: Purpose;
   createdMs: number;
-  /** When its first attempt could start. */
+  /** The time from which its first attempt may start. */
   dueMs: number;
   attempts: Attempt[];
   /** No further attempt follows. */

@@ -1,4 +1,4 @@
-/** Why a run is waiting, or why it failed. */
+/** The reason why a run is waiting, or why it failed. */
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
 import { Sentence, Time } from '../../parts/time.tsx';

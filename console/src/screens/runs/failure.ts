@@ -1,10 +1,10 @@
-/** Extracts why a run failed from the app's response. Pure. */
+/** Extracts the cause of a failed run from the app's response. Pure. */
 import type { WorkflowRun } from '../../generated/interface.ts';
 
 export interface RunFailure {
   /** The step that failed, if the app named it. */
   step?: string;
-  /** The status, or why there was no response. */
+  /** The status, or the reason why there was no response. */
   error: string;
   message?: string;
   /** The original response. */

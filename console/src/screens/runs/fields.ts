@@ -1,13 +1,13 @@
 /** The filters of the API for runs, failed runs and waiters. */
 import type { FilterField } from '../../parts/filters.tsx';
 
-const OF_EVERY_RUN: readonly FilterField[] = [
+const COMMON_FIELDS: readonly FilterField[] = [
   { name: 'label', label: 'Label' },
   { name: 'workflowUrl', label: 'URL (exact)', placeholder: 'https://…' },
   { name: 'workflowRunId', label: 'Run id', placeholder: 'wfr_…' },
 ];
 
-const RARE: readonly FilterField[] = [
+const RARE_FIELDS: readonly FilterField[] = [
   { name: 'flowControlKey', label: 'Flow-control key', isRare: true },
   { name: 'fromDate', label: 'From', kind: 'time', isRare: true },
   { name: 'toDate', label: 'To', kind: 'time', isRare: true },
@@ -27,8 +27,8 @@ export const RUN_FIELDS: readonly FilterField[] = [
       ['STEP_PARKED', 'parked'],
     ],
   },
-  ...OF_EVERY_RUN,
-  ...RARE,
+  ...COMMON_FIELDS,
+  ...RARE_FIELDS,
 ];
 
 export const FAILED_FIELDS: readonly FilterField[] = [
@@ -43,9 +43,9 @@ export const FAILED_FIELDS: readonly FilterField[] = [
       ['CALLBACK_CANCELED', 'cancelled'],
     ],
   },
-  ...OF_EVERY_RUN,
+  ...COMMON_FIELDS,
   { name: 'responseStatus', label: 'Status', kind: 'number', isRare: true },
-  ...RARE,
+  ...RARE_FIELDS,
 ];
 
 export const WAITING_FIELDS: readonly FilterField[] = [

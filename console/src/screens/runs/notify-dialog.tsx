@@ -9,19 +9,19 @@ import { Failure } from '../../parts/states.tsx';
 interface Props {
   runId: string;
   /** The events that the run is known to wait for. */
-  waitsFor: readonly string[];
+  awaitedEvents: readonly string[];
   onClose: () => void;
 }
 
-export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
-  const [eventId, setEventId] = useState(waitsFor[0] ?? '');
+export function NotifyDialog({ runId, awaitedEvents, onClose }: Props) {
+  const [eventId, setEventId] = useState(awaitedEvents[0] ?? '');
   const [data, setData] = useState('');
   const [isForAll, setIsForAll] = useState(false);
   const one = useChange('notifyWorkflowRun');
   const all = useChange('notifyEvent');
   const change = isForAll ? all : one;
   const waiters = useCall('listWaiters', { path: { eventId } }, { isEnabled: eventId !== '' });
-  const woken = all.data?.length ?? (one.data?.waiter ? 1 : 0);
+  const notifiedCount = all.data?.length ?? (one.data?.waiter ? 1 : 0);
 
   const notify = (): void => {
     if (isForAll) all.mutate({ path: { eventId }, body: data });
@@ -46,8 +46,8 @@ export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
           value={eventId}
           onChange={(event) => setEventId(event.target.value)}
           hint={
-            waitsFor.length > 0
-              ? `This run waits for ${waitsFor.join(', ')}.`
+            awaitedEvents.length > 0
+              ? `This run waits for ${awaitedEvents.join(', ')}.`
               : 'This run is not waiting for an event yet. If it waits for this event later, it continues at once.'
           }
         />
@@ -75,8 +75,8 @@ export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
         {change.error && <Failure error={change.error} />}
         {change.isSuccess && (
           <p role="status" className="text-good">
-            {woken > 0
-              ? `Sent: ${woken.toLocaleString()} ${woken === 1 ? 'run continues' : 'runs continue'}.`
+            {notifiedCount > 0
+              ? `Sent: ${notifiedCount.toLocaleString()} ${notifiedCount === 1 ? 'run continues' : 'runs continue'}.`
               : 'Saved until a run waits for it.'}
           </p>
         )}

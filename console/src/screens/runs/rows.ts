@@ -1,5 +1,5 @@
 /** The rows of the timeline: the steps of a run, and below an invoking step those of the child run, if it is expanded. Pure. */
-import type { RunName, RunWithEvents } from './data.ts';
+import type { RunReference, RunWithEvents } from './data.ts';
 import { type Bar, barsOf } from './timeline.ts';
 
 export interface Row {
@@ -8,8 +8,8 @@ export interface Row {
   bar: Bar;
   depth: number;
   /** The run of the step. */
-  run: RunName;
-  isUnfolded: boolean;
+  run: RunReference;
+  isExpanded: boolean;
 }
 
 /** Child runs below this depth are shown on their own page only. */
@@ -18,17 +18,17 @@ const DEPTH_MAX = 4;
 export function rowsOf(
   { run, events }: RunWithEvents,
   nowMs: number,
-  unfolded: ReadonlySet<string>,
+  expanded: ReadonlySet<string>,
   childOf: (id: string) => RunWithEvents | null | undefined,
-  above = '',
+  keyPrefix = '',
   depth = 0,
 ): Row[] {
-  const name = { id: run.workflowRunId, createdAtMs: run.workflowRunCreatedAt };
+  const reference = { id: run.workflowRunId, createdAtMs: run.workflowRunCreatedAt };
   return barsOf(run, events, nowMs).flatMap((bar) => {
-    const key = `${above}${bar.key}`;
-    const isUnfolded = bar.child !== undefined && unfolded.has(key);
-    const child = isUnfolded && bar.child && depth < DEPTH_MAX ? childOf(bar.child.id) : undefined;
-    const row = { key, bar, depth, run: name, isUnfolded };
-    return child ? [row, ...rowsOf(child, nowMs, unfolded, childOf, `${key}/`, depth + 1)] : [row];
+    const key = `${keyPrefix}${bar.key}`;
+    const isExpanded = bar.child !== undefined && expanded.has(key);
+    const child = isExpanded && bar.child && depth < DEPTH_MAX ? childOf(bar.child.id) : undefined;
+    const row = { key, bar, depth, run: reference, isExpanded };
+    return child ? [row, ...rowsOf(child, nowMs, expanded, childOf, `${key}/`, depth + 1)] : [row];
   });
 }

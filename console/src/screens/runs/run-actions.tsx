@@ -24,7 +24,7 @@ export function RunActions({ run }: { run: Run }) {
           <Button onClick={() => setIsNotifying(true)}>Send an event…</Button>
           <Action
             operation="endWorkflowRun"
-            // The time tells this run from a later one with the same id.
+            // The time distinguishes this run from a later one with the same id.
             input={{ path, query: { cancel: 'true' }, headers: { 'Upstash-Workflow-CreatedAt': String(createdAtMs) } }}
             kind="danger"
             question="The run executes no further steps, and a cancelled run cannot be resumed. Runs that it has invoked continue."
@@ -72,7 +72,7 @@ export function RunActions({ run }: { run: Run }) {
         </Action>
       )}
       {isNotifying && (
-        <NotifyDialog runId={run.workflowRunId} waitsFor={eventsOf(run)} onClose={() => setIsNotifying(false)} />
+        <NotifyDialog runId={run.workflowRunId} awaitedEvents={eventsOf(run)} onClose={() => setIsNotifying(false)} />
       )}
     </>
   );

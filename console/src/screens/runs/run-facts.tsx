@@ -3,9 +3,9 @@ import type { Step } from '../../generated/interface.ts';
 import { Code } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
-import { CutBody } from './cut-body.tsx';
 import type { Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
+import { TruncatedBody } from './truncated-body.tsx';
 
 export function RunFacts({ run }: { run: Run }) {
   const nowMs = useNowMs();
@@ -41,7 +41,7 @@ export function RunFacts({ run }: { run: Run }) {
           ]}
         />
         <h3 className="text-xs font-medium text-quiet">Input</h3>
-        <CutBody run={{ id: run.workflowRunId, createdAtMs: startedMs }} text={input} pick={inputOf} />
+        <TruncatedBody run={{ id: run.workflowRunId, createdAtMs: startedMs }} text={input} pick={inputOf} />
       </div>
     </Panel>
   );

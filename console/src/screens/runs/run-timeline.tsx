@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'react';
 import { useNowMs } from '../../parts/time.tsx';
 import { Chart } from './chart.tsx';
-import { isInProgress, type RunName, type RunWithEvents, useRuns } from './data.ts';
+import { isInProgress, type RunReference, type RunWithEvents, useRuns } from './data.ts';
 import { rowsOf } from './rows.ts';
 import { StepDetails } from './step-details.tsx';
 
@@ -14,26 +14,26 @@ interface Props {
 }
 
 export function RunTimeline({ shown, selected, onSelect }: Props) {
-  const [unfolded, setUnfolded] = useState<ReadonlyMap<string, RunName>>(new Map());
-  const names = [...unfolded.values()];
+  const [expanded, setExpanded] = useState<ReadonlyMap<string, RunReference>>(new Map());
+  const names = [...expanded.values()];
   const children = useRuns(names);
-  const readAt = children.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
+  const loadedAt = children.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
   const isOpen = isInProgress(shown.run) || children.some(({ data }) => isInProgress(data?.run));
   const presentMs = useNowMs();
   // biome-ignore lint/correctness/useExhaustiveDependencies: a finished run changes only when it is reloaded
-  const readMs = useMemo(() => Date.now(), [shown, readAt]);
-  const nowMs = isOpen ? presentMs : readMs;
+  const loadedMs = useMemo(() => Date.now(), [shown, loadedAt]);
+  const nowMs = isOpen ? presentMs : loadedMs;
   // biome-ignore lint/correctness/useExhaustiveDependencies: child runs change only when they are reloaded
   const rows = useMemo(() => {
     const childOf = (id: string) => children[names.findIndex((name) => name.id === id)]?.data;
-    return rowsOf(shown, nowMs, new Set(unfolded.keys()), childOf);
-  }, [shown, nowMs, unfolded, readAt]);
+    return rowsOf(shown, nowMs, new Set(expanded.keys()), childOf);
+  }, [shown, nowMs, expanded, loadedAt]);
   const selectedRow = rows.find(({ key }) => key === selected);
-  const fold = (key: string): void => {
+  const toggle = (key: string): void => {
     const child = rows.find((row) => row.key === key)?.bar.child;
-    const next = new Map(unfolded);
+    const next = new Map(expanded);
     if (!next.delete(key) && child) next.set(key, child);
-    setUnfolded(next);
+    setExpanded(next);
   };
   const fromMs = shown.run.workflowRunCreatedAt;
   const toMs = rows.reduce((most, { bar }) => Math.max(most, bar.toMs), shown.run.workflowRunCompletedAt ?? fromMs + 1);
@@ -45,7 +45,7 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
           whole={{ fromMs, toMs: Math.max(toMs, fromMs + 1) }}
           selected={selected}
           onSelect={(key) => onSelect(key === selected ? undefined : key)}
-          onFold={fold}
+          onToggle={toggle}
         />
         <Legend />
       </div>
@@ -55,7 +55,7 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
 }
 
 function Legend() {
-  const parts = [
+  const entries = [
     ['bg-good', 'running'],
     ['bg-bad', 'failed attempt'],
     ['hatched border border-current', 'waiting or sleeping'],
@@ -63,9 +63,9 @@ function Legend() {
   ] as const;
   return (
     <ul className="flex flex-wrap gap-x-4 gap-y-1 pt-2 text-xs text-quiet">
-      {parts.map(([look, meaning]) => (
+      {entries.map(([swatch, meaning]) => (
         <li key={meaning} className="flex items-center gap-1.5">
-          <span aria-hidden="true" className={`h-3 w-5 rounded-sm ${look}`} />
+          <span aria-hidden="true" className={`h-3 w-5 rounded-sm ${swatch}`} />
           {meaning}
         </li>
       ))}

@@ -3,13 +3,13 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Badge, StateBadge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Empty, QueryResult } from '../../parts/states.tsx';
-import { CutBody } from './cut-body.tsx';
 import { isParked, type Run, type RunWithEvents, useRuns } from './data.ts';
 import { Explanation } from './explanation.tsx';
 import { Journal } from './journal.tsx';
 import { RunActions } from './run-actions.tsx';
 import { RunFacts } from './run-facts.tsx';
 import { RunTimeline } from './run-timeline.tsx';
+import { TruncatedBody } from './truncated-body.tsx';
 
 const NO_RESULT: Record<Run['workflowState'], string> = {
   RUN_STARTED: 'The run has not returned yet.',
@@ -26,14 +26,14 @@ export function Screen() {
     found && (
       <QueryResult query={found}>
         {(shown) =>
-          shown === null ? <Unknown runId={runId} /> : <RunPage key={shown.run.workflowRunCreatedAt} {...shown} />
+          shown === null ? <RunNotFound runId={runId} /> : <RunPage key={shown.run.workflowRunCreatedAt} {...shown} />
         }
       </QueryResult>
     )
   );
 }
 
-function Unknown({ runId }: { runId: string }) {
+function RunNotFound({ runId }: { runId: string }) {
   return (
     <Page title={runId}>
       <Panel>
@@ -78,7 +78,7 @@ function RunPage(shown: RunWithEvents) {
           {run.workflowRunResponse === undefined ? (
             <p className="text-quiet">{NO_RESULT[run.workflowState]}</p>
           ) : (
-            <CutBody
+            <TruncatedBody
               run={{ id: run.workflowRunId, createdAtMs: run.workflowRunCreatedAt }}
               text={run.workflowRunResponse}
               pick={(whole) => whole.workflowRunResponse}

@@ -7,12 +7,12 @@ import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/panel.tsx';
 import { duration, exactTime, Time } from '../../parts/time.tsx';
-import { CutBody } from './cut-body.tsx';
 import type { Run } from './data.ts';
 import type { Attempt } from './deliveries.ts';
 import type { Row } from './rows.ts';
 import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
+import { TruncatedBody } from './truncated-body.tsx';
 
 /** Maps the states of a failure callback to those of a step. */
 const STEP_STATES: Record<string, string> = {
@@ -23,7 +23,7 @@ const STEP_STATES: Record<string, string> = {
 };
 
 export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose: () => void }) {
-  const { name, type, state, step, failure, fromMs, toMs, child, isReused: isTakenOver } = bar;
+  const { name, type, state, step, failure, fromMs, toMs, child, isReused } = bar;
   const delivery = step ?? bar.next ?? failure;
   const bodyOf = (whole: Run, read: (step: Step) => string | undefined): string | undefined => {
     const steps = whole.steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
@@ -47,8 +47,8 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
         facts={[
           ['State', <StateBadge key="" state={STEP_STATES[state] ?? state} />],
           ['Type', type],
-          ['Started', isTakenOver ? 'in the failed run' : exactTime(fromMs)],
-          ['Duration', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],
+          ['Started', isReused ? 'in the failed run' : exactTime(fromMs)],
+          ['Duration', isReused || toMs === fromMs ? undefined : duration(toMs - fromMs)],
           ['Sleep duration', step?.sleepFor !== undefined && duration(step.sleepFor)],
           ['Sleeps until', step?.sleepUntil !== undefined && exactTime(step.sleepUntil)],
           ['Waits for event', step?.waitEventId && <Code>{step.waitEventId}</Code>],
@@ -68,19 +68,19 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
         </div>
       )}
       {step && inputOf(step) !== undefined && (
-        <Labelled label="Input">
-          <CutBody run={run} text={inputOf(step)} pick={(whole) => bodyOf(whole, inputOf)} />
-        </Labelled>
+        <LabelledBody label="Input">
+          <TruncatedBody run={run} text={inputOf(step)} pick={(whole) => bodyOf(whole, inputOf)} />
+        </LabelledBody>
       )}
       {step && (
-        <Labelled label={type === 'Initial' ? 'Input' : 'Output'}>
-          <CutBody run={run} text={outputOf(step)} pick={(whole) => bodyOf(whole, outputOf)} />
-        </Labelled>
+        <LabelledBody label={type === 'Initial' ? 'Input' : 'Output'}>
+          <TruncatedBody run={run} text={outputOf(step)} pick={(whole) => bodyOf(whole, outputOf)} />
+        </LabelledBody>
       )}
       {failure && (
-        <Labelled label="Response">
+        <LabelledBody label="Response">
           <Body text={failure.responseBody} />
-        </Labelled>
+        </LabelledBody>
       )}
       <Attempts attempts={bar.attempts} />
     </section>
@@ -100,7 +100,7 @@ function outputOf({ callResponseBody, out }: Step): string | undefined {
   return callResponseBody ?? out;
 }
 
-function Labelled({ label, children }: { label: string; children: React.ReactNode }) {
+function LabelledBody({ label, children }: { label: string; children: React.ReactNode }) {
   return (
     <div className="flex flex-col gap-1">
       <h4 className="text-xs font-medium text-quiet">{label}</h4>

@@ -32,7 +32,7 @@ export interface Bar {
   failure?: FailureFunction;
   /** The run that it invoked. */
   child?: { id: string; createdAtMs: number | undefined };
-  /** Its result was taken over from the failed run that this run continues. */
+  /** Whether its result is reused from the failed run that this run resumes. */
   isReused: boolean;
 }
 
@@ -42,7 +42,7 @@ export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: num
   const runEndMs = run.workflowRunCompletedAt ?? Math.max(nowMs, run.workflowRunCreatedAt);
   const bars: Bar[] = [];
   let executing: Delivery | undefined;
-  let beforeMs = run.workflowRunCreatedAt;
+  let previousEndMs = run.workflowRunCreatedAt;
   run.steps.forEach((group, index) => {
     if (group.type === 'next') {
       for (const [at, next] of group.steps.entries()) bars.push(nextBar(next, at, deliveries, runEndMs));
@@ -50,15 +50,15 @@ export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: num
     }
     const followers = run.steps[index + 1];
     const nextMs = followers && followers.type !== 'next' ? followers.steps[0]?.createdAt : undefined;
-    const context = { run, deliveries, executing, beforeMs, groupEndMs: nextMs ?? runEndMs, runEndMs };
-    const lanes = group.steps.map((step, at) => {
+    const context = { run, deliveries, executing, previousEndMs, groupEndMs: nextMs ?? runEndMs, runEndMs };
+    const groupBars = group.steps.map((step, at) => {
       const bar = stepBar(step, context);
       if (group.steps.length > 1)
         bar.groupPosition = at === 0 ? 'first' : at === group.steps.length - 1 ? 'last' : 'inner';
       return bar;
     });
-    bars.push(...lanes);
-    beforeMs = Math.max(beforeMs, ...lanes.map(({ toMs }) => toMs));
+    bars.push(...groupBars);
+    previousEndMs = Math.max(previousEndMs, ...groupBars.map(({ toMs }) => toMs));
     executing = continuingDelivery(group.steps, deliveries) ?? executing;
   });
   if (run.failureFunction) bars.push(failureBar(run.failureFunction, deliveries, nowMs));
@@ -70,7 +70,7 @@ interface Context {
   deliveries: Deliveries;
   /** The message whose delivery executes a step that has no plan. */
   executing: Delivery | undefined;
-  beforeMs: number;
+  previousEndMs: number;
   groupEndMs: number;
   runEndMs: number;
 }
@@ -79,68 +79,68 @@ function stepBar(step: Step, context: Context): Bar {
   const { run, deliveries, runEndMs } = context;
   const { stepId = 0, stepType = '', createdAt, invokedWorkflowRunId: childId } = step;
   const isInitial = stepType === 'Initial';
-  const isTakenOver =
+  const isReused =
     !isInitial &&
     createdAt <= run.workflowRunCreatedAt &&
     run.predecessor !== undefined &&
     !deliveries.planOf.has(stepId);
-  const parts = isInitial || isTakenOver ? [] : partsOf(step, context);
-  const stretches = parts.flatMap(({ segments: own }) => own);
-  if (stretches.length === 0 && !isInitial && !isTakenOver) stretches.push(estimatedSegment(step, context));
-  const startMs = isTakenOver ? run.workflowRunCreatedAt : createdAt;
+  const phases = isInitial || isReused ? [] : phasesOf(step, context);
+  const segments = phases.flatMap(({ segments: own }) => own);
+  if (segments.length === 0 && !isInitial && !isReused) segments.push(estimatedSegment(step, context));
+  const startMs = isReused ? run.workflowRunCreatedAt : createdAt;
   return {
-    ...spanOf(stretches, Math.min(startMs, runEndMs)),
+    ...spanOf(segments, Math.min(startMs, runEndMs)),
     key: `step-${isInitial ? 'initial' : stepId > 0 ? stepId : step.messageId}`,
     name: step.stepName ?? childId ?? 'step',
     type: stepType,
     state: step.state,
-    segments: stretches,
-    attempts: parts.flatMap(({ attempts }) => attempts),
+    segments,
+    attempts: phases.flatMap(({ attempts }) => attempts),
     step,
     ...(childId !== undefined && { child: { id: childId, createdAtMs: step.invokedWorkflowCreatedAt } }),
-    isReused: isTakenOver,
+    isReused,
   };
 }
 
-interface Part {
+interface StepPhase {
   segments: Segment[];
   attempts: Attempt[];
 }
 
 /** The execution of the step, the wait after it, and the request of a call. */
-function partsOf(step: Step, { deliveries, executing, runEndMs }: Context): Part[] {
+function phasesOf(step: Step, { deliveries, executing, runEndMs }: Context): StepPhase[] {
   const { stepId = 0, stepType = '', createdAt, state } = step;
   const plan = deliveries.planOf.get(stepId);
   const result = deliveries.resultOf.get(stepId);
   const calls = deliveries.callsOf.get(stepId) ?? [];
   const endMs = Math.min(result?.createdMs ?? runEndMs, runEndMs);
   const execution = plan ?? executing;
-  const parts: Part[] = [];
+  const phases: StepPhase[] = [];
   // A parallel sleep is the delay of its plan, any other one that of its result.
-  if (plan && plan.dueMs > plan.createdMs) parts.push(waitPart(plan.createdMs, Math.min(plan.dueMs, endMs)));
-  if (execution) parts.push(deliveryPart(execution, plan ? endMs : Math.min(createdAt, endMs)));
+  if (plan && plan.dueMs > plan.createdMs) phases.push(waitPhase(plan.createdMs, Math.min(plan.dueMs, endMs)));
+  if (execution) phases.push(deliveryPhase(execution, plan ? endMs : Math.min(createdAt, endMs)));
   if (stepType.startsWith('Sleep')) {
-    if (!plan && result) parts.push(waitPart(result.createdMs, Math.min(result.dueMs, runEndMs)));
+    if (!plan && result) phases.push(waitPhase(result.createdMs, Math.min(result.dueMs, runEndMs)));
   } else if (WAITING.has(stepType) || calls.length > 0) {
-    const fromMs = plan ? Math.max(createdAt, ...ends(parts)) : createdAt;
-    if (state !== 'STEP_SUCCESS' || result) parts.push(waitPart(fromMs, endMs));
-    for (const call of calls) parts.push(deliveryPart(call, endMs));
+    const fromMs = plan ? Math.max(createdAt, ...endTimesOf(phases)) : createdAt;
+    if (state !== 'STEP_SUCCESS' || result) phases.push(waitPhase(fromMs, endMs));
+    for (const call of calls) phases.push(deliveryPhase(call, endMs));
   }
-  return parts.filter(({ segments: stretches, attempts }) => stretches.length + attempts.length > 0);
+  return phases.filter(({ segments, attempts }) => segments.length + attempts.length > 0);
 }
 
 const WAITING: ReadonlySet<string> = new Set(['Wait', 'WaitForWebhook', 'Invoke', 'Call']);
 
-function waitPart(fromMs: number, toMs: number): Part {
+function waitPhase(fromMs: number, toMs: number): StepPhase {
   return { segments: toMs > fromMs ? [{ kind: 'waits', fromMs, toMs }] : [], attempts: [] };
 }
 
 /** The attempts to deliver a message until `endMs`, and the waits between them. */
-function deliveryPart(delivery: Delivery, endMs: number): Part {
-  const stretches: Segment[] = [];
+function deliveryPhase(delivery: Delivery, endMs: number): StepPhase {
+  const segments: Segment[] = [];
   const attempts = delivery.attempts.filter(({ fromMs }) => fromMs <= endMs);
   const add = (kind: SegmentKind, fromMs: number, toMs: number): void => {
-    if (toMs > fromMs) stretches.push({ kind, fromMs, toMs: Math.min(toMs, endMs) });
+    if (toMs > fromMs) segments.push({ kind, fromMs, toMs: Math.min(toMs, endMs) });
   };
   let freeMs = delivery.dueMs;
   for (const [index, { fromMs, toMs = endMs, error }] of attempts.entries()) {
@@ -150,20 +150,20 @@ function deliveryPart(delivery: Delivery, endMs: number): Part {
     freeMs = toMs;
   }
   if (!delivery.isOver && freeMs < endMs) add(attempts.length === 0 ? 'queued' : 'waits', freeMs, endMs);
-  return { segments: stretches, attempts };
+  return { segments, attempts };
 }
 
 /** The delivery that will execute a step which has not started. */
 function nextBar(next: NextStep, at: number, { byId }: Deliveries, runEndMs: number): Bar {
   const delivery = byId.get(next.messageId);
-  const { segments: stretches, attempts } = delivery ? deliveryPart(delivery, runEndMs) : partFromErrors(next);
+  const { segments, attempts } = delivery ? deliveryPhase(delivery, runEndMs) : phaseFromErrors(next);
   return {
-    ...spanOf(stretches, attempts[0]?.fromMs ?? runEndMs),
+    ...spanOf(segments, attempts[0]?.fromMs ?? runEndMs),
     key: `next-${at}-${next.messageId}`,
     name: next.stepName ?? 'next step',
     type: 'Next',
     state: next.state,
-    segments: stretches,
+    segments,
     attempts,
     next,
     isReused: false,
@@ -172,22 +172,22 @@ function nextBar(next: NextStep, at: number, { byId }: Deliveries, runEndMs: num
 
 function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: number): Bar {
   const delivery = byId.get(failure.messageId);
-  const { segments: stretches, attempts } = delivery ? deliveryPart(delivery, nowMs) : partFromErrors(failure);
+  const { segments, attempts } = delivery ? deliveryPhase(delivery, nowMs) : phaseFromErrors(failure);
   return {
-    ...spanOf(stretches, attempts[0]?.fromMs ?? nowMs),
+    ...spanOf(segments, attempts[0]?.fromMs ?? nowMs),
     key: 'failure',
     name: 'failure callback',
     type: 'Failure',
     state: failure.state,
-    segments: stretches,
+    segments,
     attempts,
     failure,
     isReused: false,
   };
 }
 
-/** Attempts that are known only from their errors, with their end time alone. */
-function partFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): Part {
+/** Attempts without events: each is known only by its error and its end time. */
+function phaseFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): StepPhase {
   const attempts = errors.map(
     ({ time, error, status, body }, index): Attempt => ({
       purpose: 'step',
@@ -202,32 +202,32 @@ function partFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   return { segments: [], attempts };
 }
 
-/** When a step ends: with its saved result, or with its group if it is parallel and so far only planned. */
-function estimatedSegment(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Segment {
+/** The segment of a step without events. It ends with the saved result, or with the group if a parallel step is only planned. */
+function estimatedSegment(step: Step, { previousEndMs, groupEndMs, runEndMs }: Context): Segment {
   const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
   const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);
   const kind = wakesMs !== undefined || WAITING.has(stepType) ? 'waits' : 'run';
   const isInstant = concurrent === 1 && kind === 'run';
-  const fromMs = isInstant ? Math.min(beforeMs, createdAt) : createdAt;
+  const fromMs = isInstant ? Math.min(previousEndMs, createdAt) : createdAt;
   const toMs = isInstant ? createdAt : Math.min(wakesMs ?? groupEndMs, runEndMs);
   return { kind, fromMs, toMs: Math.max(fromMs, toMs) };
 }
 
-/** The last result of a group continues the run. */
+/** The delivery that continues the run after a group: the one with the last result. */
 function continuingDelivery(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
   return steps
     .flatMap(({ stepId = 0, messageId }) => resultOf.get(stepId) ?? byId.get(messageId) ?? [])
     .reduce<Delivery | undefined>((last, each) => (last && last.createdMs > each.createdMs ? last : each), undefined);
 }
 
-function spanOf(stretches: readonly Segment[], atMs: number): { fromMs: number; toMs: number } {
-  if (stretches.length === 0) return { fromMs: atMs, toMs: atMs };
+function spanOf(segments: readonly Segment[], atMs: number): { fromMs: number; toMs: number } {
+  if (segments.length === 0) return { fromMs: atMs, toMs: atMs };
   return {
-    fromMs: stretches.reduce((least, { fromMs }) => Math.min(least, fromMs), Number.POSITIVE_INFINITY),
-    toMs: stretches.reduce((most, { toMs }) => Math.max(most, toMs), 0),
+    fromMs: segments.reduce((least, { fromMs }) => Math.min(least, fromMs), Number.POSITIVE_INFINITY),
+    toMs: segments.reduce((most, { toMs }) => Math.max(most, toMs), 0),
   };
 }
 
-function ends(parts: readonly Part[]): number[] {
-  return parts.flatMap(({ segments: stretches }) => stretches.map(({ toMs }) => toMs));
+function endTimesOf(phases: readonly StepPhase[]): number[] {
+  return phases.flatMap(({ segments }) => segments.map(({ toMs }) => toMs));
 }

@@ -48,7 +48,7 @@ export function WaitingList({ filter }: { filter: Record<string, string> }) {
       {notified && (
         <NotifyDialog
           runId={notified.workflowRunId}
-          waitsFor={[notified.eventId]}
+          awaitedEvents={[notified.eventId]}
           onClose={() => setNotified(undefined)}
         />
       )}

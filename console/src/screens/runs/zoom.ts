@@ -1,9 +1,9 @@
 /** Zooms and moves the timeline by keyboard and pointer. */
 import { type RefObject, useEffect, useRef, useState } from 'react';
-import { moved, type Range, within, zoomed } from './axis.ts';
+import { clampRange, moveRange, type Range, zoomRange } from './axis.ts';
 
-const CLOSER = 0.6;
-const MOVE = 0.2;
+const ZOOM_FACTOR = 0.6;
+const MOVE_FACTOR = 0.2;
 /** A shorter drag is a click. */
 const DRAG_PX_MIN = 5;
 /** Elements with this attribute have the width of the axis. */
@@ -13,7 +13,7 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
   // `undefined`: the whole run is visible, including new steps.
   const [chosen, choose] = useState<Range>();
   const [drag, setDrag] = useState<{ fromX: number; toX: number }>();
-  const range = chosen === undefined ? whole : within(chosen, whole);
+  const range = chosen === undefined ? whole : clampRange(chosen, whole);
   const hasDragged = useRef(false);
   const latest = useRef({ range, whole });
   latest.current = { range, whole };
@@ -34,7 +34,7 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
       event.preventDefault();
       const anchor = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
       const { range: now, whole: all } = latest.current;
-      set(zoomed(now, all, event.deltaY < 0 ? CLOSER : 1 / CLOSER, anchor));
+      set(zoomRange(now, all, event.deltaY < 0 ? ZOOM_FACTOR : 1 / ZOOM_FACTOR, anchor));
     };
     element?.addEventListener('wheel', onWheel, { passive: false });
     return () => element?.removeEventListener('wheel', onWheel);
@@ -69,7 +69,7 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
     },
     onPointerUp: (): void => {
       hasDragged.current = dragged !== undefined;
-      if (dragged) set(zoomed(dragged, whole, 1));
+      if (dragged) set(zoomRange(dragged, whole, 1));
       setDrag(undefined);
     },
     // The end of a drag must not select a step.
@@ -87,13 +87,13 @@ function nextRange(key: string, range: Range, whole: Range): Range | undefined {
   switch (key) {
     case '+':
     case '=':
-      return zoomed(range, whole, CLOSER);
+      return zoomRange(range, whole, ZOOM_FACTOR);
     case '-':
-      return zoomed(range, whole, 1 / CLOSER);
+      return zoomRange(range, whole, 1 / ZOOM_FACTOR);
     case 'ArrowLeft':
-      return moved(range, whole, -MOVE);
+      return moveRange(range, whole, -MOVE_FACTOR);
     case 'ArrowRight':
-      return moved(range, whole, MOVE);
+      return moveRange(range, whole, MOVE_FACTOR);
     case '0':
       return whole;
     default:

@@ -6,7 +6,7 @@ import { isHidden } from '../../api/hidden.ts';
 type Schedule = ResponseOf<'getSchedule'>;
 type HeaderMap = NonNullable<Schedule['header']>;
 
-/** True if a value is hidden, so that it cannot be sent again. */
+/** Whether a value is hidden, so that the schedule cannot be sent again. */
 export function isRedacted(schedule: Schedule): boolean {
   const { header = {}, callbackHeader = {}, failureCallbackHeader = {} } = schedule;
   const { body, destination, callback, failureCallback } = schedule;

@@ -16,9 +16,9 @@ import { timeZoneOf, upcomingTimes } from './upcoming.ts';
 
 type Schedule = ResponseOf<'getSchedule'>;
 
-const TIMES = 10;
-const LAST = 10;
-const ENTRIES = 200;
+const UPCOMING_COUNT = 10;
+const LATEST_COUNT = 10;
+const ENTRIES_READ = 200;
 
 export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onClose: () => void }) {
   const { scheduleId, isPaused, body, bodyBase64, error } = schedule;
@@ -49,7 +49,7 @@ export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onCl
         {error !== undefined && <p className="text-bad">The last trigger failed: {error}</p>}
         <Edit schedule={schedule} />
         <Upcoming schedule={schedule} />
-        <Last scheduleId={scheduleId} />
+        <LatestMessages scheduleId={scheduleId} />
         <section className="flex flex-col gap-2">
           <h3 className="font-semibold">Message</h3>
           <Facts
@@ -121,7 +121,7 @@ function Edit({ schedule }: { schedule: Schedule }) {
 function Upcoming({ schedule: { cron, isPaused, nextScheduleTime } }: { schedule: Schedule }) {
   if (isPaused) return null;
   const zone = timeZoneOf(cron);
-  const times = [nextScheduleTime, ...upcomingTimes(cron, nextScheduleTime, TIMES - 1, nextScheduleTime)];
+  const times = [nextScheduleTime, ...upcomingTimes(cron, nextScheduleTime, UPCOMING_COUNT - 1, nextScheduleTime)];
   return (
     <section className="flex flex-col gap-2">
       <h3 className="font-semibold">Next times</h3>
@@ -146,15 +146,15 @@ function Upcoming({ schedule: { cron, isPaused, nextScheduleTime } }: { schedule
 }
 
 /** The latest messages of the schedule, with their latest state. */
-function Last({ scheduleId }: { scheduleId: string }) {
-  const events = useCall('listEvents', { query: { scheduleId: [scheduleId], count: ENTRIES } });
+function LatestMessages({ scheduleId }: { scheduleId: string }) {
+  const events = useCall('listEvents', { query: { scheduleId: [scheduleId], count: ENTRIES_READ } });
   return (
     <section className="flex flex-col gap-2">
       <h3 className="font-semibold">Latest messages</h3>
       <QueryResult query={events}>
         {({ events: entries }) => {
           const latest = new Map(entries.toReversed().map((entry) => [entry.messageId, entry]));
-          const messages = [...latest.values()].toSorted((a, b) => b.time - a.time).slice(0, LAST);
+          const messages = [...latest.values()].toSorted((a, b) => b.time - a.time).slice(0, LATEST_COUNT);
           if (messages.length === 0) return <p className="text-quiet">None yet.</p>;
           return (
             <ul className="flex flex-col gap-1">

@@ -90,7 +90,7 @@ export const FIELDS_OF: Record<Kind, readonly (keyof Form)[]> = {
   notify: [],
 };
 
-export function sendingOf(form: Form): RequestSpec {
+export function requestOf(form: Form): RequestSpec {
   const fields = FIELDS_OF[form.kind];
   const text = (name: keyof Form): string | undefined =>
     fields.includes(name) && form[name] !== '' ? form[name] : undefined;

@@ -8,7 +8,7 @@ import { Copy } from '../../parts/copy.tsx';
 import { Choice, TextArea, TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Failure } from '../../parts/states.tsx';
-import { EMPTY_FORM, EXAMPLE_EVENT, EXAMPLE_URL, FIELDS_OF, type Form, KINDS, type Kind, sendingOf } from './form.ts';
+import { EMPTY_FORM, EXAMPLE_EVENT, EXAMPLE_URL, FIELDS_OF, type Form, KINDS, type Kind, requestOf } from './form.ts';
 import { sendNow } from './send-now.ts';
 
 const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
@@ -29,7 +29,7 @@ const LABELS: Partial<Record<keyof Form, [label: string, placeholder: string]>> 
 
 export function Screen() {
   const [form, setForm] = useState(EMPTY_FORM);
-  const send = useMutation<unknown, RequestError, Form>({ mutationFn: (given) => sendNow(sendingOf(given)) });
+  const send = useMutation<unknown, RequestError, Form>({ mutationFn: (given) => sendNow(requestOf(given)) });
   const fieldOf = (name: keyof Form) => ({
     value: form[name],
     onChange: ({ target }: { target: { value: string } }) => setForm({ ...form, [name]: target.value }),
@@ -91,14 +91,14 @@ export function Screen() {
               {send.error ? <Failure error={send.error} /> : <Source text={JSON.stringify(send.data, undefined, 2)} />}
             </Panel>
           )}
-          <Panel title="curl" actions={<Copy text={asCurl(sendingOf(form), location.origin)} />}>
-            <Source text={asCurl(sendingOf(form), location.origin)} />
+          <Panel title="curl" actions={<Copy text={asCurl(requestOf(form), location.origin)} />}>
+            <Source text={asCurl(requestOf(form), location.origin)} />
           </Panel>
           <Panel
             title="TypeScript (official client)"
-            actions={<Copy text={asClientCode(sendingOf(form), location.origin)} />}
+            actions={<Copy text={asClientCode(requestOf(form), location.origin)} />}
           >
-            <Source text={asClientCode(sendingOf(form), location.origin)} />
+            <Source text={asClientCode(requestOf(form), location.origin)} />
           </Panel>
         </div>
       </div>

@@ -68,10 +68,10 @@ export function Tokens() {
 function NewToken() {
   const [name, setName] = useState('');
   const [scope, setScope] = useState<Token['scope']>('publish-only');
-  const make = useChange('createToken');
+  const create = useChange('createToken');
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    make.mutate({ body: { scope, ...(name !== '' && { name }) } }, { onSuccess: () => setName('') });
+    create.mutate({ body: { scope, ...(name !== '' && { name }) } }, { onSuccess: () => setName('') });
   };
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
@@ -88,17 +88,17 @@ function NewToken() {
           value={scope}
           onChange={({ target }) => setScope(target.value as Token['scope'])}
         />
-        <Button kind="main" type="submit" disabled={make.isPending}>
+        <Button kind="main" type="submit" disabled={create.isPending}>
           Create
         </Button>
       </div>
-      {make.error && <Failure error={make.error} />}
-      {make.data && (
-        <Dialog title="New token" onClose={make.reset}>
+      {create.error && <Failure error={create.error} />}
+      {create.data && (
+        <Dialog title="New token" onClose={create.reset}>
           <p className="mb-3">Copy the token now: the server stores only its hash.</p>
           <p className="flex flex-wrap items-center gap-2">
-            <Code>{make.data.token}</Code>
-            <Copy text={make.data.token} />
+            <Code>{create.data.token}</Code>
+            <Copy text={create.data.token} />
           </p>
         </Dialog>
       )}

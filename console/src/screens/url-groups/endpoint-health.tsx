@@ -2,14 +2,14 @@ import { isMasked } from '../../../../src/protocol/urls/masked-url.ts';
 import { useCall } from '../../api/client.ts';
 
 /** The number of recent attempts that are counted. */
-const ATTEMPTS = 50;
+const ATTEMPTS_COUNTED = 50;
 const REFRESH_MS = 15_000;
 
 /** How many of the latest attempts at a URL succeeded. */
 export function EndpointHealth({ url }: { url: string }) {
   const { data } = useCall(
     'listEvents',
-    { query: { ...filterFor(url), state: ['DELIVERED', 'ERROR', 'FAILED'], count: ATTEMPTS } },
+    { query: { ...filterFor(url), state: ['DELIVERED', 'ERROR', 'FAILED'], count: ATTEMPTS_COUNTED } },
     { refreshMs: REFRESH_MS },
   );
   if (data === undefined) return <span className="text-quiet">…</span>;
