@@ -203,12 +203,12 @@ function textOf(value: unknown, where: string): string {
 
 /** Removes headers with an empty value, which counts as absent, as in a publish. */
 function withoutEmpty(rawHeaders: readonly string[]): string[] {
-  const kept: string[] = [];
+  const nonEmpty: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const value = trimBlanks(rawHeaders[i + 1] ?? '');
-    if (value !== '') kept.push(rawHeaders[i] ?? '', value);
+    if (value !== '') nonEmpty.push(rawHeaders[i] ?? '', value);
   }
-  return kept;
+  return nonEmpty;
 }
 
 /** Throws for a header that would have no effect on messages. */

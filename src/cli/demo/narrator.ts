@@ -29,16 +29,16 @@ export class Narrator {
 
   /** Resolves when every followed message has reached its state; rejects after `limitMs`. */
   async waitForStates(stateById: Record<string, string>, limitMs: number): Promise<void> {
-    const waiting = new Set(Object.keys(stateById));
+    const pending = new Set(Object.keys(stateById));
     for (let waitedMs = 0; waitedMs < limitMs; waitedMs += POLL_MS) {
       for (const event of await this.#newEvents()) {
         this.#print(event);
-        if (stateById[event.messageId] === event.state) waiting.delete(event.messageId);
+        if (stateById[event.messageId] === event.state) pending.delete(event.messageId);
       }
-      if (waiting.size === 0) return;
+      if (pending.size === 0) return;
       await delay(POLL_MS);
     }
-    const missing = [...waiting].map((id) => `"${this.#titleById.get(id)}" did not reach ${stateById[id]}`);
+    const missing = [...pending].map((id) => `"${this.#titleById.get(id)}" did not reach ${stateById[id]}`);
     throw new Error(`after ${limitMs} ms ${missing.join(', ')}`);
   }
 

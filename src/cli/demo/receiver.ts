@@ -22,12 +22,12 @@ export async function startReceiver(): Promise<DemoReceiver> {
       const attempt = (attemptsByMessage.get(messageId) ?? 0) + 1;
       attemptsByMessage.set(messageId, attempt);
       const status = statusFor(request.url ?? '/', attempt, broken);
-      const answer = (): void => {
+      const respond = (): void => {
         response.writeHead(status, { 'content-type': 'text/plain' }).end(status === 200 ? 'thank you\n' : 'not now\n');
       };
       // Slow enough to show that the next message of a queue waits.
-      if (request.url?.startsWith('/slow/')) setTimeout(answer, SLOW_MS);
-      else answer();
+      if (request.url?.startsWith('/slow/')) setTimeout(respond, SLOW_MS);
+      else respond();
     });
   });
   await listen(server);

@@ -12,16 +12,16 @@ export const BULK_OPTIONS = {
   ...YES_OPTION,
 } as const;
 
-/** Throws `CommandFailed` unless the user or `--yes` confirms the action `what`. */
-export async function confirm({ terminal, server, values }: Call, what: string): Promise<void> {
+/** Throws `CommandFailed` unless the user or `--yes` confirms the action. */
+export async function confirm({ terminal, server, values }: Call, action: string): Promise<void> {
   if (values('yes').length > 0) return;
   if (terminal.ask === undefined) {
     throw new CommandFailed(
-      `this would ${what} at ${server.title}: without an interactive terminal, --yes is required`,
+      `this would ${action} at ${server.title}: without an interactive terminal, --yes is required`,
       EXIT.usage,
     );
   }
-  const answer = await terminal.ask(`${what.charAt(0).toUpperCase()}${what.slice(1)} at ${server.title}? [y/N] `);
+  const answer = await terminal.ask(`${action.charAt(0).toUpperCase()}${action.slice(1)} at ${server.title}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('nothing was done');
 }
 

@@ -65,13 +65,13 @@ async function follow(call: Call): Promise<number> {
   if (other !== undefined) throw new CommandFailed(`--follow: cannot be combined with the filter ${other}`, EXIT.usage);
   let shown = 0;
   for await (const entries of followLog<LogEntry & LiveEntry>(call)) {
-    const wanted = entries.filter((entry) => matches(entry, query)).slice(0, countMax - shown);
+    const matching = entries.filter((entry) => matches(entry, query)).slice(0, countMax - shown);
     // One write for each chunk keeps up with thousands of entries per second.
-    if (wanted.length > 0)
+    if (matching.length > 0)
       terminal.print(
-        isJson ? jsonLines(wanted) : wanted.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
+        isJson ? jsonLines(matching) : matching.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
       );
-    shown += wanted.length;
+    shown += matching.length;
     if (shown >= countMax) break;
   }
   return EXIT.ok;
@@ -80,8 +80,8 @@ async function follow(call: Call): Promise<number> {
 function matches(entry: LogEntry, query: URLSearchParams): boolean {
   if (query.size === 0) return true;
   return [...new Set(query.keys())].every((name) => {
-    const wanted = query.getAll(name);
-    return valuesOf(entry, name).some((value) => wanted.includes(value));
+    const values = query.getAll(name);
+    return valuesOf(entry, name).some((value) => values.includes(value));
   });
 }
 
