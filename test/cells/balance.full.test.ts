@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
@@ -17,7 +17,7 @@ let folder: string;
 let env: Record<string, string>;
 let receiver: Server;
 let received: string[];
-let server: ServerHere;
+let server: InProcessServer;
 
 beforeEach(async () => {
   folder = testFolder();
@@ -36,7 +36,7 @@ beforeEach(async () => {
   await done('init', '--project', first ?? '');
   for (const name of others) await done('projects', 'create', name);
   await done('cells', 'add', 'second', '--schema', 'second');
-  server = await serveHere(['serve'], env);
+  server = await serveInProcess(['serve'], env);
   await eventually('the second cell is open', () => server.events.some(({ event }) => event === 'cell_opened'));
 });
 afterEach(async () => {

@@ -3,8 +3,8 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf, projectWithToken } from '../support/waypost-command.ts';
 
 interface Place {
@@ -79,7 +79,7 @@ let env: Record<string, string>;
 let place: Place;
 /** Of the database that is broken, for a role that is no superuser. */
 let url: string;
-const servers: ServerHere[] = [];
+const servers: InProcessServer[] = [];
 
 async function executeAt(connectionString: string, text: string): Promise<void> {
   const client = new pg.Client({ connectionString });
@@ -119,24 +119,24 @@ afterEach(async () => {
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
-async function serve(): Promise<ServerHere> {
-  const server = await serveHere(['serve'], env);
+async function serve(): Promise<InProcessServer> {
+  const server = await serveInProcess(['serve'], env);
   servers.push(server);
   return server;
 }
 
-async function publish({ url: at }: ServerHere, token: string): Promise<number> {
+async function publish({ url: at }: InProcessServer, token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}`, 'upstash-delay': '1h' };
   return (await fetch(`${at}/v2/publish/http://127.0.0.1:1/`, { method: 'POST', headers })).status;
 }
 
-async function readiness({ url: at }: ServerHere): Promise<{ status: number; reason?: string | undefined }> {
+async function readiness({ url: at }: InProcessServer): Promise<{ status: number; reason?: string | undefined }> {
   const response = await fetch(`${at}/readyz`);
   const body = (await response.json()) as { error?: string; reasons?: Record<string, string> };
   return { status: response.status, reason: response.status === 200 ? body.reasons?.['second'] : body.error };
 }
 
-const logged = (server: ServerHere, reason: string) =>
+const logged = (server: InProcessServer, reason: string) =>
   eventually('the log says why', () =>
     server.events.some(({ level, ...fields }) => level === 'warn' && String(fields['reason']).includes(reason)),
   );
@@ -187,7 +187,7 @@ describe.each(AT_FIRST)('one of two cells that has $name at first', ({ spoil, re
   });
 });
 
-async function serveTwo(before = async () => {}): Promise<{ server: ServerHere; first: string; second: string }> {
+async function serveTwo(before = async () => {}): Promise<{ server: InProcessServer; first: string; second: string }> {
   env['WAYPOST_DATABASE_URL'] = await freshDatabase();
   await done('init');
   const first = await projectWithToken('in-first', env);
@@ -197,5 +197,5 @@ async function serveTwo(before = async () => {}): Promise<{ server: ServerHere; 
   return { server: await serve(), first, second };
 }
 
-const opened = (server: ServerHere) =>
+const opened = (server: InProcessServer) =>
   eventually('the worker opens the cell', () => server.events.some(({ event }) => event === 'cell_opened'));

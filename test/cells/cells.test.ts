@@ -4,11 +4,11 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { type Answer, giveCommand, outputOf, projectWithToken } from '../support/waypost-command.ts';
+import { type CommandResult, giveCommand, outputOf, projectWithToken } from '../support/waypost-command.ts';
 import { parseExposition, sampleOf } from '../telemetry/metrics/exposition.ts';
 
 let folder: string;
@@ -16,7 +16,7 @@ let databaseUrl: string;
 let env: Record<string, string>;
 let receiver: Server;
 let received: string[];
-const servers: ServerHere[] = [];
+const servers: InProcessServer[] = [];
 
 beforeEach(async () => {
   folder = testFolder();
@@ -40,18 +40,18 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(await request.toArray()).toString();
 }
 
-const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
+const give = (...args: string[]): Promise<CommandResult> => giveCommand(args, env);
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
-async function serve(): Promise<ServerHere> {
-  const server = await serveHere(['serve'], env);
+async function serve(): Promise<InProcessServer> {
+  const server = await serveInProcess(['serve'], env);
   servers.push(server);
   return server;
 }
 
 async function publish(
-  { url }: ServerHere,
+  { url }: InProcessServer,
   token: string,
   body: string,
   headers: Record<string, string> = {},
@@ -76,7 +76,7 @@ async function countIn(table: string): Promise<number> {
   return row?.count ?? 0;
 }
 
-const opened = (server: ServerHere, name: string) =>
+const opened = (server: InProcessServer, name: string) =>
   eventually(`the worker opens ${name}`, () =>
     server.events.some((line) => line.event === 'cell_opened' && line['cell'] === name),
   );

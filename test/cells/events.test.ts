@@ -3,16 +3,16 @@ import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf } from '../support/waypost-command.ts';
 
 let folder: string;
 let env: Record<string, string>;
 let receiver: Server;
 let told: { kind: string; cell?: string; project: string | null; count: number }[];
-let server: ServerHere | undefined;
+let server: InProcessServer | undefined;
 
 beforeEach(async () => {
   folder = testFolder();
@@ -54,7 +54,7 @@ async function bury(project: string): Promise<void> {
 }
 
 async function serve(): Promise<void> {
-  const started = await serveHere(['serve'], env);
+  const started = await serveInProcess(['serve'], env);
   server = started;
   await eventually('the second cell is open', () => started.events.some(({ event }) => event === 'cell_opened'));
 }

@@ -59,7 +59,7 @@ it('a worker ends in order that serves it', async () => {
   proxy.stall();
   expect([await publish(url, tokens.second), await publish(url, tokens.first)]).toEqual([503, 200]);
   process.signal('SIGTERM');
-  expect(await process.ended()).toMatchObject({ code: 0 });
+  expect(await process.waitForExit()).toMatchObject({ code: 0 });
 });
 
 it('a worker starts without it, ends in order, and serves it when it goes on', async () => {
@@ -67,7 +67,7 @@ it('a worker starts without it, ends in order, and serves it when it goes on', a
   const { process, url } = await serve();
   expect([await publish(url, tokens.second), await publish(url, tokens.first)]).toEqual([503, 200]);
   process.signal('SIGTERM');
-  expect(await process.ended()).toMatchObject({ code: 0 });
+  expect(await process.waitForExit()).toMatchObject({ code: 0 });
   const next = await serve();
   proxy.flow();
   await opened(next.process);

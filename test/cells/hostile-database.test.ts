@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { listen, originOf } from '../support/listen.ts';
 import { makeHostile } from '../support/postgres/hostile.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf } from '../support/waypost-command.ts';
 
 const TEXT = '{"hello":"wörld \\\\ \'漢\'"}';
@@ -15,7 +15,7 @@ const BYTES = Buffer.from([0x5c, 0x78, 0x00, 0xff, 0x5c, 0x5c, 0x27, 0x80]);
 
 let folder: string;
 let endpoint: Server;
-let server: ServerHere | undefined;
+let server: InProcessServer | undefined;
 /** Bodies by the path that they came to. */
 let received: Map<string, Buffer>;
 
@@ -39,7 +39,7 @@ it('through deliveries, the DLQ, schedules, a backup and a restore', async () =>
   const common = { WAYPOST_DATA_DIR: folder, WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1' };
   const env = { ...common, DATABASE_URL: await makeHostile(await freshDatabase()) };
   const token = /^QSTASH_TOKEN=(.*)$/m.exec(await done(env, 'init'))?.[1] ?? '';
-  server = await serveHere(['serve'], env);
+  server = await serveInProcess(['serve'], env);
   const target = originOf(endpoint);
   const authorization = `Bearer ${token}`;
   const post = async (path: string, body: string | Buffer, headers: Record<string, string> = {}) => {
@@ -71,7 +71,7 @@ it('through deliveries, the DLQ, schedules, a backup and a restore', async () =>
   await done(env, 'backup', '--to', backup);
   const restored = { ...common, DATABASE_URL: await makeHostile(await freshDatabase()) };
   await done(restored, 'restore', '--from', backup);
-  server = await serveHere(['serve'], restored);
+  server = await serveInProcess(['serve'], restored);
   expect(await readDead()).toEqual([expect.objectContaining(bodies)]);
   expect(await get(`/v2/schedules/${scheduleId}`)).toMatchObject({ body: TEXT });
   received.clear();

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { listen, portOf } from '../support/listen.ts';
 import { copyOf, freshDatabase } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { type Answer, giveCommand, outputOf } from '../support/waypost-command.ts';
+import { type CommandResult, giveCommand, outputOf } from '../support/waypost-command.ts';
 
 let folder: string;
 let databaseUrl: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 beforeEach(async () => goTo(await copyOf(prepared)));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
+const give = (...args: string[]): Promise<CommandResult> => giveCommand(args, env);
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
 

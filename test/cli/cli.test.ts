@@ -8,8 +8,8 @@ import pg from 'pg';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
 import { testFolder } from '../support/folder.ts';
+import { serveInProcess } from '../support/in-process-server.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost } from '../support/waypost-process.ts';
 
@@ -122,7 +122,7 @@ describe('waypost', () => {
   });
 
   it('finds nothing wrong in the store of a running server, nor in that of a stopped one', async () => {
-    const server = await serveHere(['dev', '--data-dir', folder]);
+    const server = await serveInProcess(['dev', '--data-dir', folder]);
     const live = await runWaypost(['doctor', '--data-dir', folder]);
     expect([live.code, live.stderr]).toEqual([0, '']);
     expect(live.stdout).toContain('ok    Every unfinished message has its content.\n');
@@ -298,7 +298,7 @@ describe('waypost', () => {
     const { code, stdout } = await giveCommand(['init', '--data-dir', folder, '--add-token', '--read-only']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^QSTASH_TOKEN=\S+\n$/);
-    const server = await serveHere(['serve', '--data-dir', folder]);
+    const server = await serveInProcess(['serve', '--data-dir', folder]);
     try {
       const ask = (output: string, method: string, path: string) => {
         const token = /^QSTASH_TOKEN=(.*)$/m.exec(output)?.[1];

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
-import { serveHere } from '../support/server-here.ts';
+import { serveInProcess } from '../support/in-process-server.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
@@ -23,7 +23,7 @@ describe('a data folder', () => {
   const init = async () => expect((await giveCommand(['init', '--data-dir', dataDir])).code).toBe(0);
 
   it('of a development server is none of the repository’s business', async () => {
-    await servers.startHere(['dev']);
+    await servers.startInProcess(['dev']);
     expect(readFileSync(ignoreFile, 'utf8')).toBe('*\n');
   });
 
@@ -38,7 +38,7 @@ describe('a data folder', () => {
     ['a schedule', '/v2/schedules/http://127.0.0.1:9/', { 'upstash-cron': '* * * * *' }],
     ['a message', '/v2/publish/http://127.0.0.1:9/', { 'upstash-delay': '1h' }],
   ])('with %s of a development server is none for production', async (_, path, headers) => {
-    const dev = await serveHere(['dev', '--data-dir', dataDir]);
+    const dev = await serveInProcess(['dev', '--data-dir', dataDir]);
     const authorization = `Bearer ${DEVELOPMENT_TOKEN}`;
     const made = await fetch(`${dev.url}${path}`, { method: 'POST', headers: { authorization, ...headers } });
     expect(made.ok).toBe(true);
@@ -51,7 +51,7 @@ describe('a data folder', () => {
   });
 
   it('of a development server that has nothing left can be used for production', async () => {
-    await (await serveHere(['dev', '--data-dir', dataDir])).stop();
+    await (await serveInProcess(['dev', '--data-dir', dataDir])).stop();
     await init();
   });
 

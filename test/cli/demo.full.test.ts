@@ -29,7 +29,7 @@ it('leaves a server full of life with --keep, until it is told to end', async ()
     const before = await greetings();
     await eventually('another greeting', async () => (await greetings()) > before);
     demo.signal('SIGINT');
-    expect(await demo.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect(await demo.waitForExit()).toMatchObject({ code: 0, stderr: '' });
   } finally {
     await demo.kill();
   }

@@ -5,10 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, expect, it } from 'vitest';
 import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { type CommandResult, giveCommand } from '../support/waypost-command.ts';
 
 let folder: string;
-const doctor = (): Promise<Answer> => giveCommand(['doctor', '--data-dir', folder]);
+const doctor = (): Promise<CommandResult> => giveCommand(['doctor', '--data-dir', folder]);
 
 beforeEach(async () => {
   folder = testFolder();

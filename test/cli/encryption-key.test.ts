@@ -3,9 +3,9 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { type CommandResult, giveCommand } from '../support/waypost-command.ts';
 
 let folder: string;
 let keyFile: string;
@@ -23,7 +23,7 @@ const another = () => Buffer.alloc(32, 1).toString('base64');
 
 describe.each(['an embedded database', 'PostgreSQL'])('on %s', (kind) => {
   let env: Record<string, string>;
-  let server: ServerHere | undefined;
+  let server: InProcessServer | undefined;
 
   beforeEach(async () => {
     env = { WAYPOST_DATA_DIR: folder };
@@ -35,7 +35,7 @@ describe.each(['an embedded database', 'PostgreSQL'])('on %s', (kind) => {
     server = undefined;
   });
 
-  const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
+  const give = (...args: string[]): Promise<CommandResult> => giveCommand(args, env);
 
   it.each([
     ['init', '--project', 'other'],
@@ -46,7 +46,7 @@ describe.each(['an embedded database', 'PostgreSQL'])('on %s', (kind) => {
       ...{ code: 1, stdout: '', stderr: wrongKey() },
     });
     expect((await give('projects')).stdout).not.toContain('other');
-    server = await serveHere(['serve'], env); // the store is as it was
+    server = await serveInProcess(['serve'], env); // the store is as it was
   });
 
   it('no second key is made for a store that has projects', async () => {

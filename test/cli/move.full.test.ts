@@ -124,7 +124,7 @@ describe('waypost migrate-store', () => {
     const killed = new WaypostProcess(move);
     await eventually('some of the contents to be there', () => countIn(target, 'contents') > 0, 20_000);
     killed.signal('SIGKILL');
-    expect((await killed.ended()).signal).toBe('SIGKILL');
+    expect((await killed.waitForExit()).signal).toBe('SIGKILL');
     copyFileSync(keyFile('first'), keyFile('second'));
     const refused = await runWaypost(['serve', '--port', '0', '--data-dir', folderOf('second')]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('a move that is not complete') });

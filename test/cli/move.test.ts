@@ -15,7 +15,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, vi } from 'vitest';
-import { serveHere } from '../support/server-here.ts';
+import { serveInProcess } from '../support/in-process-server.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import {
   bodiesIn,
@@ -93,7 +93,7 @@ describe('waypost backup', () => {
 describe('waypost restore', () => {
   it('replaces a store only when told to, and none that a server has', async () => {
     const token = await init('first');
-    const server = await serveHere(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
+    const server = await serveInProcess(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
     await publish(server.url, token, 'kept', { 'upstash-delay': '1h' });
     const backup = folderOf('backup.db');
     await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
@@ -116,7 +116,7 @@ describe('waypost restore', () => {
 
   it('leaves the store as it was when the backup is damaged, too new, or no backup', async () => {
     const token = await init('first');
-    const server = await serveHere(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
+    const server = await serveInProcess(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
     for (let index = 0; index < 30; index += 1)
       await publish(server.url, token, 'x'.repeat(5_000), { 'upstash-delay': '1h' });
     await server.stop();

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { testFolder } from '../support/folder.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
+import { type CommandResult, giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
-let server: ServerHere | undefined;
+let server: InProcessServer | undefined;
 
 beforeEach(() => {
   folder = testFolder();
@@ -19,7 +19,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-const operate = (...args: string[]): Promise<Answer> => giveCommand([...args, '--data-dir', folder]);
+const operate = (...args: string[]): Promise<CommandResult> => giveCommand([...args, '--data-dir', folder]);
 
 /** The output of a command with `--json`. */
 async function asked<T>(...args: string[]): Promise<T> {
@@ -39,7 +39,7 @@ interface TokenView {
 }
 
 async function serve(command: 'serve' | 'dev' = 'serve'): Promise<string> {
-  server = await serveHere([command, '--data-dir', folder]);
+  server = await serveInProcess([command, '--data-dir', folder]);
   return server.url;
 }
 

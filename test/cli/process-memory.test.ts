@@ -25,7 +25,7 @@ describe.runIf(process.platform === 'linux')('a server', () => {
       'MALLOC_TRIM_THRESHOLD_=131072',
     ]);
     server.signal('SIGTERM');
-    expect(await server.ended()).toMatchObject({ code: 0, signal: null });
+    expect(await server.waitForExit()).toMatchObject({ code: 0, signal: null });
   });
 
   it('keeps the settings that it was started with', async () => {

@@ -117,7 +117,7 @@ async function makeTrouble(): Promise<void> {
   await publish(await second.url(), `${endpointUrl}/ok`);
   await publish(await second.url(), `${endpointUrl}/ok`);
   second.signal('SIGTERM');
-  const { stdout, stderr } = await second.ended();
+  const { stdout, stderr } = await second.waitForExit();
   said += stdout + stderr;
 
   // A key that is not the one of this database, and one that cannot be a key.

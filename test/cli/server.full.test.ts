@@ -22,8 +22,8 @@ const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 it('refuses the folder that another server uses, saying who, and a port that is taken, in one line', async () => {
   const { port } = new URL(await servers.start(['dev']).url());
   const [sameFolder, samePort] = await Promise.all([
-    servers.start(['dev']).ended(),
-    servers.run(['dev', '--memory', '--port', port]).ended(),
+    servers.start(['dev']).waitForExit(),
+    servers.run(['dev', '--memory', '--port', port]).waitForExit(),
   ]);
   expect(sameFolder.code).toBe(1);
   expect(sameFolder.stderr).toMatch(/^waypost: the database .* is in use by process \d+.*\n$/);
@@ -50,14 +50,14 @@ it('opens no door in production with a folder from development', async () => {
   const development = servers.start(['dev']);
   await development.url();
   development.signal('SIGTERM');
-  await development.ended();
-  expect((await servers.start(['serve']).ended()).stderr).toContain('no token yet');
+  await development.waitForExit();
+  expect((await servers.start(['serve']).waitForExit()).stderr).toContain('no token yet');
   await giveCommand(['init', '--data-dir', servers.dataDir]);
   const production = servers.start(['serve']);
   const url = await production.url();
   expect((await fetch(`${url}/v2/keys`, { headers: bearer(DEVELOPMENT_TOKEN) })).status).toBe(401);
   await production.kill(); // or its lock would keep the other out, whatever is in the folder
-  expect(await servers.start(['dev']).ended()).toMatchObject({
+  expect(await servers.start(['dev']).waitForExit()).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('this data folder has tokens of its own'),
   });
@@ -73,7 +73,7 @@ it('keeps messages and rotated keys over a restart', async () => {
   });
   const keys = await rotated.json();
   first.signal('SIGINT');
-  expect((await first.ended()).code).toBe(0);
+  expect((await first.waitForExit()).code).toBe(0);
 
   const second = startDev();
   const again = new Client({ baseUrl: await second.url(), token: DEVELOPMENT_TOKEN });

@@ -49,7 +49,7 @@ describe('a server process', () => {
     expect(delivery?.body).toBe('{"hello":"world"}');
     expect(await receiver.verify({ signature: delivery?.signature ?? '', body: delivery?.body ?? '' })).toBe(true);
     server.signal('SIGTERM');
-    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect(await server.waitForExit()).toMatchObject({ code: 0, stderr: '' });
     expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
   });
 
@@ -117,7 +117,7 @@ describe('a server process', () => {
     expect(refused.status).toBe(503);
     expect(refused.headers.get('retry-after')).not.toBeNull();
     waiting[0]?.end();
-    expect((await server.ended()).code).toBe(0);
+    expect((await server.waitForExit()).code).toBe(0);
   });
 
   it('cuts attempts off at the limit and makes them again at the next start, uncounted', async () => {
@@ -130,7 +130,7 @@ describe('a server process', () => {
     await new Client({ baseUrl: await first.url(), token: DEVELOPMENT_TOKEN }).publish({ url: endpoint });
     await eventually('the attempt', () => attempts.length === 1);
     first.signal('SIGTERM');
-    expect((await first.ended()).code).toBe(0);
+    expect((await first.waitForExit()).code).toBe(0);
     await startDev().url();
     await eventually('the second attempt', () => attempts.length === 2);
     expect(attempts).toEqual(['0', '0']);
@@ -142,7 +142,7 @@ describe('a server process', () => {
     const server = servers.start(['dev', '--memory'], env);
     await server.url();
     server.signal('SIGTERM');
-    expect((await server.ended()).code).toBe(0);
+    expect((await server.waitForExit()).code).toBe(0);
     expect(server.events().at(-1)).toMatchObject({ event: 'stopped' });
   });
 
@@ -157,7 +157,7 @@ describe('a server process', () => {
     server.signal('SIGTERM');
     await eventually('the drain', () => server.events().some(({ event }) => event === 'draining'));
     server.signal('SIGINT');
-    expect((await server.ended()).code).toBe(130);
+    expect((await server.waitForExit()).code).toBe(130);
   });
 
   it('ends at once at a signal that comes before it has started', async () => {
@@ -169,7 +169,7 @@ describe('a server process', () => {
     const server = servers.start(['dev'], { WAYPOST_DATABASE_URL: `postgres://x:x@127.0.0.1:${port}/x` });
     await asked;
     server.signal('SIGTERM');
-    expect(await server.ended()).toMatchObject({ code: 143, signal: null });
+    expect(await server.waitForExit()).toMatchObject({ code: 143, signal: null });
     expect(server.events().map(({ event }) => event)).toEqual(['stopped_at_once']);
   });
 
@@ -183,7 +183,7 @@ describe('a server process', () => {
       closeSync(full);
       const health = () => fetch(`${url}/healthz`).then(({ status }) => status);
       const healthy = eventually('an answer', () => health().catch(() => undefined));
-      expect(await Promise.race([healthy, server.ended()])).toBe(200);
+      expect(await Promise.race([healthy, server.waitForExit()])).toBe(200);
       const headers = { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h', 'upstash-retires': '5' }; // makes a line
       expect((await fetch(`${url}/v2/publish/http://127.0.0.1:9`, { method: 'POST', headers })).status).toBe(200);
       expect(await health()).toBe(200);
@@ -193,7 +193,7 @@ describe('a server process', () => {
   it('serves with the token that init made, and refuses private destinations and the published token', async () => {
     const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-    const server = await servers.startHere(['serve']);
+    const server = await servers.startInProcess(['serve']);
     const { url } = server;
     const publish = (as: string, target: string) =>
       fetch(`${url}/v2/publish/${target}`, { method: 'POST', headers: { ...bearer(as), 'Upstash-Delay': '1h' } });
@@ -209,7 +209,7 @@ describe('a server process', () => {
   it('refuses to serve when are encrypted with another encryption key of the database', async () => {
     await giveCommand(['init', '--data-dir', dataDir]);
     const other = Buffer.alloc(32, 1).toString('base64');
-    const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
+    const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).waitForExit();
     expect(code).toBe(1);
     expect(stderr).toContain(
       `cannot decrypt the signing keys of the project "default": it was encrypted with another encryption key. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`,
@@ -223,7 +223,7 @@ describe('a server process', () => {
       WAYPOST_OPERATOR_EVENTS_URL: 'http://127.0.0.1:9/',
       WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1/32',
     };
-    expect((await startServe(strange).ended()).code).toBe(1);
+    expect((await startServe(strange).waitForExit()).code).toBe(1);
     await startServe().url(); // with its own key it goes on
   });
 });

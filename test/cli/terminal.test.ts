@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
-import type { ServerHere } from '../support/server-here.ts';
+import type { InProcessServer } from '../support/in-process-server.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
@@ -11,11 +11,11 @@ const NOBODY = 'http://127.0.0.1:9';
 
 describe('the terminal of a development server', () => {
   let servers: Servers;
-  let server: ServerHere;
+  let server: InProcessServer;
 
   beforeEach(async () => {
     servers = new Servers();
-    server = await servers.startHere(['dev', '--memory']);
+    server = await servers.startInProcess(['dev', '--memory']);
   });
   afterEach(() => servers.close());
 
@@ -67,7 +67,7 @@ it('lets a production server tell the origin of a dead message, and nothing else
   try {
     const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-    const server = await servers.startHere(['serve', '--allow-destinations', 'loopback']);
+    const server = await servers.startInProcess(['serve', '--allow-destinations', 'loopback']);
     const headers = { authorization: `Bearer ${token}`, 'upstash-retries': '1', 'upstash-retry-delay': '0' };
     await fetch(`${server.url}/v2/publish/${NOBODY}/hooks/secret?key=secret`, { method: 'POST', headers });
     const events = await eventually('the end of the message', () => {

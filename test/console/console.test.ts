@@ -5,8 +5,8 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningServer } from '../../src/server/server.ts';
+import { startDevelopmentServer } from '../support/development-server.ts';
 import { eventually } from '../support/eventually.ts';
-import { startInProcess } from '../support/server-in-process.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { LONG_NAME } from './support/hostile.ts';
 import { askerOf } from './support/populate.ts';
@@ -191,7 +191,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
 describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`, () => {
   let server: RunningServer;
   beforeAll(async () => {
-    server = await startInProcess();
+    server = await startDevelopmentServer();
   });
   afterAll(() => server?.stop(0));
 

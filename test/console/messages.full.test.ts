@@ -40,7 +40,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
   });
 
   async function makeToken(...options: string[]): Promise<string> {
-    const { stdout } = await servers.run(['init', '--data-dir', servers.dataDir, ...options]).ended();
+    const { stdout } = await servers.run(['init', '--data-dir', servers.dataDir, ...options]).waitForExit();
     return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
   }
 

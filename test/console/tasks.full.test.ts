@@ -90,7 +90,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.goTo('/messages', 'No messages yet');
     await visit.page.getByRole('button', { name: 'Live' }).getByText('on').waitFor();
     server.signal('SIGTERM');
-    await server.ended();
+    await server.waitForExit();
     const { port } = new URL(url);
     const again = scene.servers.run([
       ...['dev', '--port', port, '--data-dir', scene.servers.dataDir, '--log-format', 'json'],

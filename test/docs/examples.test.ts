@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
-import { startInProcess } from '../support/server-in-process.ts';
+import { startDevelopmentServer } from '../support/development-server.ts';
 import type { Done, Task } from './reader.ts';
 
 const run = promisify(execFile);
@@ -58,7 +58,7 @@ beforeAll(async () => {
     response.writeHead(request.url === '/fails' ? 500 : 200).end();
   });
   await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  server = await startInProcess('--metrics-address', '0');
+  server = await startDevelopmentServer('--metrics-address', '0');
   const options: ForkOptions = { execArgv: ['--no-warnings'], env: environment(), stdio: 'ignore' };
   const begin = () => fork(new URL('reader.ts', import.meta.url), options);
   [reader, host] = [begin(), begin()];

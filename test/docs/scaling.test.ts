@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
+import { type InProcessServer, serveInProcess } from '../support/in-process-server.ts';
 import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
@@ -20,7 +20,7 @@ const tokens = new Map<string, string>();
 
 let folder: string;
 let env: Record<string, string>;
-let worker: ServerHere;
+let worker: InProcessServer;
 let receiver: Server;
 const received: string[] = [];
 
@@ -43,7 +43,7 @@ beforeEach(async () => {
     const made = await give('tokens', 'create', '--project', project, '--scope', 'full', '--json');
     tokens.set(project, (JSON.parse(made) as { token: string }).token);
   }
-  worker = await serveHere(['serve'], env);
+  worker = await serveInProcess(['serve'], env);
 });
 
 afterEach(async () => {

@@ -68,14 +68,14 @@ class Bench {
       awake: () => Promise.resolve(),
       inner: this.driver,
       clock: this.clock,
-      nextFate: () => {
+      nextFaults: () => {
         const { crash, crashAtStatement } = this;
         this.crash = 'none';
         return {
           commitMs: this.commitMs,
-          answerMs: 0,
+          responseMs: 0,
           unavailable: false,
-          losesAnswer: false,
+          losesResponse: false,
           crash,
           crashAtStatement,
         };

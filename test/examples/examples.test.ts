@@ -8,10 +8,10 @@ import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
+import { startDevelopmentServer } from '../support/development-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { originOf } from '../support/listen.ts';
-import { startInProcess } from '../support/server-in-process.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const [{ token, signingKeys }] = DEVELOPMENT_ACCOUNTS;
@@ -20,7 +20,7 @@ const hasPythonClient = spawnSync('python3', ['-c', 'import qstash']).status ===
 let waypost: RunningServer;
 let environment: Record<string, string>;
 beforeAll(async () => {
-  waypost = await startInProcess();
+  waypost = await startDevelopmentServer();
   environment = {
     QSTASH_URL: waypost.url,
     QSTASH_TOKEN: token,

@@ -11,11 +11,11 @@ import { Client, serve, type WorkflowContext } from '../../packages/workflow/src
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { obstacleTo } from '../support/debian.ts';
+import { startDevelopmentServer } from '../support/development-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { Endpoints } from '../support/listen.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { startInProcess } from '../support/server-in-process.ts';
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
@@ -35,7 +35,7 @@ const endpoints = new Endpoints();
 const apps: App[] = [];
 
 beforeAll(async () => {
-  waypost = await startInProcess();
+  waypost = await startDevelopmentServer();
   client = new Client({ baseUrl: waypost.url, token });
   environment = {
     QSTASH_URL: waypost.url,

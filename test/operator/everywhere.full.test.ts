@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { type CommandResult, giveCommand } from '../support/waypost-command.ts';
 import { WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
@@ -22,7 +22,7 @@ afterEach(async () => {
   await Promise.all(servers.map((server) => server.kill()));
 });
 
-function operate(...args: string[]): Promise<Answer> {
+function operate(...args: string[]): Promise<CommandResult> {
   return giveCommand([...args, '--data-dir', folder, '--database-url', url], { WAYPOST_WORKER_TIMEOUT: '3s' });
 }
 

@@ -14,7 +14,7 @@ interface Payload {
 }
 
 /** A callback that must exist. */
-interface Telling {
+interface ExpectedCallback {
   kind: 'callback' | 'failureCallback';
   retried: number;
   isDelivered: boolean;
@@ -30,56 +30,61 @@ export function checkCallbacks(world: World, dead: DeadMessage[], histories: Map
   for (const { message } of histories.values()) {
     if (isCallback(message.body)) callbacks.push({ message, payload: payloadOf(message) });
   }
-  const callbacksByTelling = Map.groupBy(callbacks, ({ payload }) =>
+  const callbacksByName = Map.groupBy(callbacks, ({ payload }) =>
     nameOf(payload.sourceMessageId, payload.dlqId === undefined ? 'callback' : 'failureCallback', payload.retried),
   );
   for (const { message: source, letters } of histories.values()) {
-    for (const telling of tellingsOf(source, letters)) {
-      const name = nameOf(source.id, telling.kind, telling.retried);
-      checkTold(world, source, telling, callbacksByTelling.get(name) ?? []);
-      callbacksByTelling.delete(name);
+    for (const expected of expectedCallbacksOf(source, letters)) {
+      const name = nameOf(source.id, expected.kind, expected.retried);
+      checkCallback(world, source, expected, callbacksByName.get(name) ?? []);
+      callbacksByName.delete(name);
     }
   }
-  for (const [stray] of callbacksByTelling.values()) {
+  for (const [stray] of callbacksByName.values()) {
     if (stray) world.violate('P3', 'a callback tells of an attempt that is not recorded', stray.message.id);
   }
   checkDlqIds(world, dead, callbacks);
 }
 
 /** The callbacks that must exist according to the log of a message. A failure followed by a cancel has none. */
-function tellingsOf({ settings }: Message, letters: string): Telling[] {
-  const tellings: Telling[] = [];
+function expectedCallbacksOf({ settings }: Message, letters: string): ExpectedCallback[] {
+  const expected: ExpectedCallback[] = [];
   let retried = 0;
   for (const [at, letter] of [...letters].entries()) {
     const isDelivered = letter === 'D';
     const isToldFailure = letter === 'E' && letters[at + 1] !== 'X';
-    if (settings.callback && (isDelivered || isToldFailure)) tellings.push({ kind: 'callback', retried, isDelivered });
+    if (settings.callback && (isDelivered || isToldFailure)) expected.push({ kind: 'callback', retried, isDelivered });
     if (settings.failureCallback && letter === 'F') {
-      tellings.push({ kind: 'failureCallback', retried, isDelivered: false });
+      expected.push({ kind: 'failureCallback', retried, isDelivered: false });
     }
     if (letter === 'R') retried += 1;
   }
-  return tellings;
+  return expected;
 }
 
-function checkTold(world: World, source: Message, { kind, isDelivered }: Telling, told: Callback[]): void {
-  const [first] = told.toSorted((a, b) => a.message.key - b.message.key);
+function checkCallback(
+  world: World,
+  source: Message,
+  { kind, isDelivered }: ExpectedCallback,
+  callbacks: Callback[],
+): void {
+  const [first] = callbacks.toSorted((a, b) => a.message.key - b.message.key);
   if (!first) return world.violate('P3', `an attempt is recorded without its ${kind}`, source.id);
   const { message, payload } = first;
   const status = payload.status >= 200 && payload.status <= 299;
   if (status !== isDelivered) world.violate('P3', `a ${kind} tells of status ${payload.status}`, message.id);
   if (message.url !== source.settings[kind]?.url) world.violate('P3', `a ${kind} goes to ${message.url}`, message.id);
-  const revivals = revivalsOf(world, told);
-  if (told.length > 1 + revivals) {
-    world.violate('P3', `${told.length} times the same ${kind}, of which ${revivals} from the DLQ`, message.id);
+  const revivals = revivalsOf(world, callbacks);
+  if (callbacks.length > 1 + revivals) {
+    world.violate('P3', `${callbacks.length} times the same ${kind}, of which ${revivals} from the DLQ`, message.id);
   }
 }
 
 /** How many of the callbacks may come from DLQ retries of the others. */
-function revivalsOf({ ledger }: World, told: Callback[]): number {
-  const keys = new Set(told.map(({ message }) => String(message.key)));
+function revivalsOf({ ledger }: World, callbacks: Callback[]): number {
+  const keys = new Set(callbacks.map(({ message }) => String(message.key)));
   const retries = ledger.deadCalls.filter(
-    ({ action, fortune, missing }) => action === 'retry' && !missing && (fortune === 'acked' || fortune === 'unknown'),
+    ({ action, result, missing }) => action === 'retry' && !missing && (result === 'acked' || result === 'unknown'),
   );
   return retries.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
@@ -97,6 +102,6 @@ function payloadOf({ body }: Message): Payload {
   return JSON.parse(new TextDecoder().decode(body)) as Payload;
 }
 
-function nameOf(sourceId: MessageId, kind: Telling['kind'], retried: number): string {
+function nameOf(sourceId: MessageId, kind: ExpectedCallback['kind'], retried: number): string {
   return `${sourceId} ${kind} ${retried}`;
 }

@@ -15,11 +15,11 @@ import { type History, historiesOf } from './histories.ts';
 import { checkLanes } from './lanes-checks.ts';
 import { type Call, isCallback, type Publish, refOf } from './ledger.ts';
 import { checkSchedules } from './schedule-checks.ts';
-import { KNOWN_TO_MS } from './wall-clock.ts';
+import { CLOCK_PRECISION_MS } from './wall-clock.ts';
 import { BODY_BYTES_MAX, type World } from './world.ts';
 
 /** The state of the stores when all work is finished. */
-export interface Remains {
+export interface FinalState {
   logs: LogEntry[];
   dead: DeadMessage[];
   unfinished: MessageId[];
@@ -29,23 +29,23 @@ export interface Remains {
 
 export interface Evidence {
   world: World;
-  remains: Remains;
+  finalState: FinalState;
   histories: Map<MessageId, History>;
   attemptsById: Map<MessageId, Attempt[]>;
 }
 
-export function checkAll(world: World, remains: Remains): void {
-  const histories = historiesOf(remains.logs);
+export function checkAll(world: World, finalState: FinalState): void {
+  const histories = historiesOf(finalState.logs);
   const attemptsById = Map.groupBy(world.network.attempts, (attempt) => attempt.messageId);
-  const evidence: Evidence = { world, remains, histories, attemptsById };
+  const evidence: Evidence = { world, finalState, histories, attemptsById };
   checkAcknowledged(evidence);
   checkNotAcknowledged(evidence);
-  checkEndings(evidence);
+  checkEnds(evidence);
   checkAttempts(evidence);
   checkDead(evidence);
   checkCancels(evidence);
   checkDeduplication(evidence);
-  checkCallbacks(world, remains.dead, histories);
+  checkCallbacks(world, finalState.dead, histories);
   checkPromptness(evidence);
   checkDelays(evidence);
   checkLanes(evidence);
@@ -54,14 +54,14 @@ export function checkAll(world: World, remains: Remains): void {
 
 /** P1: every acknowledged message is in the store. */
 function checkAcknowledged({ world, histories }: Evidence): void {
-  for (const id of world.ledger.knownIds({ ofOthers: true })) {
+  for (const id of world.ledger.acknowledgedIds({ ofOthers: true })) {
     if (!histories.has(id)) world.violate('P1', 'an accepted message is not in the store', id);
   }
 }
 
 /** Rejected messages do not exist. A batch with an unknown outcome exists as a whole or not at all. */
 function checkNotAcknowledged({ world, histories }: Evidence): void {
-  const known = new Set(world.ledger.knownIds({ ofOthers: true }));
+  const known = new Set(world.ledger.acknowledgedIds({ ofOthers: true }));
   const callByRef = new Map<number, Publish & Call>();
   for (const call of world.ledger.publishes) for (const { ref } of call.items) callByRef.set(ref, call);
   const published = [...histories.values()].filter(
@@ -70,15 +70,15 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   const idsByRef = Map.groupBy(published, ({ message }) => refOf(message.body));
 
   for (const [ref, all] of idsByRef) {
-    const unheard = all.filter(({ message }) => !known.has(message.id));
+    const unacknowledged = all.filter(({ message }) => !known.has(message.id));
     const call = callByRef.get(ref);
-    const unknownPublishes = call?.fortune === 'unknown' ? 1 : 0;
+    const unknownPublishes = call?.result === 'unknown' ? 1 : 0;
     const unknownRevivals = unknownRevivalsOf(world, all);
-    const [extra] = unheard.slice(unknownPublishes + unknownRevivals);
+    const [extra] = unacknowledged.slice(unknownPublishes + unknownRevivals);
     if (extra) world.violate('P2', 'a message exists that no client can have published', extra.message.id);
   }
   for (const call of world.ledger.publishes) {
-    if (call.fortune !== 'unknown') continue;
+    if (call.result !== 'unknown') continue;
     const plain = call.items.filter(({ command }) => !command.options.deduplication && !mayBeRefused(world, command));
     const saved = plain.filter(({ ref }) => idsByRef.has(ref)).length;
     if (saved > 0 && saved < plain.length) world.violate('P3', `${saved} of ${plain.length} of a batch were saved`);
@@ -92,7 +92,7 @@ function mayBeRefused({ limits }: World, { options }: PublishCommand): boolean {
 
 function unknownRevivalsOf({ ledger }: World, all: History[]): number {
   const keys = new Set(all.map(({ message }) => String(message.key)));
-  const calls = ledger.deadCalls.filter(({ action, fortune }) => action === 'retry' && fortune === 'unknown');
+  const calls = ledger.deadCalls.filter(({ action, result }) => action === 'retry' && result === 'unknown');
   return calls.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
 
@@ -102,9 +102,9 @@ const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
 const LEGAL_IN_CELLS = /^C(A+ER)*A+(D|EF)Q$/;
 
 /** P2: every message ends exactly once, with a sequence of states that the contract allows. */
-function checkEndings({ world, remains, histories }: Evidence): void {
-  for (const id of remains.unfinished) world.violate('P2', 'a message never ends', id);
-  const unfinished = new Set(remains.unfinished);
+function checkEnds({ world, finalState, histories }: Evidence): void {
+  for (const id of finalState.unfinished) world.violate('P2', 'a message never ends', id);
+  const unfinished = new Set(finalState.unfinished);
   for (const { message, letters } of histories.values()) {
     const isLegal = LEGAL.test(letters) || (world.databases.length > 1 && LEGAL_IN_CELLS.test(letters));
     if (!unfinished.has(message.id) && !isLegal) {
@@ -119,7 +119,7 @@ function checkEndings({ world, remains, histories }: Evidence): void {
  */
 export function checkAttempts(
   { world, histories, attemptsById }: Pick<Evidence, 'world' | 'histories' | 'attemptsById'>,
-  mayBeHeld: (message: Message) => boolean = () => false,
+  mayBeHandedOver: (message: Message) => boolean = () => false,
 ): void {
   for (const [id, attempts] of attemptsById) {
     const history = histories.get(id);
@@ -127,7 +127,7 @@ export function checkAttempts(
       world.violate('P1', 'a message was sent that is not in the store', id);
       continue;
     }
-    checkCounting(world, history, attempts, mayBeHeld(history.message));
+    checkCounting(world, history, attempts, mayBeHandedOver(history.message));
     for (const [retried, repeated] of Map.groupBy(attempts, (attempt) => attempt.retried)) {
       const round = history.rounds[retried];
       if (!round || round.activeCount < repeated.length) {
@@ -142,9 +142,9 @@ export function checkAttempts(
       // A message that follows an attempt is created no earlier than the attempt: ahead of a clock that was set back since.
       const isAtOnce = retried === 0 && history.message.notBeforeMs <= history.message.createdAtMs;
       if (isAtOnce && world.jumps.some(({ at }) => at <= startedAt)) continue;
-      if (wasHastened(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
+      if (wasRequestedAtOnce(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
       const earlyMs = round.dueAtMs - first.sentAtMs;
-      if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0))
+      if (earlyMs > (world.isShared ? CLOCK_PRECISION_MS : 0))
         world.violate('P2', `an attempt was made ${earlyMs} ms too early`, id);
     }
   }
@@ -154,23 +154,23 @@ export function checkAttempts(
  * Whether a client requested an immediate attempt that may have been made between the starts of the attempts `before` and
  * `first`. The worker may have been stopped, or have waited for its store.
  */
-function wasHastened(world: World, asked: MessageId, before: Attempt | undefined, first: Attempt): boolean {
+function wasRequestedAtOnce(world: World, asked: MessageId, before: Attempt | undefined, first: Attempt): boolean {
   const fromMs = (before && world.startOf.get(before)?.atMs) ?? 0;
   const toMs = world.startOf.get(first)?.atMs ?? 0;
-  return world.ledger.hastened.some(
-    ({ id, begunAtMs, endedAtMs }) => id === asked && begunAtMs <= toMs && endedAtMs >= fromMs,
+  return world.ledger.immediateAttempts.some(
+    ({ id, startAtMs, endedAtMs }) => id === asked && startAtMs <= toMs && endedAtMs >= fromMs,
   );
 }
 
-function checkCounting(world: World, { message }: History, attempts: Attempt[], mayBeHeld: boolean): void {
+function checkCounting(world: World, { message }: History, attempts: Attempt[], mayBeHandedOver: boolean): void {
   let before: Attempt | undefined;
   for (const attempt of attempts) {
-    const mayBeNext = before === undefined && mayBeHeld && attempt.retried === 1;
+    const mayBeNext = before === undefined && mayBeHandedOver && attempt.retried === 1;
     const expected = before === undefined ? Number(mayBeNext) : before.retried + 1;
     const isRepeated = before !== undefined && attempt.retried === before.retried;
     // A call may release a message that it was handed.
     const isWithout = before?.isHandover || isParked(before?.reply);
-    if (before && isRepeated && !isWithout && !hasEndedRun(world, before, attempt)) {
+    if (before && isRepeated && !isWithout && !hasProcessEnded(world, before, attempt)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
     } else if (!isRepeated && attempt.retried !== expected && !(before === undefined && attempt.retried === 0)) {
       world.violate('P2', `retried ${attempt.retried} was sent instead of ${expected}`, message.id);
@@ -188,15 +188,15 @@ function isParked(reply: Attempt['reply']): boolean {
 }
 
 /** Whether a process ended between the starts of two attempts. */
-function hasEndedRun(world: World, first: Attempt, second: Attempt): boolean {
+function hasProcessEnded(world: World, first: Attempt, second: Attempt): boolean {
   const from = world.startOf.get(first)?.at ?? 0;
   const to = world.startOf.get(second)?.at ?? 0;
-  return world.endings.some((at) => at >= from && at <= to);
+  return world.endPositions.some((at) => at >= from && at <= to);
 }
 
 /** P3: logs, endpoints and the DLQ agree on the end of each message. */
-function checkDead({ world, remains, histories, attemptsById }: Evidence): void {
-  const deadByKey = new Map(remains.dead.map((entry) => [entry.message.key, entry]));
+function checkDead({ world, finalState, histories, attemptsById }: Evidence): void {
+  const deadByKey = new Map(finalState.dead.map((entry) => [entry.message.key, entry]));
   const calls = Map.groupBy(
     world.ledger.deadCalls.flatMap((call) => call.dlqIds.map((dlqId) => ({ dlqId, call }))),
     ({ dlqId }) => dlqId.split('-')[1] ?? '',
@@ -217,8 +217,8 @@ function checkDead({ world, remains, histories, attemptsById }: Evidence): void 
       world.violate('P2', `dead after ${last.retried} of ${settings.maxRetries} retries`, id);
     }
     const actions = (calls.get(String(key)) ?? []).map(({ call }) => call);
-    const removed = actions.filter(({ fortune, missing }) => fortune === 'acked' && !missing).length > 0;
-    const isOpen = actions.some(({ fortune }) => fortune === 'unknown');
+    const removed = actions.filter(({ result, missing }) => result === 'acked' && !missing).length > 0;
+    const isOpen = actions.some(({ result }) => result === 'unknown');
     if (isDead && removed) world.violate('P3', 'still in the DLQ after it was retried or deleted', id);
     if (!isDead && !removed && !isOpen) world.violate('P3', 'failed, but not in the DLQ', id);
     const retries = actions.filter(({ action, ids }) => action === 'retry' && ids);
@@ -232,9 +232,9 @@ function forbidsRetry({ reply }: Attempt): boolean {
 }
 
 /** P2: a message is cancelled only on request, and is not sent after that. */
-function checkCancels({ world, remains, histories, attemptsById }: Evidence): void {
+function checkCancels({ world, finalState, histories, attemptsById }: Evidence): void {
   const { cancels } = world.ledger;
-  const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
+  const askedIds = new Set(cancels.filter(({ result }) => result !== 'rejected').flatMap(({ ids }) => ids ?? []));
   // A bulk cancel works in batches: a rejected one may have cancelled some of them.
   const askedLabels = new Set(cancels.flatMap(({ label }) => label ?? []));
   // The deletion of a queue, too.
@@ -248,20 +248,20 @@ function checkCancels({ world, remains, histories, attemptsById }: Evidence): vo
       (queueName !== undefined && deletedQueues.has(queueName));
     if (letters.includes('Q') && !isAsked) world.violate('P2', 'cancelled, though nobody asked for it', message.id);
   }
-  for (const { ids = [], fortune, endedAtMs } of cancels) {
-    if (fortune !== 'acked') continue;
+  for (const { ids = [], result, endedAtMs } of cancels) {
+    if (result !== 'acked') continue;
     for (const id of ids) {
       const attempts = attemptsById.get(id) ?? [];
       const late = attempts.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
       // The response to a claim that was committed before the cancel may arrive long after it.
-      if (late && attempts.length > claimsBeforeCancel(remains, id))
+      if (late && attempts.length > claimsBeforeCancel(finalState, id))
         world.violate('P2', 'sent after its cancel was confirmed', id);
     }
   }
 }
 
 /** How often the message was claimed before its cancel was saved; 0 without a cancel. */
-function claimsBeforeCancel({ changes }: Remains, messageId: MessageId): number {
+function claimsBeforeCancel({ changes }: FinalState, messageId: MessageId): number {
   const states = changes.flatMap(({ id, state }) => (id === messageId ? [state] : []));
   const cancelledAt = states.findIndex((state) => state === 'CANCEL_REQUESTED' || state === 'CANCELED');
   return states.slice(0, Math.max(0, cancelledAt)).filter((state) => state === 'ACTIVE').length;
@@ -296,8 +296,8 @@ function checkDeduplication({ world, histories }: Evidence): void {
       if (!before) continue;
       const expiresAtMs = before.createdAtMs + world.settings.deduplicationWindowMs;
       // A worker that was stopped after it read the clock may have saved the message as late as the call ended.
-      const { begunAtMs = 0, endedAtMs = 0 } = callByRef.get(refOf(message.body)) ?? {};
-      const savedByMs = message.createdAtMs + (endedAtMs - begunAtMs);
+      const { startAtMs = 0, endedAtMs = 0 } = callByRef.get(refOf(message.body)) ?? {};
+      const savedByMs = message.createdAtMs + (endedAtMs - startAtMs);
       // While the clock was ahead, the window may have ended.
       if (savedByMs < expiresAtMs && !world.jumps.some(({ fromMs }) => fromMs >= expiresAtMs)) {
         world.violate('P3', 'two messages with one deduplication id in its window', message.id);
@@ -317,8 +317,8 @@ function isSuccessor(world: World, { body, key, createdAtMs }: Message, all: His
 function checkPromptness({ world, attemptsById }: Evidence): void {
   // With capacity for only a few messages, slow endpoints may use all of it.
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0) return;
-  for (const { items, fortune, endedAtMs } of world.ledger.publishes) {
-    if (fortune !== 'acked') continue;
+  for (const { items, result, endedAtMs } of world.ledger.publishes) {
+    if (result !== 'acked') continue;
     for (const { id, deduplicated, command } of items) {
       const { queueName, flowControl } = command.options.settings;
       const isInLane = queueName !== undefined || flowControl !== undefined;
@@ -342,8 +342,8 @@ function checkPromptness({ world, attemptsById }: Evidence): void {
 function checkDelays({ world, attemptsById }: Evidence): void {
   if (world.isShared || world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0)
     return;
-  for (const { items, fortune, begunAtMs, endedAtMs } of world.ledger.publishes) {
-    if (fortune !== 'acked') continue;
+  for (const { items, result, startAtMs, endedAtMs } of world.ledger.publishes) {
+    if (result !== 'acked') continue;
     for (const { id, deduplicated, command } of items) {
       const { delayMs, settings } = command.options;
       const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
@@ -352,7 +352,7 @@ function checkDelays({ world, attemptsById }: Evidence): void {
       const first = attemptsById.get(id)?.[0];
       const startedAtMs = (first && world.startOf.get(first)?.atMs) ?? 0;
       const lateMs = startedAtMs - endedAtMs - delayMs;
-      if (lateMs > CROWDED_MS && !world.ends.some(({ atMs }) => atMs >= begunAtMs && atMs <= startedAtMs)) {
+      if (lateMs > CROWDED_MS && !world.ends.some(({ atMs }) => atMs >= startAtMs && atMs <= startedAtMs)) {
         world.violate('P2', `a delay of ${delayMs} ms took ${lateMs} ms more`, id);
       }
     }

@@ -21,14 +21,14 @@ import type { SimulatedClock } from '../support/simulated-clock.ts';
 export type CrashPoint = 'none' | 'before' | 'inside' | 'after commit';
 
 /** The faults of the next transaction. */
-export interface Fate {
+export interface TransactionFaults {
   /** Time until the commit, and from there until the response arrives. */
   commitMs: Millis;
-  answerMs: Millis;
+  responseMs: Millis;
   /** Rejected before anything is written. */
   unavailable: boolean;
   /** Committed, but the caller gets an error. */
-  losesAnswer: boolean;
+  losesResponse: boolean;
   crash: CrashPoint;
   /** With `crash: 'inside'`: the number of the statement before which the process dies. */
   crashAtStatement: number;
@@ -48,9 +48,9 @@ export interface FaultyDriverDeps {
   awake: () => Promise<void>;
   /** Called with the log entries of each committed transaction. */
   onLogged?: (events: readonly LoggedEvent[]) => void;
-  nextFate: () => Fate;
+  nextFaults: () => TransactionFaults;
   /** Whether the database is unreachable. Default: no. */
-  isAway?: () => boolean;
+  isUnreachable?: () => boolean;
   /** The duration of a read. Default: 0. */
   readMs?: () => Millis;
   /** Kills the process that this connection belongs to. */
@@ -79,24 +79,24 @@ export class FaultyDriver implements Driver {
 
   async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     this.#calls += 1;
-    const fate = this.#deps.nextFate();
-    await this.#pass(fate.commitMs);
-    this.#reach();
+    const fate = this.#deps.nextFaults();
+    await this.#wait(fate.commitMs);
+    this.#checkReachable();
     if (fate.unavailable) throw new StoreUnavailable('simulated: the database cannot write now');
     if (fate.crash === 'before') await this.#crash(fate.crash);
     const result = await this.#commit(work, fate);
     if (fate.crash === 'after commit') await this.#crash(fate.crash);
-    await this.#pass(fate.answerMs);
-    if (fate.losesAnswer) throw new CommitUnknown('simulated: the answer of the database was lost');
+    await this.#wait(fate.responseMs);
+    if (fate.losesResponse) throw new CommitUnknown('simulated: the answer of the database was lost');
     return result;
   }
 
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     this.#calls += 1;
-    await this.#pass(this.#deps.readMs?.() ?? 0);
-    this.#reach();
+    await this.#wait(this.#deps.readMs?.() ?? 0);
+    this.#checkReachable();
     const result = await this.#deps.clock.hold(this.#deps.inner.read(work));
-    await this.#pass(0);
+    await this.#wait(0);
     return result;
   }
 
@@ -105,22 +105,22 @@ export class FaultyDriver implements Driver {
     return Promise.resolve();
   }
 
-  async #commit<T>(work: (tx: Transaction) => Promise<T>, fate: Fate): Promise<T> {
+  async #commit<T>(work: (tx: Transaction) => Promise<T>, fate: TransactionFaults): Promise<T> {
     const { clock } = this.#deps;
     const nowMs = () => Promise.resolve(clock.wallMs());
     if (fate.crash !== 'inside') {
-      let witnessed: Witnessed | undefined;
+      let recorded: RecordedTransaction | undefined;
       const result = await this.#transaction((tx) => {
-        witnessed = new Witnessed(tx, { nowMs });
-        return work(witnessed);
+        recorded = new RecordedTransaction(tx, { nowMs });
+        return work(recorded);
       });
-      this.#deps.onLogged?.(witnessed?.logged ?? []);
+      this.#deps.onLogged?.(recorded?.logged ?? []);
       return result;
     }
     const died = new Error('simulated: the process died in its transaction');
     try {
       return await this.#transaction(async (tx) => {
-        await work(new Witnessed(tx, { nowMs, diesAt: fate.crashAtStatement, error: died }));
+        await work(new RecordedTransaction(tx, { nowMs, diesAt: fate.crashAtStatement, error: died }));
         throw died; // fewer statements: the process dies just before the commit
       });
     } catch (error) {
@@ -133,24 +133,24 @@ export class FaultyDriver implements Driver {
     return this.#deps.clock.hold(this.#deps.inner.transaction(work));
   }
 
-  #reach(): void {
-    if (this.#deps.isAway?.()) throw new StoreUnavailable('simulated: the database cannot be reached');
+  #checkReachable(): void {
+    if (this.#deps.isUnreachable?.()) throw new StoreUnavailable('simulated: the database cannot be reached');
   }
 
-  async #pass(ms: Millis): Promise<void> {
+  async #wait(ms: Millis): Promise<void> {
     if (ms > 0) await new Promise<void>((resolve) => this.#deps.clock.startTimer(ms, resolve));
     await this.#deps.awake();
-    if (this.#dead) await forEver();
+    if (this.#dead) await never();
   }
 
   #crash(where: CrashPoint): Promise<never> {
     if (!this.#dead) this.#deps.crash(where);
-    return forEver();
+    return never();
   }
 }
 
 /** A transaction in simulated time. Its statements fail with `error` from the `diesAt`-th on. */
-class Witnessed implements Transaction {
+class RecordedTransaction implements Transaction {
   readonly logged: LoggedEvent[] = [];
   readonly nowMs: () => Promise<Millis>;
   readonly #inner: Transaction;
@@ -222,6 +222,6 @@ class Witnessed implements Transaction {
   }
 }
 
-function forEver(): Promise<never> {
+function never(): Promise<never> {
   return new Promise(() => {});
 }

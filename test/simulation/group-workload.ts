@@ -32,7 +32,7 @@ export class GroupWorkload {
     const groupName = this.#random.choose(GROUPS);
     // The order of two concurrent changes would be unknown.
     const { groupCalls } = this.#world.ledger;
-    if (groupCalls.some((call) => call.groupName === groupName && call.fortune === 'pending')) return;
+    if (groupCalls.some((call) => call.groupName === groupName && call.result === 'pending')) return;
     const action = this.#random.weighted(STEP_WEIGHTS);
     const chosen = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(ENDPOINTS));
     void this.#call({ action, groupName, urls: chosen.map(({ url }) => url) }, (engine) => {
@@ -48,13 +48,13 @@ export class GroupWorkload {
     });
   }
 
-  async #call(asked: GroupAction, action: (engine: Engine) => Promise<unknown>): Promise<void> {
+  async #call(change: GroupAction, action: (engine: Engine) => Promise<unknown>): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const call = ledger.begin(ledger.groupCalls, asked);
+    const call = ledger.start(ledger.groupCalls, change);
     await this.#world.call(
       call,
-      `${asked.action} ${asked.urls.join(' ')} of group ${asked.groupName}`,
+      `${change.action} ${change.urls.join(' ')} of group ${change.groupName}`,
       () => action(engine),
       () => {},
     );
@@ -73,10 +73,10 @@ export function possibleGroups(
   let states = new Set(['']);
   const possible = new Set(states);
   for (const call of calls) {
-    if (call.groupName !== groupName || call.fortune === 'rejected') continue;
-    if (call.begunAtMs > toMs) break;
+    if (call.groupName !== groupName || call.result === 'rejected') continue;
+    if (call.startAtMs > toMs) break;
     const after = new Set([...states].map((state) => changed(state, call)));
-    states = call.fortune === 'acked' ? after : new Set([...states, ...after]);
+    states = call.result === 'acked' ? after : new Set([...states, ...after]);
     if (call.endedAtMs < fromMs) possible.clear();
     for (const state of states) possible.add(state);
   }

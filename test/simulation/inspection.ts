@@ -15,7 +15,7 @@ import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 export async function inspect(world: World): Promise<void> {
   // While a project is being moved, no cell has all of its rows.
   if ((await world.count('select count(*) as count from project_moves')) > 0) return;
-  await world.lookWith(async (queries) => {
+  await world.readAll(async (queries) => {
     for (const { statement, offenders } of await checkInvariants(queries)) {
       if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
     }

@@ -7,7 +7,7 @@ import { PARALLELISMS_BY_QUEUE } from './lanes-workload.ts';
 import { isCallback, refOf } from './ledger.ts';
 import { triggersByMessage } from './schedule-stories.ts';
 import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
-import type { Start, World } from './world.ts';
+import type { AttemptStart, World } from './world.ts';
 
 export function checkLanes(evidence: Evidence): void {
   checkProject(evidence);
@@ -35,7 +35,7 @@ function checkProject({ world }: Evidence): void {
 /** P4: no key exceeds its parallelism, or its rate in any window; a paused key starts no attempts. */
 function checkKeys(evidence: Evidence): void {
   const { world } = evidence;
-  const startsByKey = new Map<string, Start[]>();
+  const startsByKey = new Map<string, AttemptStart[]>();
   for (const start of world.starts) {
     const key = claimedOf(start)?.message.settings.flowControl?.key;
     if (key !== undefined) startsByKey.set(key, [...(startsByKey.get(key) ?? []), start]);
@@ -47,7 +47,7 @@ function checkKeys(evidence: Evidence): void {
   }
 }
 
-function checkKeyParallelism(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
+function checkKeyParallelism(world: World, key: string, starts: AttemptStart[], changes: Change<KeyLimits>[]): void {
   for (const { attempt, atMs, claimedAtMs, running } of starts) {
     const inFlight = running.filter(({ message }) => message.settings.flowControl?.key === key).length;
     const parallelism = Math.max(...possibleValues(changes, claimedAtMs, atMs).map((limits) => limits.parallelism));
@@ -64,7 +64,7 @@ const START_LAG_MS: Millis = 500;
  * Windows are consecutive, and their starts are unknown outside the server. But a time span shorter than `n` windows overlaps
  * at most `n + 1`.
  */
-function checkKeyRate(world: World, key: string, starts: Start[], changes: Change<KeyLimits>[]): void {
+function checkKeyRate(world: World, key: string, starts: AttemptStart[], changes: Change<KeyLimits>[]): void {
   const inOrder = starts.toSorted((a, b) => a.claimedAtMs - b.claimedAtMs);
   for (const [first, { attempt, claimedAtMs: fromMs }] of inOrder.entries()) {
     for (const windows of [1, 2, 4]) {
@@ -89,10 +89,10 @@ const PERIOD_MS_MAX: Millis = 20_000;
 function hasNewWindow({ jumps, ledger }: World, key: string, fromMs: Millis, toMs: Millis): boolean {
   if (jumps.some(({ atMs }) => atMs >= fromMs && atMs <= toMs)) return true;
   const renewals = ledger.keyCalls.filter((call) => call.key === key && ['pin', 'reset'].includes(call.action));
-  return renewals.some(({ begunAtMs, endedAtMs }) => begunAtMs <= toMs && endedAtMs >= fromMs);
+  return renewals.some(({ startAtMs, endedAtMs }) => startAtMs <= toMs && endedAtMs >= fromMs);
 }
 
-function checkKeyPause(world: World, key: string, starts: Start[]): void {
+function checkKeyPause(world: World, key: string, starts: AttemptStart[]): void {
   const changes = world.ledger.keyCalls
     .filter((call) => call.key === key && (call.action === 'pause' || call.action === 'resume'))
     .flatMap((call) => changeOf(call, call.action === 'pause') ?? []);
@@ -118,10 +118,10 @@ function loosest(limits: readonly KeyLimits[]): KeyLimits {
   };
 }
 
-type Part = 'parallelism' | 'rate';
+type LimitKind = 'parallelism' | 'rate';
 
 /** All changes of `part` of the limits of `key`: by pins, and by messages while the key was not pinned. */
-function limitChanges(evidence: Evidence, key: string, part: Part): Change<KeyLimits>[] {
+function limitChanges(evidence: Evidence, key: string, part: LimitKind): Change<KeyLimits>[] {
   const { keyCalls } = evidence.world.ledger;
   const pins = keyCalls.flatMap((call) => {
     if (call.action !== 'pin' || call.key !== key || call.pin[part] === undefined) return [];
@@ -131,16 +131,16 @@ function limitChanges(evidence: Evidence, key: string, part: Part): Change<KeyLi
     call.action === 'unpin' && call.key === key && call[part] ? (changeOf(call, null) ?? []) : [],
   );
   const byMessages = messageLimits(evidence, key).flatMap((change) => {
-    const before = pins.filter((pin) => pin.begunAtMs <= change.endedAtMs);
+    const before = pins.filter((pin) => pin.startAtMs <= change.endedAtMs);
     const isSurelyPinned = before.some(
       (pin) =>
         pin.isCertain &&
-        pin.endedAtMs < change.begunAtMs &&
-        !unpins.some((unpin) => unpin.endedAtMs >= pin.begunAtMs && unpin.begunAtMs <= change.endedAtMs),
+        pin.endedAtMs < change.startAtMs &&
+        !unpins.some((unpin) => unpin.endedAtMs >= pin.startAtMs && unpin.startAtMs <= change.endedAtMs),
     );
     if (isSurelyPinned) return [];
     const isSurelyUnpinned = before.every((pin) =>
-      unpins.some((unpin) => unpin.isCertain && unpin.begunAtMs > pin.endedAtMs && unpin.endedAtMs < change.begunAtMs),
+      unpins.some((unpin) => unpin.isCertain && unpin.startAtMs > pin.endedAtMs && unpin.endedAtMs < change.startAtMs),
     );
     return [{ ...change, isCertain: change.isCertain && isSurelyUnpinned }];
   });
@@ -179,7 +179,7 @@ function limitsOf({ parallelism = Infinity, rate = Infinity, periodS }: FlowCont
 /** P4: no queue exceeds its parallelism, and a paused queue starts no messages. */
 function checkQueues(evidence: Evidence): void {
   const { world } = evidence;
-  const births = birthsOf(evidence);
+  const births = acceptanceTimesOf(evidence);
   for (const start of world.starts) {
     const { attempt, atMs, claimedAtMs, running } = start;
     const queueName = claimedOf(start)?.message.settings.queueName;
@@ -193,7 +193,7 @@ function checkQueues(evidence: Evidence): void {
         message.settings.queueName === queueName && !isOfDeletedQueue(world, queueName, births.get(message.id), atMs),
     );
     // Messages that were started under a higher parallelism finish, including retries.
-    const oldestMs = Math.min(atMs, ...inFlight.map(({ message }) => births.get(message.id)?.begunAtMs ?? atMs));
+    const oldestMs = Math.min(atMs, ...inFlight.map(({ message }) => births.get(message.id)?.startAtMs ?? atMs));
     const parallelism = Math.max(...possibleValues(changes, oldestMs, atMs).map((queue) => queue.parallelism));
     if (inFlight.length > parallelism) {
       const text = `${inFlight.length} of ${parallelism} messages of queue ${queueName} in flight`;
@@ -220,8 +220,8 @@ function queueChanges({ ledger }: World, queueName: string): Change<{ parallelis
  * its callbacks have ended.
  */
 function checkOrder(evidence: Evidence): void {
-  const { world, histories, remains } = evidence;
-  const births = birthsOf(evidence);
+  const { world, histories, finalState } = evidence;
+  const births = acceptanceTimesOf(evidence);
   const sources = callbackSources(evidence);
   for (const [queueName, parallelisms] of Object.entries(PARALLELISMS_BY_QUEUE)) {
     const parallelism = Math.max(...parallelisms);
@@ -230,7 +230,7 @@ function checkOrder(evidence: Evidence): void {
     const started = new Set<MessageId>();
     const acceptedAt = new Map<MessageId, number>();
     let latestStarted = -1;
-    for (const [index, { id, state }] of remains.changes.entries()) {
+    for (const [index, { id, state }] of finalState.changes.entries()) {
       if (TERMINAL.has(state)) open.delete(id);
       const source = sources.get(id);
       if (source?.settings.queueName === queueName && state === 'CREATED') open.set(id, source.id);
@@ -258,12 +258,12 @@ function checkOrder(evidence: Evidence): void {
 }
 
 /** The source message of each callback. A callback that was retried from the DLQ has no lane permit. */
-function callbackSources({ world, histories, remains }: Evidence): Map<MessageId, Message> {
+function callbackSources({ world, histories, finalState }: Evidence): Map<MessageId, Message> {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
   const told = new Set<string>();
   // Not by their keys, which several workers assign at the same time.
-  const createdAt = new Map(remains.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
+  const createdAt = new Map(finalState.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
   const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
   const oldestFirst = [...histories.values()].toSorted((a, b) => atOf(a) - atOf(b));
   for (const { message } of oldestFirst) {
@@ -278,11 +278,11 @@ function callbackSources({ world, histories, remains }: Evidence): Map<MessageId
 }
 
 /** P5: the messages of one batch enter their queue in its order (contract M 14.10). */
-function checkBatches({ world, remains }: Evidence): void {
+function checkBatches({ world, finalState }: Evidence): void {
   const acceptedAt = new Map<MessageId, number>();
-  for (const [index, { id, state }] of remains.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
-  for (const { items, fortune } of world.ledger.publishes) {
-    if (fortune !== 'acked') continue;
+  for (const [index, { id, state }] of finalState.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
+  for (const { items, result } of world.ledger.publishes) {
+    if (result !== 'acked') continue;
     const enqueued = items.filter(({ command, deduplicated }) => command.options.settings.queueName && !deduplicated);
     for (const [index, { id = '' }] of enqueued.entries()) {
       const before = acceptedAt.get(enqueued[index - 1]?.id ?? '') ?? -1;
@@ -296,11 +296,11 @@ const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'
 /** P2: no message of a deleted queue starts after the deletion was confirmed. */
 function checkDeletions(evidence: Evidence): void {
   const { world, attemptsById, histories } = evidence;
-  const births = birthsOf(evidence);
-  for (const { action, queueName, fortune, begunAtMs, endedAtMs } of world.ledger.queueCalls) {
-    if (action !== 'delete' || fortune !== 'acked') continue;
+  const births = acceptanceTimesOf(evidence);
+  for (const { action, queueName, result, startAtMs, endedAtMs } of world.ledger.queueCalls) {
+    if (action !== 'delete' || result !== 'acked') continue;
     for (const { message } of histories.values()) {
-      if (message.settings.queueName !== queueName || (births.get(message.id)?.endedAtMs ?? Infinity) >= begunAtMs)
+      if (message.settings.queueName !== queueName || (births.get(message.id)?.endedAtMs ?? Infinity) >= startAtMs)
         continue;
       const late = attemptsById.get(message.id)?.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
       if (late) world.violate('P2', 'sent after its queue was deleted', message.id);
@@ -308,14 +308,14 @@ function checkDeletions(evidence: Evidence): void {
   }
 }
 
-interface Birth {
-  begunAtMs: Millis;
+interface AcceptanceTime {
+  startAtMs: Millis;
   endedAtMs: Millis;
 }
 
 /** When each message was accepted, as precisely as its client knows. */
-function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
-  const births = new Map<MessageId, Birth>();
+function acceptanceTimesOf({ world, histories }: Evidence): Map<MessageId, AcceptanceTime> {
+  const births = new Map<MessageId, AcceptanceTime>();
   const callByRef = new Map(
     world.ledger.publishes.flatMap((call) => call.items.map(({ ref }) => [ref, call] as const)),
   );
@@ -335,24 +335,29 @@ function birthsOf({ world, histories }: Evidence): Map<MessageId, Birth> {
       revivals.get(message.id) ?? callByRef.get(refOf(message.body)) ?? createdByRef.get(refOf(message.body));
     // A retry with an unknown outcome may have been saved at any later time.
     const isKnown = revivals.has(message.id) || published.has(message.id);
-    if (call) births.set(message.id, { begunAtMs: call.begunAtMs, endedAtMs: isKnown ? call.endedAtMs : Infinity });
+    if (call) births.set(message.id, { startAtMs: call.startAtMs, endedAtMs: isKnown ? call.endedAtMs : Infinity });
   }
   return births;
 }
 
 /** Whether the queue may have been deleted after the message was accepted, so that the message is of an earlier queue. */
-function isOfDeletedQueue({ ledger }: World, queueName: string, birth: Birth | undefined, atMs: Millis): boolean {
+function isOfDeletedQueue(
+  { ledger }: World,
+  queueName: string,
+  birth: AcceptanceTime | undefined,
+  atMs: Millis,
+): boolean {
   if (!birth) return true;
   return ledger.queueCalls.some(
     (call) =>
       call.action === 'delete' &&
       call.queueName === queueName &&
-      call.fortune !== 'rejected' &&
-      call.begunAtMs <= atMs &&
-      call.endedAtMs >= birth.begunAtMs,
+      call.result !== 'rejected' &&
+      call.startAtMs <= atMs &&
+      call.endedAtMs >= birth.startAtMs,
   );
 }
 
-function claimedOf({ attempt, running }: Start): Claimed | undefined {
+function claimedOf({ attempt, running }: AttemptStart): Claimed | undefined {
   return running.find(({ claimToken }) => claimToken === attempt.claimToken);
 }

@@ -48,12 +48,12 @@ export class LaneWorkload {
   readonly #world: World;
   readonly #random: SeededRandom;
   /** The fraction of messages that are in a lane. */
-  readonly #share: number;
+  readonly #fraction: number;
 
   constructor(world: World, random: SeededRandom) {
     this.#world = world;
     this.#random = random.fork();
-    this.#share = this.#random.choose([0.1, 0.4, 0.9]);
+    this.#fraction = this.#random.choose([0.1, 0.4, 0.9]);
   }
 
   step(): void {
@@ -64,7 +64,7 @@ export class LaneWorkload {
   /** Draws the lanes of a message, if any. */
   lanesOfMessage(): Pick<MessageSettings, 'queueName' | 'flowControl'> {
     const random = this.#random;
-    if (!random.chance(this.#share)) return {};
+    if (!random.chance(this.#fraction)) return {};
     const lanes: Pick<MessageSettings, 'queueName' | 'flowControl'> = {};
     if (random.chance(0.6)) lanes.queueName = random.choose(QUEUES);
     if (lanes.queueName === undefined || random.chance(0.4)) lanes.flowControl = this.#limits(random.choose(KEYS));
@@ -157,7 +157,7 @@ export class LaneWorkload {
   async #callQueue(asked: QueueAction, action: (engine: Engine) => Promise<string>): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const call = ledger.begin(ledger.queueCalls, asked);
+    const call = ledger.start(ledger.queueCalls, asked);
     await this.#world.call(
       call,
       `${asked.action} of queue ${asked.queueName}`,
@@ -171,7 +171,7 @@ export class LaneWorkload {
   async #callKey(asked: KeyAction, action: (engine: Engine) => Promise<void>): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const call = ledger.begin(ledger.keyCalls, asked);
+    const call = ledger.start(ledger.keyCalls, asked);
     await this.#world.call(
       call,
       `${asked.action} of key ${asked.key}`,

@@ -9,12 +9,12 @@ import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
  * The result of a call. `acked`: the server confirmed it. `rejected`: the server rejected it. `unknown`: the server died before
  * it responded, so the call may have taken effect.
  */
-export type Fortune = 'pending' | 'acked' | 'rejected' | 'unknown';
+export type CallResult = 'pending' | 'acked' | 'rejected' | 'unknown';
 
 export interface Call {
-  fortune: Fortune;
+  result: CallResult;
   /** Elapsed time when the call was made. */
-  begunAtMs: Millis;
+  startAtMs: Millis;
   /** Position in the trace, and elapsed time, when the response arrived. */
   endedAt: number;
   endedAtMs: Millis;
@@ -81,7 +81,7 @@ export interface GroupAction {
 export interface GroupPublish {
   groupName: string;
   urls: string[];
-  begunAtMs: Millis;
+  startAtMs: Millis;
   readAtMs: Millis;
 }
 
@@ -96,7 +96,7 @@ export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
   /** Requests for an immediate attempt. */
-  readonly hastened: ({ id: MessageId } & Call)[] = [];
+  readonly immediateAttempts: ({ id: MessageId } & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
   readonly queueCalls: (QueueAction & Call)[] = [];
   readonly keyCalls: (KeyAction & Call)[] = [];
@@ -105,7 +105,7 @@ export class Ledger {
   readonly groupPublishes: GroupPublish[] = [];
   readonly triggers: (Trigger & Call)[] = [];
   /** The number of the process that receives the next call. */
-  turnedTo = 0;
+  currentProcess = 0;
   readonly #elapsedMs: () => Millis;
   /** The pending calls, with the number of the process that received each. */
   readonly #pending = new Map<Call, number>();
@@ -122,18 +122,18 @@ export class Ledger {
   }
 
   /** Records a call that has just started. */
-  begin<T extends object>(list: (T & Call)[], asked: T): T & Call {
-    const begunAtMs = this.#elapsedMs();
-    const call: T & Call = { ...asked, fortune: 'pending', begunAtMs, endedAt: 0, endedAtMs: Infinity };
+  start<T extends object>(list: (T & Call)[], action: T): T & Call {
+    const startAtMs = this.#elapsedMs();
+    const call: T & Call = { ...action, result: 'pending', startAtMs, endedAt: 0, endedAtMs: Infinity };
     list.push(call);
-    this.#pending.set(call, this.turnedTo);
+    this.#pending.set(call, this.currentProcess);
     return call;
   }
 
   /** Records the result of a call. Returns false, and records nothing, if the call was given up before. */
-  end(call: Call, fortune: 'acked' | 'rejected' | 'unknown', at: number, atMs: Millis): boolean {
+  end(call: Call, result: 'acked' | 'rejected' | 'unknown', at: number, atMs: Millis): boolean {
     if (!this.#pending.delete(call)) return false;
-    call.fortune = fortune;
+    call.result = result;
     call.endedAt = at;
     call.endedAtMs = atMs;
     return true;
@@ -144,7 +144,7 @@ export class Ledger {
     for (const [call, asked] of this.#pending) {
       if (asked !== process) continue;
       this.#pending.delete(call);
-      call.fortune = 'unknown';
+      call.result = 'unknown';
       call.endedAt = at;
       call.endedAtMs = atMs;
     }
@@ -152,13 +152,13 @@ export class Ledger {
 
   /** Whether a change of a queue or a key is pending. */
   get isLaneCallPending(): boolean {
-    return [...this.queueCalls, ...this.keyCalls].some(({ fortune }) => fortune === 'pending');
+    return [...this.queueCalls, ...this.keyCalls].some(({ result }) => result === 'pending');
   }
 
   /** The ids of all messages that were acknowledged. `ofOthers`: also those of other projects. */
-  knownIds({ ofOthers = false } = {}): MessageId[] {
+  acknowledgedIds({ ofOthers = false } = {}): MessageId[] {
     const calls = this.publishes.filter(({ projectId }) => ofOthers || projectId === undefined);
-    const published = calls.flatMap((call) => (call.fortune === 'acked' ? call.items : []));
+    const published = calls.flatMap((call) => (call.result === 'acked' ? call.items : []));
     const revived = this.deadCalls.flatMap((call) => call.ids ?? []);
     return [...published.flatMap((item) => (item.id && !item.deduplicated ? [item.id] : [])), ...revived];
   }

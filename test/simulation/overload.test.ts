@@ -4,9 +4,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
-import { type OverloadBug, type OverloadSeen, playOverload, SAVED_MAX } from './overload.ts';
+import { type OverloadBug, type OverloadMeasurements, playOverload, SAVED_MAX } from './overload.ts';
 
-let seen: OverloadSeen;
+let seen: OverloadMeasurements;
 beforeAll(async () => {
   seen = await playOverload();
 });
@@ -20,19 +20,19 @@ describe('P18: with publishers that want many times what can be saved', () => {
 
 const RULES = { deliversAll, answersInTime, sparesOthers, sparesRuns };
 
-function deliversAll({ accepted, delivered }: OverloadSeen): boolean {
+function deliversAll({ accepted, delivered }: OverloadMeasurements): boolean {
   return delivered >= 0.95 * accepted && delivered >= 0.8 * SAVED_MAX;
 }
 
-function answersInTime({ shed, publishMs }: OverloadSeen): boolean {
+function answersInTime({ shed, publishMs }: OverloadMeasurements): boolean {
   return shed > 0 && Math.max(...publishMs) <= 1_500;
 }
 
-function sparesOthers({ otherMs, otherShed }: OverloadSeen): boolean {
+function sparesOthers({ otherMs, otherShed }: OverloadMeasurements): boolean {
   return otherShed === 0 && otherMs.length >= 20 && Math.max(...otherMs) <= 500;
 }
 
-function sparesRuns({ stepMs, stepsShed }: OverloadSeen): boolean {
+function sparesRuns({ stepMs, stepsShed }: OverloadMeasurements): boolean {
   return stepsShed === 0 && stepMs.length >= 10 && Math.max(...stepMs) <= 500;
 }
 

@@ -26,7 +26,7 @@ export interface OverloadBug {
 }
 
 /** The measurements after the warm-up. Times are in milliseconds. */
-export interface OverloadSeen {
+export interface OverloadMeasurements {
   accepted: number;
   delivered: number;
   shed: number;
@@ -62,7 +62,7 @@ export const SETTINGS: EngineSettings = {
   lazyFetchBytes: 0,
 };
 
-export async function playOverload(bug: OverloadBug = {}): Promise<OverloadSeen> {
+export async function playOverload(bug: OverloadBug = {}): Promise<OverloadMeasurements> {
   const inner = await openDatabase();
   try {
     return await new Overload(bug).play(inner);
@@ -76,7 +76,7 @@ class Overload {
   readonly #random = new SeededRandom(1);
   readonly #network = new SimulatedNetwork(this.#clock, { travelMs: () => 2, timeoutMs: 60_000 });
   readonly #bug: OverloadBug;
-  #seen = nothingSeen();
+  #measured = noMeasurements();
   #engine!: Engine;
   /** When each message was published, by its body. */
   readonly #publishedAtMs = new Map<string, Millis>();
@@ -85,14 +85,14 @@ class Overload {
     this.#bug = bug;
   }
 
-  async play(inner: Awaited<ReturnType<typeof openDatabase>>): Promise<OverloadSeen> {
+  async play(inner: Awaited<ReturnType<typeof openDatabase>>): Promise<OverloadMeasurements> {
     const clock = this.#clock;
     const driver = new FaultyDriver({
       inner,
       clock,
       awake: () => Promise.resolve(),
-      nextFate: () => ({
-        ...{ commitMs: COMMIT_MS, answerMs: 0, unavailable: false, losesAnswer: false },
+      nextFaults: () => ({
+        ...{ commitMs: COMMIT_MS, responseMs: 0, unavailable: false, losesResponse: false },
         ...{ crash: 'none', crashAtStatement: 0 },
       }),
       crash: () => {},
@@ -112,13 +112,13 @@ class Overload {
     this.#network.onAttempt = (attempt) => {
       if (attempt.outcome === undefined) this.#noteArrival(attempt.origin, textOf(attempt.claimed.message.body));
     };
-    for (let nth = 0; nth < BUSY_CLIENTS; nth += 1) void this.#publishForEver(1, nth);
-    void this.#publishNowAndThen(otherId);
-    void this.#goOnWithRun();
+    for (let nth = 0; nth < BUSY_CLIENTS; nth += 1) void this.#publishRepeatedly(1, nth);
+    void this.#publishRegularly(otherId);
+    void this.#continueRun();
     await clock.advanceBy(WARM_UP_MS);
-    this.#seen = nothingSeen();
+    this.#measured = noMeasurements();
     await clock.advanceBy(MEASURED_MS);
-    return this.#seen;
+    return this.#measured;
   }
 
   async #start(store: Store): Promise<void> {
@@ -137,31 +137,31 @@ class Overload {
   }
 
   /** Publishes again after each response, or after the `Retry-After` of a rejection. */
-  async #publishForEver(projectId: ProjectId, client: number): Promise<void> {
+  async #publishRepeatedly(projectId: ProjectId, client: number): Promise<void> {
     for (let nth = 0; ; nth += 1) {
       const startMs = this.#clock.elapsedMs;
       const refusal = await this.#publish(projectId, commandFor(ORIGINS.busy, `${client}/${nth}`));
       if (refusal === undefined) {
-        this.#seen.accepted += 1;
-        this.#seen.publishMs.push(this.#clock.elapsedMs - startMs);
+        this.#measured.accepted += 1;
+        this.#measured.publishMs.push(this.#clock.elapsedMs - startMs);
       } else {
-        this.#seen.shed += 1;
+        this.#measured.shed += 1;
         await this.#clock.delay(1_000 * Number(refusal.headers['Retry-After']));
       }
     }
   }
 
-  async #publishNowAndThen(projectId: ProjectId): Promise<void> {
+  async #publishRegularly(projectId: ProjectId): Promise<void> {
     for (let nth = 0; ; nth += 1) {
       void this.#publish(projectId, commandFor(ORIGINS.other, `other ${nth}`)).then((refusal) => {
-        if (refusal) this.#seen.otherShed += 1;
+        if (refusal) this.#measured.otherShed += 1;
       });
       await this.#clock.delay(OTHER_EVERY_MS);
     }
   }
 
   /** Publishes the steps of a run, one at each interval. */
-  async #goOnWithRun(): Promise<void> {
+  async #continueRun(): Promise<void> {
     const runId = 'wfr_run';
     const kind = { isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false };
     await this.#publish(1, {
@@ -172,7 +172,7 @@ class Overload {
       const step = JSON.stringify({ stepId, stepName: `step ${stepId}`, stepType: 'Run', out: '1', concurrent: 1 });
       const append = { kind: 'append', runId, callType: 'step', features: [] as never[] } as const;
       const refusal = await this.#publish(1, commandFor(ORIGINS.run, step, { run: append }));
-      if (refusal) this.#seen.stepsShed += 1;
+      if (refusal) this.#measured.stepsShed += 1;
     }
   }
 
@@ -191,13 +191,13 @@ class Overload {
   #noteArrival(origin: string, body: string): void {
     const delayMs = this.#clock.elapsedMs - (this.#publishedAtMs.get(body) ?? 0);
     this.#publishedAtMs.delete(body);
-    if (origin === ORIGINS.busy) this.#seen.delivered += 1;
-    else if (origin === ORIGINS.other) this.#seen.otherMs.push(delayMs);
-    else this.#seen.stepMs.push(delayMs);
+    if (origin === ORIGINS.busy) this.#measured.delivered += 1;
+    else if (origin === ORIGINS.other) this.#measured.otherMs.push(delayMs);
+    else this.#measured.stepMs.push(delayMs);
   }
 }
 
-function nothingSeen(): OverloadSeen {
+function noMeasurements(): OverloadMeasurements {
   return { accepted: 0, delivered: 0, shed: 0, publishMs: [], otherMs: [], otherShed: 0, stepMs: [], stepsShed: 0 };
 }
 

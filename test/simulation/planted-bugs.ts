@@ -29,7 +29,7 @@ type Play = (options: SimulationOptions) => Promise<SimulationReport>;
 const SEEDS_MAX = 40;
 
 /** The promises that were broken until the bug was found, or with all seeds if it was not found. */
-export async function brokenBy(
+export async function findBrokenPromises(
   { promise, sabotage, seed: first = 1, steps: own }: PlantedBug,
   play: Play,
   { steps, ...shared }: { steps: number; workers?: number; cells?: number },
@@ -50,9 +50,9 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a retry is saved without its count': { promise: 'P2', seed: 39, sabotage: () => altered(uncountedRetries) },
   'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
-  'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
+  'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutDeadLetter) },
   'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
-  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
+  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingBacklogs) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
     seed: 8,
@@ -65,13 +65,17 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     seed: 5,
     sabotage: () => altered(withoutRecovery),
   },
-  'a claim ignores the room that origins have left': { promise: 'P9', seed: 5, sabotage: () => altered(ignoringRoom) },
+  'a claim ignores the room that origins have left': {
+    promise: 'P9',
+    seed: 5,
+    sabotage: () => altered(ignoringCapacity),
+  },
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'time follows a wall clock that is set back': {
     promise: 'P2',
     seed: 6,
     steps: 150,
-    sabotage: () => ({ time: byTheWallAlone }),
+    sabotage: () => ({ time: onlyWallClock }),
   },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
   'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
@@ -185,7 +189,7 @@ function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
   };
 }
 
-function withoutBurial(store: Store): Partial<StoreMethods> {
+function withoutDeadLetter(store: Store): Partial<StoreMethods> {
   return {
     settle: ({ settlement, nowMs, handoff }) => {
       const { deadLetter: _, ...change } = settlement.change;
@@ -256,7 +260,7 @@ function reservingApart(): Sabotage {
 }
 
 /** Messages in endpoint backlogs are never claimed. */
-function forgettingLines(store: Store): Partial<StoreMethods> {
+function forgettingBacklogs(store: Store): Partial<StoreMethods> {
   return {
     waitingBacklogs: async () => [],
     claim: async ({ request, nowMs }) => {
@@ -277,7 +281,7 @@ function givingUpOutcomes(store: Store): Partial<StoreMethods> {
   };
 }
 
-function byTheWallAlone(machine: Machine): Clock {
+function onlyWallClock(machine: Machine): Clock {
   return withWallTime(new SteadyClock(machine));
 }
 
@@ -295,7 +299,7 @@ function withoutRecovery(): Partial<StoreMethods> {
   return { releaseAll: async () => 0 };
 }
 
-function ignoringRoom(store: Store): Partial<StoreMethods> {
+function ignoringCapacity(store: Store): Partial<StoreMethods> {
   return {
     claim: ({ request, nowMs }) =>
       store.messages.claim({ request: { ...request, capacityByOrigin: {}, defaultCapacity: request.limit }, nowMs }),

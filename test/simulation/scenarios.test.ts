@@ -143,8 +143,8 @@ test('a refused publish leaves nothing behind', async () => {
   world.makeUnavailable(10_000);
   await expect(publish(world, [command('https://a.example')])).rejects.toThrow(StoreUnavailable);
   await world.clock.advanceBy(60_000);
-  expect(await world.look('select * from messages')).toEqual([]);
-  expect(await world.look('select * from contents')).toEqual([]);
+  expect(await world.queryAll('select * from messages')).toEqual([]);
+  expect(await world.queryAll('select * from contents')).toEqual([]);
   expect(world.network.attempts).toEqual([]);
 });
 
@@ -344,7 +344,7 @@ describe('callback chains', () => {
     expect(await toldAt(world, 'first')).toEqual(['CAERAEF']);
     expect(await toldAt(world, 'second')).toEqual(['CAERAEF', 'CAERAEF']);
     expect(await toldAt(world, 'third')).toEqual(['CAD', 'CAD', 'CAD', 'CAD']);
-    expect(await world.look('select key from messages')).toEqual([]);
+    expect(await world.queryAll('select key from messages')).toEqual([]);
   });
 
   test('the failure callback of a dead message that dies as well tells its own failure callback, once', async () => {

@@ -10,8 +10,8 @@ import { refOf } from './ledger.ts';
 import {
   certainPlan,
   certainState,
-  type MadeTrigger,
   type PlanInForce,
+  type SavedTrigger,
   type ScheduleStory,
   storiesOf,
   triggersByMessage,
@@ -22,7 +22,7 @@ import { WallClock } from './wall-clock.ts';
 import type { World } from './world.ts';
 
 /** The time between the decision to trigger a schedule and the transaction that saves the trigger. */
-const DECIDED_BEFORE_MS: Millis = 1_000;
+const DECISION_LEAD_MS: Millis = 1_000;
 /** If the clock is further behind the latest trigger, it was wrong before, and the times are triggered again. */
 const SET_BACK_MS_MAX: Millis = 24 * 3_600_000;
 /** A time that is further in the past was missed, not late. */
@@ -33,7 +33,7 @@ export function checkSchedules(evidence: Evidence): void {
   checkSaved(evidence);
   checkGroupPublishes(world);
   const wall = new WallClock(world);
-  const endings = endingsOf(evidence);
+  const endings = messageEndsOf(evidence);
   for (const story of storiesOf(evidence)) {
     for (const trigger of story.triggers) {
       checkInForce(world, story, trigger);
@@ -52,19 +52,19 @@ export function checkSchedules(evidence: Evidence): void {
 /** P3: a schedule advances with all messages of its trigger or not at all; no other message belongs to a schedule. */
 function checkSaved({ world, histories }: Evidence): void {
   const triggers = triggersByMessage(world.ledger);
-  for (const { fortune, isStale, messages } of world.ledger.triggers) {
+  for (const { result, isStale, messages } of world.ledger.triggers) {
     const saved = messages.filter(({ id }) => histories.has(id)).length;
     const id = messages[0]?.id;
-    if (fortune === 'acked' && !isStale && saved < messages.length) {
+    if (result === 'acked' && !isStale && saved < messages.length) {
       world.violate('P16', `a time passed with ${saved} of its ${messages.length} messages`, id);
-    } else if (saved > 0 && (isStale || fortune === 'rejected')) {
+    } else if (saved > 0 && (isStale || result === 'rejected')) {
       world.violate('P16', 'a trigger that was not to be saved was', id);
     } else if (saved > 0 && saved < messages.length) {
       world.violate('P3', `${saved} of ${messages.length} messages of a trigger were saved`, id);
     }
   }
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
-  const unheard = world.ledger.deadCalls.filter(({ action, fortune }) => action === 'retry' && fortune === 'unknown');
+  const unheard = world.ledger.deadCalls.filter(({ action, result }) => action === 'retry' && result === 'unknown');
   const strays = [...histories.values()].filter(
     ({ message }) => message.settings.scheduleId !== undefined && !triggers.has(message.id) && !revived.has(message.id),
   );
@@ -74,28 +74,32 @@ function checkSaved({ world, histories }: Evidence): void {
 
 /** A publish to a group has one message per endpoint of a state that the group may have had when it was read. */
 function checkGroupPublishes(world: World): void {
-  for (const { groupName, urls, begunAtMs, readAtMs } of world.ledger.groupPublishes) {
+  for (const { groupName, urls, startAtMs, readAtMs } of world.ledger.groupPublishes) {
     const text = textOfUrls(urls);
     if (urls.length > new Set(urls).size) world.violate('P16', `two messages of one endpoint of group ${groupName}`);
-    if (!possibleGroups(world.ledger.groupCalls, groupName, [begunAtMs, readAtMs]).has(text)) {
+    if (!possibleGroups(world.ledger.groupCalls, groupName, [startAtMs, readAtMs]).has(text)) {
       world.violate('P16', `group ${groupName} cannot have had these endpoints: ${text}`);
     }
   }
 }
 
 /** A paused or deleted schedule creates no messages once this is confirmed; an overwritten one none of its old plan. */
-function checkInForce(world: World, story: ScheduleStory, { begunAtMs, endedAtMs, plan, messages }: MadeTrigger): void {
-  const states = possibleValues(story.states, begunAtMs, endedAtMs);
+function checkInForce(
+  world: World,
+  story: ScheduleStory,
+  { startAtMs, endedAtMs, plan, messages }: SavedTrigger,
+): void {
+  const states = possibleValues(story.states, startAtMs, endedAtMs);
   if (!states.includes('active')) {
     world.violate('P16', `schedule ${story.scheduleId} was triggered while it was ${states[0]}`, messages[0]?.id);
   }
-  if (!possibleValues(story.plans, begunAtMs, endedAtMs).some(({ ref }) => ref === plan.ref)) {
+  if (!possibleValues(story.plans, startAtMs, endedAtMs).some(({ ref }) => ref === plan.ref)) {
     world.violate('P16', `schedule ${story.scheduleId} was triggered with an overwritten plan`, messages[0]?.id);
   }
 }
 
 /** Each message matches the plan of its schedule. */
-function checkMessages(world: World, { plan, messages }: MadeTrigger): void {
+function checkMessages(world: World, { plan, messages }: SavedTrigger): void {
   const { destination, options } = plan.command;
   const { scheduleId, scheduleQueueName, delayMs = 0 } = options;
   for (const { id, body, url, settings, createdAtMs, notBeforeMs } of messages) {
@@ -117,15 +121,15 @@ function checkMessages(world: World, { plan, messages }: MadeTrigger): void {
 }
 
 /** Each time has one message per endpoint: of the URL, or of a state that the group may have had at that moment. */
-function checkEndpoints(world: World, { plan, messages, timesByUrl, begunAtMs }: MadeTrigger): void {
+function checkEndpoints(world: World, { plan, messages, timesByUrl, startAtMs }: SavedTrigger): void {
   const { destination } = plan.command;
   const id = messages[0]?.id;
   const times = new Set(timesByUrl.values());
   if (times.size !== 1) world.violate('P16', `its endpoints have ${[...times].join(', ')} messages of a trigger`, id);
   if (destination.kind === 'url') return;
   const urls = textOfUrls([...timesByUrl.keys()]);
-  const readAtMs = begunAtMs - DECIDED_BEFORE_MS;
-  if (!possibleGroups(world.ledger.groupCalls, destination.name, [readAtMs, begunAtMs]).has(urls)) {
+  const readAtMs = startAtMs - DECISION_LEAD_MS;
+  if (!possibleGroups(world.ledger.groupCalls, destination.name, [readAtMs, startAtMs]).has(urls)) {
     world.violate('P16', `group ${destination.name} cannot have had these endpoints: ${urls}`, id);
   }
 }
@@ -137,21 +141,21 @@ function checkEndpoints(world: World, { plan, messages, timesByUrl, begunAtMs }:
 function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory, wall: WallClock): void {
   let passedMs = -Infinity;
   for (const [index, trigger] of triggers.entries()) {
-    const { begunAtMs, plan, messages } = trigger;
-    const decidedAtMs = begunAtMs - DECIDED_BEFORE_MS;
+    const { startAtMs, plan, messages } = trigger;
+    const decidedAtMs = startAtMs - DECISION_LEAD_MS;
     const before = triggers[index - 1];
     // Triggered times stay known, however often the schedule is changed.
     const knownMs = passedMs;
     for (const call of calls) {
-      if (call.begunAtMs > begunAtMs || call.endedAtMs < (before?.begunAtMs ?? 0)) continue;
-      const sinceMs = wall.lowest(call.begunAtMs, Math.min(call.endedAtMs, begunAtMs));
+      if (call.startAtMs > startAtMs || call.endedAtMs < (before?.startAtMs ?? 0)) continue;
+      const sinceMs = wall.lowest(call.startAtMs, Math.min(call.endedAtMs, startAtMs));
       if (call.action === 'delete') passedMs = -Infinity;
       else if (sinceMs < knownMs - SET_BACK_MS_MAX) passedMs = Math.min(passedMs, sinceMs);
     }
     const period = periodOf(plan.command.options.cron);
     if (period.kind === 'interval') {
       checkInterval(world, { scheduleId, calls, triggers }, index);
-      passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, begunAtMs));
+      passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, startAtMs));
       continue;
     }
     const times = Math.max(...trigger.timesByUrl.values());
@@ -160,14 +164,14 @@ function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory,
     }
     for (let time = 0; time < times; time += 1) {
       const nextMs = Math.floor(passedMs / period.everyMs + 1) * period.everyMs;
-      if (nextMs > wall.highest(decidedAtMs, begunAtMs)) {
+      if (nextMs > wall.highest(decidedAtMs, startAtMs)) {
         const text = `schedule ${scheduleId} was triggered again for ${new Date(passedMs).toISOString()}`;
         world.violate('P16', text, messages[0]?.id);
       }
       // The earliest time that an unknown trigger can have.
-      passedMs = nextMs === -Infinity ? wall.lowest(0, begunAtMs) : nextMs;
+      passedMs = nextMs === -Infinity ? wall.lowest(0, startAtMs) : nextMs;
     }
-    if (!makesUpForEach(plan)) passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, begunAtMs));
+    if (!makesUpForEach(plan)) passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, startAtMs));
   }
 }
 
@@ -179,25 +183,25 @@ function checkInterval(
 ): void {
   const [first, last] = [triggers[index - 2], triggers[index]];
   if (!first || !last || first.plan.ref !== last.plan.ref) return;
-  const isTouched = calls.some((call) => call.begunAtMs <= last.begunAtMs && call.endedAtMs >= first.begunAtMs);
-  const isSet = world.jumps.some(({ atMs }) => atMs >= first.begunAtMs - DECIDED_BEFORE_MS && atMs <= last.begunAtMs);
+  const isTouched = calls.some((call) => call.startAtMs <= last.startAtMs && call.endedAtMs >= first.startAtMs);
+  const isSet = world.jumps.some(({ atMs }) => atMs >= first.startAtMs - DECISION_LEAD_MS && atMs <= last.startAtMs);
   if (isTouched || isSet) return;
   const { everyMs } = periodOf(last.plan.command.options.cron);
-  if (last.begunAtMs - first.begunAtMs < everyMs - DECIDED_BEFORE_MS) {
+  if (last.startAtMs - first.startAtMs < everyMs - DECISION_LEAD_MS) {
     world.violate('P16', `schedule ${scheduleId} was triggered three times in an interval`, last.messages[0]?.id);
   }
 }
 
-interface Known {
+interface CheckContext {
   wall: WallClock;
-  endings: Endings;
+  endings: MessageEnds;
 }
 
 /** Without recent faults, each time of an active schedule is triggered promptly and exactly once. */
-function checkRegular(world: World, story: ScheduleStory, { wall, endings }: Known): void {
+function checkRegular(world: World, story: ScheduleStory, { wall, endings }: CheckContext): void {
   for (const { atMs, timeMs, plan } of surelyDue(world, story, wall)) {
     if (!isQuietSince(world, atMs, atMs + PROMPT_MS)) continue;
-    const made = story.triggers.filter((each) => each.begunAtMs >= atMs && each.begunAtMs <= atMs + PROMPT_MS);
+    const made = story.triggers.filter((each) => each.startAtMs >= atMs && each.startAtMs <= atMs + PROMPT_MS);
     const times = made.reduce((sum, { timesByUrl }) => sum + Math.max(...timesByUrl.values()), 0);
     if (times === 1) continue;
     if (
@@ -219,7 +223,7 @@ function surelyDue(
 ): { atMs: Millis; timeMs: Millis; plan: PlanInForce }[] {
   const everyMs = 60_000;
   return wall.multiples(everyMs, 0, world.clock.elapsedMs).flatMap(({ atMs, timeMs }) => {
-    const [fromMs, toMs] = [atMs - DECIDED_BEFORE_MS, atMs + PROMPT_MS];
+    const [fromMs, toMs] = [atMs - DECISION_LEAD_MS, atMs + PROMPT_MS];
     const plan = certainPlan(story, fromMs, toMs);
     if (!plan || certainState(story, fromMs, toMs) !== 'active') return [];
     const period = periodOf(plan.command.options.cron);
@@ -233,17 +237,17 @@ function passedBefore(story: ScheduleStory, atMs: Millis, wall: WallClock): Mill
   let passedMs = -Infinity;
   let sinceMs: Millis = 0;
   let isGone = true;
-  for (const { action, fortune, begunAtMs, endedAtMs } of story.calls) {
-    if (begunAtMs >= atMs) break;
+  for (const { action, result, startAtMs, endedAtMs } of story.calls) {
+    if (startAtMs >= atMs) break;
     const highestMs = Math.max(passedMs, wall.highest(sinceMs, Math.min(endedAtMs, atMs)));
-    const nowMs = wall.highest(begunAtMs, Math.min(endedAtMs, atMs));
+    const nowMs = wall.highest(startAtMs, Math.min(endedAtMs, atMs));
     // Resuming an active schedule changes nothing.
-    const isIdle = action === 'resume' && certainState(story, begunAtMs - 1, begunAtMs - 1) !== 'paused';
-    if (fortune !== 'acked' || action === 'pause' || isIdle) passedMs = highestMs;
+    const isIdle = action === 'resume' && certainState(story, startAtMs - 1, startAtMs - 1) !== 'paused';
+    if (result !== 'acked' || action === 'pause' || isIdle) passedMs = highestMs;
     else if (action === 'create' && isGone) passedMs = nowMs;
     else if (action !== 'delete') passedMs = Math.max(nowMs, Math.min(highestMs, nowMs + SET_BACK_MS_MAX));
-    isGone = fortune === 'acked' ? action === 'delete' : isGone && action !== 'create';
-    sinceMs = begunAtMs;
+    isGone = result === 'acked' ? action === 'delete' : isGone && action !== 'create';
+    sinceMs = startAtMs;
   }
   return Math.max(passedMs, wall.highest(sinceMs, atMs - 1));
 }
@@ -255,7 +259,7 @@ function checkMadeUp(world: World, story: ScheduleStory, wall: WallClock): void 
     const quietAtMs = firstQuietAfter(world, atMs);
     if (scheduleCatchUp === 'skip' || scheduleOverlap === 'skip' || quietAtMs === undefined) continue;
     if (certainPlan(story, atMs, quietAtMs) !== plan || certainState(story, atMs, quietAtMs) !== 'active') continue;
-    const isMade = story.triggers.some(({ begunAtMs }) => begunAtMs >= atMs && begunAtMs <= quietAtMs);
+    const isMade = story.triggers.some(({ startAtMs }) => startAtMs >= atMs && startAtMs <= quietAtMs);
     if (isMade || mayHaveNoEndpoint(world, plan, atMs, quietAtMs)) continue;
     world.violate('P16', `schedule ${story.scheduleId} (${cron}) lost ${new Date(timeMs).toISOString()} in an outage`);
   }
@@ -275,15 +279,15 @@ function firstQuietAfter({ disturbances, clock }: World, atMs: Millis): Millis |
 function checkEach(world: World, { scheduleId, calls, triggers }: ScheduleStory): void {
   let fromIndex: number | undefined;
   for (const [index, trigger] of triggers.entries()) {
-    const { plan, begunAtMs } = trigger;
+    const { plan, startAtMs } = trigger;
     const { everyMs } = periodOf(plan.command.options.cron);
-    const isOnTime = trigger.wallMs % everyMs < PROMPT_MS && isQuietSince(world, begunAtMs, begunAtMs + PROMPT_MS);
+    const isOnTime = trigger.wallMs % everyMs < PROMPT_MS && isQuietSince(world, startAtMs, startAtMs + PROMPT_MS);
     if (!makesUpForEach(plan) || plan.command.destination.kind !== 'url' || !isOnTime) continue;
     const before = fromIndex === undefined ? undefined : triggers[fromIndex];
     const since = triggers.slice((fromIndex ?? index) + 1, index + 1);
     fromIndex = index;
     if (!before || before.plan.ref !== plan.ref) continue;
-    if (calls.some((call) => call.begunAtMs <= begunAtMs && call.endedAtMs >= before.begunAtMs)) continue;
+    if (calls.some((call) => call.startAtMs <= startAtMs && call.endedAtMs >= before.startAtMs)) continue;
     const times = since.reduce((sum, { messages }) => sum + messages.length, 0);
     const due = Math.floor(trigger.wallMs / everyMs) - Math.floor(before.wallMs / everyMs);
     if (times !== due) {
@@ -294,13 +298,13 @@ function checkEach(world: World, { scheduleId, calls, triggers }: ScheduleStory)
 
 /** With catch-up `skip`, a missed time creates no messages. */
 function checkSkipped(world: World, { scheduleId, triggers }: ScheduleStory, wall: WallClock): void {
-  for (const { plan, begunAtMs, messages } of triggers) {
+  for (const { plan, startAtMs, messages } of triggers) {
     const { cron, scheduleCatchUp } = plan.command.options;
     const { kind, everyMs } = periodOf(cron);
     if (scheduleCatchUp !== 'skip' || kind === 'interval') continue;
-    const decidedAtMs = begunAtMs - DECIDED_BEFORE_MS;
-    const latestMs = Math.floor(wall.highest(decidedAtMs, begunAtMs) / everyMs) * everyMs;
-    const lateMs = wall.lowest(decidedAtMs, begunAtMs) - latestMs;
+    const decidedAtMs = startAtMs - DECISION_LEAD_MS;
+    const latestMs = Math.floor(wall.highest(decidedAtMs, startAtMs) / everyMs) * everyMs;
+    const lateMs = wall.lowest(decidedAtMs, startAtMs) - latestMs;
     if (lateMs > LATE_MS) {
       world.violate('P16', `schedule ${scheduleId} made up for a time ${lateMs} ms late`, messages[0]?.id);
     }
@@ -308,13 +312,13 @@ function checkSkipped(world: World, { scheduleId, triggers }: ScheduleStory, wal
 }
 
 /** A schedule without overlap is triggered only after the messages of its previous trigger have ended. */
-function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleStory, endings: Endings): void {
-  for (const [index, { plan, begunAtMs, messages }] of triggers.entries()) {
+function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleStory, endings: MessageEnds): void {
+  for (const [index, { plan, startAtMs, messages }] of triggers.entries()) {
     const before = triggers[index - 1];
     if (plan.command.options.scheduleOverlap !== 'skip' || before?.plan.ref !== plan.ref) continue;
     // It was recreated, or a trigger in between had no messages.
-    if (calls.some((call) => call.begunAtMs <= begunAtMs && call.endedAtMs >= before.begunAtMs)) continue;
-    if (mayHaveNoEndpoint(world, plan, before.begunAtMs, begunAtMs)) continue;
+    if (calls.some((call) => call.startAtMs <= startAtMs && call.endedAtMs >= before.startAtMs)) continue;
+    if (mayHaveNoEndpoint(world, plan, before.startAtMs, startAtMs)) continue;
     const madeAt = endings.createdAt.get(messages[0]?.id ?? '') ?? -1;
     for (const { id } of before.messages.slice(-before.timesByUrl.size)) {
       if ((endings.endedAt.get(id) ?? Infinity) < madeAt) continue;
@@ -324,7 +328,7 @@ function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleSto
 }
 
 /** The positions of the creation and the end of messages in the order of all changes, and the wall-clock time of the end. */
-interface Endings {
+interface MessageEnds {
   createdAt: Map<MessageId, number>;
   endedAt: Map<MessageId, number>;
   endedAtWallMs: Map<MessageId, Millis>;
@@ -332,13 +336,13 @@ interface Endings {
 
 const TERMINAL: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 
-function endingsOf({ remains }: Evidence): Endings {
-  const endings: Endings = { createdAt: new Map(), endedAt: new Map(), endedAtWallMs: new Map() };
-  for (const [index, { id, state }] of remains.changes.entries()) {
+function messageEndsOf({ finalState }: Evidence): MessageEnds {
+  const endings: MessageEnds = { createdAt: new Map(), endedAt: new Map(), endedAtWallMs: new Map() };
+  for (const [index, { id, state }] of finalState.changes.entries()) {
     if (state === 'CREATED') endings.createdAt.set(id, index);
     else if (TERMINAL.has(state)) endings.endedAt.set(id, index);
   }
-  for (const { message, state, atMs } of remains.logs) {
+  for (const { message, state, atMs } of finalState.logs) {
     if (TERMINAL.has(state)) endings.endedAtWallMs.set(message.id, atMs);
   }
   return endings;
@@ -353,18 +357,18 @@ function makesUpForEach({ command }: PlanInForce): boolean {
 function mayHaveNoEndpoint({ ledger }: World, { command }: PlanInForce, fromMs: Millis, toMs = fromMs): boolean {
   const { destination } = command;
   if (destination.kind === 'url') return false;
-  return possibleGroups(ledger.groupCalls, destination.name, [fromMs - DECIDED_BEFORE_MS, toMs + PROMPT_MS]).has('');
+  return possibleGroups(ledger.groupCalls, destination.name, [fromMs - DECISION_LEAD_MS, toMs + PROMPT_MS]).has('');
 }
 
 /** Whether the schedule has no overlap, and a message of its previous trigger may not have ended at `timeMs`. */
 function mayBeBusy(
   { jumps }: World,
   { triggers }: ScheduleStory,
-  { plan, atMs, timeMs, endings }: { plan: PlanInForce; atMs: Millis; timeMs: Millis; endings: Endings },
+  { plan, atMs, timeMs, endings }: { plan: PlanInForce; atMs: Millis; timeMs: Millis; endings: MessageEnds },
 ): boolean {
   if (plan.command.options.scheduleOverlap !== 'skip') return false;
   // After the clock was set, the end times of messages are not comparable.
   if (jumps.some((jump) => jump.atMs > atMs)) return true;
-  const before = triggers.findLast(({ begunAtMs }) => begunAtMs < atMs);
+  const before = triggers.findLast(({ startAtMs }) => startAtMs < atMs);
   return (before?.messages ?? []).some(({ id }) => (endings.endedAtWallMs.get(id) ?? Infinity) >= timeMs);
 }

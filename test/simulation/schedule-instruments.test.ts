@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { possibleGroups } from './group-workload.ts';
-import type { Call, Fortune, GroupAction } from './ledger.ts';
+import type { Call, CallResult, GroupAction } from './ledger.ts';
 import { WallClock } from './wall-clock.ts';
 
 describe('the wall clock', () => {
@@ -38,8 +38,13 @@ describe('the wall clock', () => {
 
 describe('the endpoints that a group may have had', () => {
   const urls = (text: string) => text.split(' ');
-  function call(action: GroupAction['action'], names: string, begunAtMs: number, fortune: Fortune): GroupAction & Call {
-    return { action, groupName: 'g', urls: urls(names), fortune, begunAtMs, endedAt: 0, endedAtMs: begunAtMs + 10 };
+  function call(
+    action: GroupAction['action'],
+    names: string,
+    startAtMs: number,
+    result: CallResult,
+  ): GroupAction & Call {
+    return { action, groupName: 'g', urls: urls(names), result, startAtMs, endedAt: 0, endedAtMs: startAtMs + 10 };
   }
 
   test('are those before and after a change while it is made, and those after it from then on', () => {

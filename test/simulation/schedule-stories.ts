@@ -15,7 +15,7 @@ export interface ScheduleStory {
   states: Change<ScheduleState>[];
   plans: Change<PlanInForce>[];
   /** In the order in which they were saved. */
-  triggers: MadeTrigger[];
+  triggers: SavedTrigger[];
 }
 
 export interface PlanInForce {
@@ -24,9 +24,9 @@ export interface PlanInForce {
 }
 
 /** The messages of a schedule that one transaction saved; with catch-up `all`, those of several times. */
-export interface MadeTrigger {
+export interface SavedTrigger {
   /** When the engine requested it, and when it got the response, or died. */
-  begunAtMs: Millis;
+  startAtMs: Millis;
   endedAtMs: Millis;
   /** The wall-clock time when its messages were created. */
   wallMs: Millis;
@@ -48,9 +48,9 @@ export function storiesOf(evidence: Evidence): ScheduleStory[] {
     ),
   );
   return [...callsById].map(([scheduleId, asked]) => {
-    const calls = asked.filter(({ fortune, wasDone }) => fortune !== 'rejected' && wasDone !== false);
+    const calls = asked.filter(({ result, wasDone }) => result !== 'rejected' && wasDone !== false);
     const made = (triggersById.get(scheduleId) ?? []).flatMap(
-      (trigger) => madeOf(trigger, plansByRef, { ...evidence, wall }) ?? [],
+      (trigger) => savedTriggerOf(trigger, plansByRef, { ...evidence, wall }) ?? [],
     );
     const plans = calls.flatMap((call) =>
       call.action === 'create' ? (changeOf(call, { ref: call.ref, command: call.command }) ?? []) : [],
@@ -88,7 +88,7 @@ function statesOf(calls: readonly (ScheduleAction & Call)[]): Change<ScheduleSta
   }
   for (const call of calls) {
     if (call.action !== 'create') continue;
-    const before = possibleValues(states, call.begunAtMs, call.endedAtMs);
+    const before = possibleValues(states, call.startAtMs, call.endedAtMs);
     const isSurelyNew = before.every((state) => state === 'gone');
     const change = before.includes('gone') ? changeOf<ScheduleState>(call, 'active', isSurelyNew) : undefined;
     if (change) states.push(change);
@@ -96,15 +96,15 @@ function statesOf(calls: readonly (ScheduleAction & Call)[]): Change<ScheduleSta
   return states;
 }
 
-function madeOf(
-  { messages: asked, begunAtMs, endedAtMs }: Trigger & Call,
+function savedTriggerOf(
+  { messages: asked, startAtMs, endedAtMs }: Trigger & Call,
   plansByRef: ReadonlyMap<number, PlanInForce>,
   { histories, wall }: Pick<Evidence, 'histories'> & { wall: WallClock },
-): MadeTrigger | undefined {
+): SavedTrigger | undefined {
   const messages = asked.flatMap(({ id }) => histories.get(id)?.message ?? []);
   const [first] = messages;
   const plan = first && plansByRef.get(refOf(first.body));
   if (!plan) return undefined;
   const timesByUrl = new Map([...Map.groupBy(messages, ({ url }) => url)].map(([url, all]) => [url, all.length]));
-  return { begunAtMs, endedAtMs, wallMs: wall.shown(begunAtMs), plan, messages, timesByUrl };
+  return { startAtMs, endedAtMs, wallMs: wall.readingAt(startAtMs), plan, messages, timesByUrl };
 }

@@ -121,7 +121,7 @@ export class ScheduleWorkload {
   async #call(asked: ScheduleAction, action: (engine: Engine) => Promise<string>): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const call = ledger.begin(ledger.scheduleCalls, asked);
+    const call = ledger.start(ledger.scheduleCalls, asked);
     await this.#world.call(
       call,
       `${asked.action} of schedule ${asked.scheduleId}`,

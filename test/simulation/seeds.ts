@@ -1,14 +1,14 @@
 /** Runs a simulation with several seeds, and collects broken promises and counts for tests. */
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 
-export interface Seeds {
+export interface SeedRuns {
   /** `1 to 20`. */
   name: string;
   /** Runs the seeds at the first call. */
-  played(): Promise<Played>;
+  results(): Promise<SeedResults>;
 }
 
-export interface Played {
+export interface SeedResults {
   /** Each broken promise, with its seed. */
   broken: string[];
   /** The sums over all seeds. */
@@ -26,9 +26,9 @@ interface SeedsOptions {
 export function playSeeds(
   play: (options: SimulationOptions) => Promise<SimulationReport>,
   options: SeedsOptions,
-): Seeds {
+): SeedRuns {
   const { first, count, ...each } = options;
-  const playAll = async (): Promise<Played> => {
+  const playAll = async (): Promise<SeedResults> => {
     const broken: string[] = [];
     const counts: Record<string, number> = {};
     for (let seed = first; seed < first + count; seed += 1) {
@@ -40,10 +40,10 @@ export function playSeeds(
     }
     return { broken, counts };
   };
-  let played: Promise<Played> | undefined;
+  let played: Promise<SeedResults> | undefined;
   return {
     name: `${first} to ${first + count - 1}`,
-    played: () => {
+    results: () => {
       played ??= playAll();
       return played;
     },
@@ -51,6 +51,6 @@ export function playSeeds(
 }
 
 /** The names of counts that are 0 for all seeds. Default: of all counts. */
-export function unmet({ counts }: Played, wanted: readonly string[] = Object.keys(counts)): string[] {
+export function zeroCounts({ counts }: SeedResults, wanted: readonly string[] = Object.keys(counts)): string[] {
   return wanted.filter((name) => (counts[name] ?? 0) === 0);
 }

@@ -1,10 +1,10 @@
 /** What clients can exclude, and what they cannot. */
 import { describe, expect, test } from 'vitest';
-import type { Call, Fortune } from './ledger.ts';
+import type { Call, CallResult } from './ledger.ts';
 import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
 
-function call(begunAtMs: number, endedAtMs: number, fortune: Fortune = 'acked'): Call {
-  return { fortune, begunAtMs, endedAt: 0, endedAtMs };
+function call(startAtMs: number, endedAtMs: number, result: CallResult = 'acked'): Call {
+  return { result, startAtMs, endedAt: 0, endedAtMs };
 }
 
 function changes(...all: (Change<string> | undefined)[]): Change<string>[] {

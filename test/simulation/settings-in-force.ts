@@ -7,7 +7,7 @@ import type { Call } from './ledger.ts';
 
 export interface Change<T> {
   value: T;
-  begunAtMs: Millis;
+  startAtMs: Millis;
   endedAtMs: Millis;
   /** Whether it certainly took effect between the two times. */
   isCertain: boolean;
@@ -15,24 +15,24 @@ export interface Change<T> {
 
 /** The change that `call` may have made; `undefined` if it was rejected. */
 export function changeOf<T>(call: Call, value: T, isCertain = true): Change<T> | undefined {
-  if (call.fortune === 'rejected') return undefined;
-  const { begunAtMs, endedAtMs, fortune } = call;
-  return { value, begunAtMs, endedAtMs, isCertain: isCertain && fortune === 'acked' };
+  if (call.result === 'rejected') return undefined;
+  const { startAtMs, endedAtMs, result } = call;
+  return { value, startAtMs, endedAtMs, isCertain: isCertain && result === 'acked' };
 }
 
 /** The value that is in force from the start. */
 export function initially<T>(value: T): Change<T> {
-  return { value, begunAtMs: -Infinity, endedAtMs: -Infinity, isCertain: true };
+  return { value, startAtMs: -Infinity, endedAtMs: -Infinity, isCertain: true };
 }
 
 /** All values that may have been in force at some time from `fromMs` to `toMs`. */
 export function possibleValues<T>(changes: readonly Change<T>[], fromMs: Millis, toMs: Millis = fromMs): T[] {
   const lastCertain = changes.reduce(
-    (latest, { isCertain, begunAtMs, endedAtMs }) =>
-      isCertain && endedAtMs < fromMs ? Math.max(latest, begunAtMs) : latest,
+    (latest, { isCertain, startAtMs, endedAtMs }) =>
+      isCertain && endedAtMs < fromMs ? Math.max(latest, startAtMs) : latest,
     -Infinity,
   );
   return changes
-    .filter(({ begunAtMs, endedAtMs }) => begunAtMs <= toMs && endedAtMs >= lastCertain)
+    .filter(({ startAtMs, endedAtMs }) => startAtMs <= toMs && endedAtMs >= lastCertain)
     .map(({ value }) => value);
 }

@@ -13,10 +13,10 @@ import { checkCells } from './cells/checks.ts';
 import { disturbCells, endMoves } from './cells/disturb.ts';
 import { Movers } from './cells/movers.ts';
 import { openCellDatabases } from './cells/open.ts';
-import { checkAll, type Remains } from './checks.ts';
+import { checkAll, type FinalState } from './checks.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { inspect } from './inspection.ts';
-import { checkLeftOver, disturbWorkers, RECOVERY_MS, restartAll } from './workers.ts';
+import { checkUnknownClaims, disturbWorkers, RECOVERY_MS, restartAll } from './workers.ts';
 import { Workload } from './workload.ts';
 import { BODY_BYTES_MAX, type Sabotage, type Violation, World } from './world.ts';
 
@@ -52,7 +52,7 @@ const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Five default backoffs take more than two days, and the clock may have been set back by hours. */
-const REST_WITHIN_MS = 6 * DAY_MS;
+const FINISH_TIMEOUT_MS = 6 * DAY_MS;
 
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
   const { seed, steps, sabotage = {}, workers, cells } = options;
@@ -68,15 +68,15 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   await healingPhase(world, workload, movers);
   await schedulesPhase(world, workload);
   if (workers === undefined) {
-    if (await comesToRest(world)) await checkIdle(world);
-    checkAll(world, await remainsOf(world));
+    if (await waitUntilFinished(world)) await checkIdle(world);
+    checkAll(world, await finalStateOf(world));
     await checkStorage(world);
   } else {
-    await checkLeftOver(world);
+    await checkUnknownClaims(world);
     await restartAll(world);
-    await comesToRest(world);
+    await waitUntilFinished(world);
     if (movers) await checkCells(world, movers);
-    checkAll(world, await remainsOf(world));
+    checkAll(world, await finalStateOf(world));
   }
   return reportOf(seed, world, countAll(world));
 }
@@ -87,8 +87,8 @@ function drawSettings(random: SeededRandom): EngineSettings {
   const inFlightMax = random.int(16, 24);
   return {
     inFlightMax,
-    backlogsMax: linesMaxBeside(inFlightMax),
-    silentMax: silentMaxBeside(inFlightMax),
+    backlogsMax: backlogsMaxFor(inFlightMax),
+    silentMax: silentMaxFor(inFlightMax),
     inFlightPerOriginMax: random.int(1, 5),
     inFlightBytesMax: random.chance(0.7) ? random.int(16, 32) * BODY_BYTES_MAX : random.int(1, 4) * BODY_BYTES_MAX,
     deduplicationWindowMs: 10 * 60 * SECOND_MS,
@@ -102,12 +102,12 @@ function drawSettings(random: SeededRandom): EngineSettings {
 }
 
 /** With a third of the seeds, the limit of silent attempts is reached. Not drawn, like `linesMaxBeside`. */
-function silentMaxBeside(inFlightMax: number): number {
+function silentMaxFor(inFlightMax: number): number {
   return inFlightMax % 3 === 0 ? Math.ceil(inFlightMax / 2) : 8 * inFlightMax;
 }
 
 /** With half of the seeds, a project's second backlog is not in memory. Not drawn, so that known seeds stay unchanged. */
-function linesMaxBeside(inFlightMax: number): number {
+function backlogsMaxFor(inFlightMax: number): number {
   return inFlightMax % 2 === 0 ? 1 : 10_000;
 }
 
@@ -144,11 +144,11 @@ export async function faultyPhase(
     commitMsMax: random.choose([0, 5, 50]),
   };
   const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
-  const moveOn = movers ? disturbCells(world, movers, random, others) : () => {};
+  const disturbMoves = movers ? disturbCells(world, movers, random, others) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
     disturb();
-    moveOn();
+    disturbMoves();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }
@@ -171,13 +171,13 @@ async function healingPhase(world: World, workload: Workload, movers: Movers | u
     await world.clock.advanceBy(SECOND_MS);
     await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   }
-  if (!world.isShared) await checkLeftOver(world); // several workers may take longer to find orphaned claims
+  if (!world.isShared) await checkUnknownClaims(world); // several workers may take longer to find orphaned claims
   void workload.schedules.plantFresh();
   await world.clock.advanceBy(SECOND_MS);
   void workload.burst();
   await world.clock.advanceBy(20);
   const dead = world.crash('to see what comes back') ?? '';
-  const owned = await world.look<{ id: string }>(
+  const owned = await world.queryAll<{ id: string }>(
     `select c.id from messages m join contents c on c.key = m.key
      where m.worker = '${dead}' and m.cancel_requested_at_ms is null and m.flow_key is null`,
   );
@@ -194,9 +194,9 @@ async function healingPhase(world: World, workload: Workload, movers: Movers | u
 /** Lets the schedules continue for a while without faults, then ends them, so that all work can finish. */
 async function schedulesPhase(world: World, workload: Workload): Promise<void> {
   let active = await activeSchedules(world);
-  if (active.length > 0) await world.clock.advanceBy(QUIET_MS);
+  if (active.length > 0) await world.clock.advanceBy(SCHEDULES_PHASE_MS);
   await inspect(world);
-  for (let leftMs = ENDED_WITHIN_MS; active.length > 0; active = await activeSchedules(world)) {
+  for (let leftMs = END_TIMEOUT_MS; active.length > 0; active = await activeSchedules(world)) {
     if (leftMs <= 0) return world.violate('P16', `nothing ends the schedules ${active.join()}`);
     void workload.schedules.endAll(active);
     await world.clock.advanceBy(SECOND_MS);
@@ -205,25 +205,25 @@ async function schedulesPhase(world: World, workload: Workload): Promise<void> {
 }
 
 async function activeSchedules(world: World): Promise<string[]> {
-  const rows = await world.look<{ id: string }>('select id from schedules where paused = 0 order by key');
+  const rows = await world.queryAll<{ id: string }>('select id from schedules where paused = 0 order by key');
   return rows.map(({ id }) => id);
 }
 
 /** The time limit to end all schedules: a row left behind by a move is never ended, since no command reaches it. */
-const ENDED_WITHIN_MS: Millis = 60 * SECOND_MS;
+const END_TIMEOUT_MS: Millis = 60 * SECOND_MS;
 /** Long enough for a few triggers of each schedule. */
-const QUIET_MS: Millis = 400 * SECOND_MS;
+const SCHEDULES_PHASE_MS: Millis = 400 * SECOND_MS;
 
 async function hasClosedLanes(world: World): Promise<boolean> {
-  const closed = await world.look<{ name: string }>(
+  const closed = await world.queryAll<{ name: string }>(
     `select name from queues where paused = 1 and deleted = 0
      union all select key as name from flow_keys where paused = 1 or parallelism_pinned = 1 or rate_pinned = 1`,
   );
   return closed.length > 0;
 }
 
-async function comesToRest(world: World): Promise<boolean> {
-  for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= HOUR_MS) {
+async function waitUntilFinished(world: World): Promise<boolean> {
+  for (let leftMs = FINISH_TIMEOUT_MS; leftMs > 0; leftMs -= HOUR_MS) {
     if ((await unfinishedIds(world)).length === 0) return true;
     await world.clock.advanceBy(HOUR_MS);
   }
@@ -231,7 +231,7 @@ async function comesToRest(world: World): Promise<boolean> {
 }
 
 async function unfinishedIds(world: World): Promise<string[]> {
-  const rows = await world.look<{ id: string }>('select c.id from messages m join contents c on c.key = m.key');
+  const rows = await world.queryAll<{ id: string }>('select c.id from messages m join contents c on c.key = m.key');
   return rows.map(({ id }) => id);
 }
 
@@ -248,7 +248,7 @@ export async function checkIdle(world: World): Promise<void> {
 
 const RETENTION_ROUND_CALLS = 1;
 
-async function remainsOf(world: World): Promise<Remains> {
+async function finalStateOf(world: World): Promise<FinalState> {
   const logs: LogEntry[] = [];
   const dead: DeadMessage[] = [];
   for (const { driver } of world.databases) {
@@ -262,7 +262,7 @@ async function remainsOf(world: World): Promise<Remains> {
       }
     }
   }
-  const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
+  const contents = await world.queryAll<{ key: number; id: string }>('select key, id from contents');
   const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {
     logs,
@@ -286,7 +286,7 @@ async function checkStorage(world: World): Promise<void> {
   world.clock.jumpBy(10 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
   await checkEmpty(world, ['messages', 'contents', 'logs', 'log_details', 'dead', 'deduplications', 'flow_keys']);
-  const deleted = await world.look<{ name: string }>('select name from queues where deleted = 1');
+  const deleted = await world.queryAll<{ name: string }>('select name from queues where deleted = 1');
   for (const { name } of deleted) world.violate('P13', `the deleted queue ${name} is left`);
 }
 

@@ -10,5 +10,5 @@ test.for([
   ['several workers', playSeeds(simulate, { first: 4, count: 3, steps: 120, workers: 3 })],
   ['workflows among several workers', playSeeds(simulateWorkflows, { first: 1, count: 4, steps: 40, workers: 3 })],
 ] as const)('all promises are kept by %s', async ([, seeds]) => {
-  expect((await seeds.played()).broken).toEqual([]);
+  expect((await seeds.results()).broken).toEqual([]);
 });

@@ -3,25 +3,25 @@ import type { Millis } from '../../src/engine/model.ts';
 import type { World } from './world.ts';
 
 /** A period between two settings of the clock. The clock shows `elapsed + offsetMs`. */
-interface Stretch {
+interface ClockPeriod {
   fromMs: Millis;
   toMs: Millis;
   offsetMs: Millis;
 }
 
 /** The precision with which a worker knows the database's time: half the duration of its fastest heartbeats. */
-export const KNOWN_TO_MS: Millis = 250;
+export const CLOCK_PRECISION_MS: Millis = 250;
 
 export class WallClock {
-  readonly #stretches: Stretch[];
+  readonly #periods: ClockPeriod[];
   /** The maximum difference between a worker's time and the wall clock. */
   readonly #slackMs: Millis;
 
   /** Knows the clock's settings up to now. */
   constructor({ jumps, clock, isShared }: Pick<World, 'jumps' | 'clock' | 'isShared'>) {
-    this.#slackMs = isShared ? KNOWN_TO_MS : 0;
+    this.#slackMs = isShared ? CLOCK_PRECISION_MS : 0;
     const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.wallMs() }];
-    this.#stretches = ends.map(({ atMs, fromMs }, index) => ({
+    this.#periods = ends.map(({ atMs, fromMs }, index) => ({
       fromMs: ends[index - 1]?.atMs ?? 0,
       toMs: index < jumps.length ? atMs : Infinity,
       offsetMs: fromMs - atMs,
@@ -29,7 +29,7 @@ export class WallClock {
   }
 
   /** The reading at an elapsed time. */
-  shown(atMs: Millis): Millis {
+  readingAt(atMs: Millis): Millis {
     return Math.max(...this.#within(atMs, atMs).map(({ offsetMs }) => atMs + offsetMs));
   }
 
@@ -59,7 +59,7 @@ export class WallClock {
     });
   }
 
-  #within(fromMs: Millis, toMs: Millis): Stretch[] {
-    return this.#stretches.filter((stretch) => stretch.fromMs <= toMs && stretch.toMs >= fromMs);
+  #within(fromMs: Millis, toMs: Millis): ClockPeriod[] {
+    return this.#periods.filter((stretch) => stretch.fromMs <= toMs && stretch.toMs >= fromMs);
   }
 }

@@ -14,8 +14,8 @@ export const RECOVERY_MS: Millis = 60 * SECOND_MS;
 export function disturbWorkers(world: World, random: SeededRandom): () => void {
   const freezePerStep = random.choose([0, 0.03, 0.1]);
   Object.assign(world.faults, {
-    refusal: random.choose([0, 0.01]),
-    lostAnswer: random.choose([0, 0.02, 0.05]),
+    rejection: random.choose([0, 0.01]),
+    lostResponse: random.choose([0, 0.02, 0.05]),
     hang: random.choose([0, 0.01]),
   });
   return () => {
@@ -27,18 +27,18 @@ export function disturbWorkers(world: World, random: SeededRandom): () => void {
  * P7: no claim is unknown to all workers, and no backlog is forgotten. Checked twice, to ignore messages that are just being
  * settled or claimed.
  */
-export async function checkLeftOver(world: World): Promise<void> {
+export async function checkUnknownClaims(world: World): Promise<void> {
   await world.clock.advanceBy(RECOVERY_MS);
-  const before = new Set((await leftOver(world)).map(({ key }) => key));
+  const before = new Set((await unknownClaims(world)).map(({ key }) => key));
   await world.clock.advanceBy(RECOVERY_MS);
-  for (const { key, id, isClaimed } of await leftOver(world)) {
+  for (const { key, id, isClaimed } of await unknownClaims(world)) {
     if (!before.has(key)) continue;
     world.violate('P7', isClaimed ? 'claimed, and no worker knows of it' : 'in a line that no worker reads', id);
   }
 }
 
-async function leftOver(world: World): Promise<{ key: string; id: string; isClaimed: boolean }[]> {
-  const rows = await world.look<{ claim_token: number | null; id: string }>(
+async function unknownClaims(world: World): Promise<{ key: string; id: string; isClaimed: boolean }[]> {
+  const rows = await world.queryAll<{ claim_token: number | null; id: string }>(
     `select m.claim_token, c.id from messages m join contents c on c.key = m.key
      where m.claim_token is not null or m.wait_state = 1`,
   );

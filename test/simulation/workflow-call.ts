@@ -4,7 +4,7 @@ import type { ClaimToken, MessageId, MessageKey, Millis } from '../../src/engine
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import type { Attempt, Reply } from '../support/simulated-network.ts';
-import { type Appended, RunIsOver, type Sent, type WorkflowClient } from './workflow-client.ts';
+import { type Checkpoint, type NewEntry, RunIsOver, type WorkflowClient } from './workflow-client.ts';
 import { type DeliveredEntry, type Delivery, readEntries } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { PROJECT, type World } from './world.ts';
@@ -13,20 +13,20 @@ import { PROJECT, type World } from './world.ts';
 export const FAILED_WITHIN = Buffer.from('failed within');
 
 /** The server responds that the call has lost its messages. */
-export class Lost extends Error {}
+export class CallLost extends Error {}
 
 /** The endpoint crashes in the middle of a call. */
 export class EndpointCrashed extends Error {}
 
-export interface HeldByEndpoint {
+export interface OwnedMessage {
   messageId: MessageId;
   key: MessageKey;
   claimToken: ClaimToken;
 }
 
-export interface AnsweredEntry {
+export interface SavedEntry {
   messageId: MessageId;
-  held: HeldByEndpoint | undefined;
+  owned: OwnedMessage | undefined;
 }
 
 interface CallDeps {
@@ -45,7 +45,7 @@ export class EndpointCall {
   readonly #runKey: number;
   readonly #attempt: Readonly<Attempt>;
   readonly #delivery: Delivery;
-  #held: HeldByEndpoint[];
+  #owned: OwnedMessage[];
   /** The entries of the journal that the server has sent. */
   #entries: readonly DeliveredEntry[] = [];
 
@@ -58,22 +58,22 @@ export class EndpointCall {
     const isJournal = !delivery.headers.has('upstash-workflow-callback') && delivery.body.length > 0;
     if (isJournal && claimed.message.settings.run?.callType === 'step') this.#entries = readEntries(delivery.body);
     this.#runKey = claimed.message.settings.run?.key ?? 0;
-    this.#held = [{ messageId, key: claimed.message.key, claimToken: claimed.claimToken }];
+    this.#owned = [{ messageId, key: claimed.message.key, claimToken: claimed.claimToken }];
   }
 
-  get held(): readonly HeldByEndpoint[] {
-    return this.#held;
+  get owned(): readonly OwnedMessage[] {
+    return this.#owned;
   }
 
   /** Throws `Lost`, `RunIsOver` and `NoAnswer`. */
-  async append(done: readonly HeldByEndpoint[], append: readonly Appended[]): Promise<AnsweredEntry[]> {
+  async append(done: readonly OwnedMessage[], append: readonly NewEntry[]): Promise<SavedEntry[]> {
     return (await this.#send(done, { done, append })).entries;
   }
 
   /** Like `append`, if no other work is in progress. Resolves to the next message that is due within `lingerMs`. */
-  async stay(append: readonly Appended[], lingerMs: Millis): Promise<Delivery | undefined> {
-    if (this.#held.length === 0) return undefined;
-    const done = this.#held;
+  async waitForNext(append: readonly NewEntry[], lingerMs: Millis): Promise<Delivery | undefined> {
+    if (this.#owned.length === 0) return undefined;
+    const done = this.#owned;
     const { next } = await this.#send(done, { done, append, lingerMs });
     return next && this.#deliveryOf(next);
   }
@@ -82,20 +82,20 @@ export class EndpointCall {
   async fail(status: number, header: HeaderMap, lingerMs: Millis): Promise<Delivery | undefined> {
     const outcome = { kind: 'answered', status, header, body: FAILED_WITHIN } as const;
     this.#deps.notes.failedWithin += 1;
-    const failed = this.#held.map(({ key, claimToken }) => ({ key, claimToken, outcome }));
-    const { next } = await this.#send(this.#held, { failed, lingerMs });
+    const failed = this.#owned.map(({ key, claimToken }) => ({ key, claimToken, outcome }));
+    const { next } = await this.#send(this.#owned, { failed, lingerMs });
     return next && this.#deliveryOf(next);
   }
 
   /** Keeps a fetched journal. */
-  know(entries: readonly DeliveredEntry[]): void {
+  keepJournal(entries: readonly DeliveredEntry[]): void {
     if (entries.length > this.#entries.length) this.#entries = entries;
   }
 
   async #send(
-    named: readonly HeldByEndpoint[],
-    sent: Sent,
-  ): Promise<{ entries: AnsweredEntry[]; next: Handover | undefined }> {
+    named: readonly OwnedMessage[],
+    sent: Checkpoint,
+  ): Promise<{ entries: SavedEntry[]; next: Handover | undefined }> {
     const { world, client, notes } = this.#deps;
     const { append = [] } = sent;
     const isLate = named.some((each) => this.#isTakenOver(each));
@@ -103,21 +103,21 @@ export class EndpointCall {
       world.noteHandover(this.#attempt, handed),
     );
     if (answer.kind === 'ended') throw new RunIsOver();
-    if (answer.kind === 'lost') throw new Lost();
+    if (answer.kind === 'lost') throw new CallLost();
     // P6: the messages were delivered to another call before this checkpoint was sent.
     if (isLate) world.violate('P6', 'a checkpoint of a call that was given up was saved', named[0]?.messageId);
     const entries = answer.entries.map(({ messageId, claim }) => ({
       messageId,
-      held: claim && { messageId, ...claim },
+      owned: claim && { messageId, ...claim },
     }));
-    for (const [index, { messageId, held }] of entries.entries()) {
+    for (const [index, { messageId, owned }] of entries.entries()) {
       const appended = append[index];
-      const text = held && appended?.kind === 'step' ? appended.text : undefined;
-      notes.keep({ runId: this.#runId, messageId, text });
+      const text = owned && appended?.kind === 'step' ? appended.text : undefined;
+      notes.noteSaved({ runId: this.#runId, messageId, text });
     }
-    this.#held = [
-      ...this.#held.filter(({ claimToken }) => !named.some((each) => each.claimToken === claimToken)),
-      ...entries.flatMap(({ held }) => held ?? []),
+    this.#owned = [
+      ...this.#owned.filter(({ claimToken }) => !named.some((each) => each.claimToken === claimToken)),
+      ...entries.flatMap(({ owned }) => owned ?? []),
       ...(next ? [next] : []),
     ];
     return { entries, next };
@@ -144,7 +144,7 @@ export class EndpointCall {
 
   /** Adds the result of the run to `reply`. */
   endingWith(result: string, reply: Extract<Reply, { kind: 'answer' }>): Reply {
-    const last = this.#held.at(-1);
+    const last = this.#owned.at(-1);
     if (!last) return reply;
     const claim = { projectId: PROJECT, runKey: this.#runKey, key: last.key, claimToken: last.claimToken, worker: 0 };
     const header = { ...reply.header, 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'simulated')] };
@@ -156,7 +156,7 @@ export class EndpointCall {
   }
 
   /** Whether the message was attempted under another claim after this one. */
-  #isTakenOver({ messageId, claimToken }: HeldByEndpoint): boolean {
+  #isTakenOver({ messageId, claimToken }: OwnedMessage): boolean {
     const attempts = this.#deps.world.network.attempts.filter((attempt) => attempt.messageId === messageId);
     const own = attempts.findLastIndex((attempt) => attempt.claimToken === claimToken);
     return own < attempts.length - 1;

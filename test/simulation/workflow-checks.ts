@@ -19,7 +19,14 @@ import {
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { type Program, type Step, stepsOf } from './workflow-programs.ts';
 import { checkRevivals, isGivenUp } from './workflow-revival-checks.ts';
-import { type Entry, messageLogs, ownEntries, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
+import {
+  messageLogs,
+  ownEntries,
+  type RunStory,
+  runStories,
+  type StoredEntry,
+  shownEntries,
+} from './workflow-stories.ts';
 import { checkWaits, elapsedOf } from './workflow-wait-checks.ts';
 import type { World } from './world.ts';
 
@@ -58,17 +65,17 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, deploym
   checkDelivered(evidence);
   checkHeaders(evidence);
   checkAcknowledged(evidence);
-  checkKept(evidence);
+  checkSavedEntries(evidence);
   checkIds(evidence);
   checkWaits(evidence);
   checkInvocations(evidence);
   await checkRevivals(evidence);
-  await checkRemains(world);
+  await checkNothingLeft(world);
 }
 
 /** P3: the journal, the log and the row of a run agree. */
 function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
-  const { entries, entryCount, happenings, id } = story;
+  const { entries, entryCount, events, id } = story;
   const isContiguous = entries.every(({ position }, index) => position === index);
   if (!isContiguous || entryCount !== entries.length) {
     world.violate('P3', `run ${id} says ${entryCount} of ${entries.length} entries`);
@@ -79,7 +86,7 @@ function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
     ['RUN_STARTED', 1],
   ] as const;
   for (const [state, expected] of pairs) {
-    const count = happenings.filter((happening) => happening.state === state).length;
+    const count = events.filter((event) => event.state === state).length;
     if (count !== expected) world.violate('P3', `run ${id} has ${count} times ${state}, not ${expected}`);
   }
 }
@@ -92,7 +99,7 @@ function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void
 }
 
 /** Names the event that an entry records. */
-function nameOf({ kind, message: { body, settings } }: Entry): string {
+function nameOf({ kind, message: { body, settings } }: StoredEntry): string {
   if (kind === 'initial') return kind;
   if (kind === 'fromCallback') return `an answer of ${(JSON.parse(textOf(body)) as CalledMessage).sourceMessageId}`;
   if (kind === 'toCallback') return `a call of step ${settings.callback?.header['Upstash-Workflow-Stepid']?.[0]}`;
@@ -107,10 +114,8 @@ interface CalledMessage {
 /** P14: each run ends. P2: it ends once, as requested, and none of its messages is sent afterwards. */
 function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
   const { world, notes } = evidence;
-  const { id, state, end, happenings, entries } = story;
-  const ends = happenings.filter(
-    (happening) => happening.state.startsWith('RUN_') && happening.state !== 'RUN_STARTED',
-  );
+  const { id, state, end, events, entries } = story;
+  const ends = events.filter((event) => event.state.startsWith('RUN_') && event.state !== 'RUN_STARTED');
   if (state === 'RUN_STARTED' || !end) return world.violate('P14', `run ${id} never ends`, entries.at(-1)?.message.id);
   if (ends.length > 1 || end.state !== state) {
     world.violate('P2', `run ${id} ends as ${ends.map((each) => each.state)}, and is ${state}`);
@@ -118,10 +123,10 @@ function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
   const failureCalls = new Set(
     [...evidence.histories.values()].filter(isFailureCall).map(({ message }) => message.key),
   );
-  for (const happening of happenings) {
-    const isOpen = happening.state === 'CREATED' || happening.state === 'ACTIVE';
-    if (isOpen && happening.seq > end.seq && !failureCalls.has(happening.key)) {
-      world.violate('P2', `${happening.state} after the end of run ${id}`, idOf(story, happening.key));
+  for (const event of events) {
+    const isOpen = event.state === 'CREATED' || event.state === 'ACTIVE';
+    if (isOpen && event.seq > end.seq && !failureCalls.has(event.key)) {
+      world.violate('P2', `${event.state} after the end of run ${id}`, idOf(story, event.key));
     }
   }
   const kind = state === 'RUN_SUCCESS' ? 'complete' : state === 'RUN_CANCELED' ? 'cancel' : undefined;
@@ -146,11 +151,13 @@ function idOf({ entries }: RunStory, key: number): MessageId | undefined {
 function checkFailure({ world, histories }: WorkflowEvidence, { key, id, state, failureKey }: RunStory): void {
   const messages = [...histories.values()].filter(({ message }) => message.settings.run?.key === key);
   const dead = messages.filter((history) => !isFailureCall(history) && isFatal(history));
-  const told = messages.filter(isFailureCall);
+  const failureCalls = messages.filter(isFailureCall);
   const expected = state === 'RUN_FAILED' ? 1 : 0;
   if (dead.length !== expected) world.violate('P3', `run ${id} is ${state}, with ${dead.length} messages that failed`);
-  if (told.length !== expected) world.violate('P3', `run ${id} is ${state}, and tells of it ${told.length} times`);
-  if (told[0] && told[0].message.key !== failureKey) world.violate('P3', `run ${id} does not know whom it tells`);
+  if (failureCalls.length !== expected)
+    world.violate('P3', `run ${id} is ${state}, and tells of it ${failureCalls.length} times`);
+  if (failureCalls[0] && failureCalls[0].message.key !== failureKey)
+    world.violate('P3', `run ${id} does not know whom it tells`);
 }
 
 /** A failed call is a result like any other. */
@@ -177,7 +184,7 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   if (!program) return world.violate('P17', `run ${id} has steps of different code`, entries.at(-1)?.message.id);
   const outcomes: string[] = [];
   for (const { step, stepId } of stepsOf(program)) {
-    const entry = story.entryBySlot.get(`s${stepId}`);
+    const entry = story.entryByKey.get(`s${stepId}`);
     if (!entry) continue;
     const recorded = JSON.parse(textOf(entry.message.body)) as RecordedStep;
     outcomes.push(outcomeOf(recorded));
@@ -249,8 +256,8 @@ function checkParked({ world, notes, histories }: WorkflowEvidence): void {
     for (const { atMs, dueAtMs, triedAtMs = Infinity } of parkings) {
       const [parkedAtMs, againAtMs] = [elapsedOf(world, atMs), elapsedOf(world, triedAtMs)];
       const isAskedFor = notes.resumes.some(
-        ({ begunAtMs, answeredAtMs, sent }) =>
-          begunAtMs <= againAtMs && answeredAtMs + (sent > 1 ? COPY_KEPT_MS_MAX : 0) >= parkedAtMs,
+        ({ startAtMs, respondedAtMs, sent }) =>
+          startAtMs <= againAtMs && respondedAtMs + (sent > 1 ? COPY_KEPT_MS_MAX : 0) >= parkedAtMs,
       );
       if (triedAtMs < dueAtMs && !isAskedFor)
         world.violate('P2', 'a parked message was tried again too early', message.id);
@@ -280,7 +287,12 @@ function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence)
   }
 }
 
-function compareEntries(world: World, journal: readonly Entry[], got: DeliveredEntry[], messageId: MessageId): void {
+function compareEntries(
+  world: World,
+  journal: readonly StoredEntry[],
+  got: DeliveredEntry[],
+  messageId: MessageId,
+): void {
   if (got.at(-1)?.messageId !== messageId) {
     world.violate('P8', 'what was delivered does not end in the own entry', messageId);
   }
@@ -325,33 +337,33 @@ function headerOf({ header }: Message, name: string): string | undefined {
 /** P1: acknowledged triggers and ends have taken effect. */
 function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
   for (const { runId, createdAtMs, request } of notes.triggers) {
-    if (request.fortune !== 'acked') continue;
+    if (request.result !== 'acked') continue;
     const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
     if (!story) world.violate('P1', `run ${runId} was accepted, and is not in the store`);
   }
   for (const { runId, createdAtMs, request } of notes.endings) {
-    if (request.fortune !== 'acked' || createdAtMs === undefined) continue;
+    if (request.result !== 'acked' || createdAtMs === undefined) continue;
     const story = stories.find((each) => each.id === runId && each.createdAtMs === createdAtMs);
     if (story && !story.end) world.violate('P1', `the end of run ${runId} was confirmed, and it goes on`);
     const late = world.starts.find(({ attempt, atMs }) => {
       const { run } = attempt.claimed.message.settings;
       const isOfRun = run?.id === runId && run.createdAtMs === createdAtMs && run.callType !== 'failureCall';
-      return isOfRun && atMs > request.answeredAtMs;
+      return isOfRun && atMs > request.respondedAtMs;
     });
     if (late) world.violate('P1', `run ${runId} goes on after its end was confirmed`, late.attempt.messageId);
   }
 }
 
 /** P1, P8: the entries that a checkpoint reported as saved are in the journal, unchanged. */
-function checkKept({ world, notes, stories }: WorkflowEvidence): void {
+function checkSavedEntries({ world, notes, stories }: WorkflowEvidence): void {
   // The response to an invocation names the first message of the invoked run.
   const begun = new Set(stories.map(({ entries }) => entries[0]?.message.id));
-  for (const { runId, messageId, text } of notes.kept) {
+  for (const { runId, messageId, text } of notes.saved) {
     if (begun.has(messageId)) continue;
     const ofRun = stories.filter(({ id }) => id === runId);
     const same = ofRun.flatMap(({ entries }) => entries).find(({ message }) => message.id === messageId);
     const slot = text === undefined ? '' : `s${(JSON.parse(text) as RecordedStep).stepId}`;
-    const entry = same ?? ofRun.flatMap(({ entryBySlot }) => entryBySlot.get(slot) ?? [])[0];
+    const entry = same ?? ofRun.flatMap(({ entryByKey }) => entryByKey.get(slot) ?? [])[0];
     if (!entry) world.violate('P1', `run ${runId} was told that an entry is kept, and it is not`, messageId);
     else if (text !== undefined && textOf(entry.message.body) !== text) {
       world.violate('P8', `run ${runId} went on from another result than is kept`, messageId);
@@ -361,7 +373,7 @@ function checkKept({ world, notes, stories }: WorkflowEvidence): void {
 
 /** P2: there are never two active runs with one id. */
 function checkIds({ world, stories }: WorkflowEvidence): void {
-  const startOf = ({ happenings }: RunStory) => happenings.find(({ state }) => state === 'RUN_STARTED')?.seq ?? -1;
+  const startOf = ({ events }: RunStory) => events.find(({ state }) => state === 'RUN_STARTED')?.seq ?? -1;
   for (const [id, unordered] of Map.groupBy(stories, (story) => story.id)) {
     const namesakes = unordered.toSorted((a, b) => startOf(a) - startOf(b));
     for (const [index, story] of namesakes.entries()) {
@@ -372,7 +384,7 @@ function checkIds({ world, stories }: WorkflowEvidence): void {
 }
 
 /** P2: no message or waiter remains after all runs have ended. */
-async function checkRemains(world: World): Promise<void> {
+async function checkNothingLeft(world: World): Promise<void> {
   for (const table of ['waiters', 'pending_events', 'messages']) {
     const count = await world.count(`select count(*) as count from ${table}`);
     if (count > 0) world.violate('P2', `${count} rows are left in ${table}`);

@@ -20,7 +20,7 @@ import { ProcessDied } from './process-clock.ts';
 import type { RecordedStep } from './workflow-library.ts';
 import { PROJECT, type World } from './world.ts';
 
-export interface Item {
+export interface BatchItem {
   destination: string;
   headers: Record<string, string>;
   body?: string;
@@ -30,40 +30,40 @@ export interface Item {
 export class RunIsOver extends Error {}
 
 /** No attempt to send the request got a response. */
-export class NoAnswer extends Error {}
+export class NoResponse extends Error {}
 
 /** The history of a request, for the checks. */
-export interface Request {
+export interface RequestRecord {
   /** Elapsed time when it was first sent, and when its first response arrived. */
-  begunAtMs: Millis;
-  answeredAtMs: Millis;
+  startAtMs: Millis;
+  respondedAtMs: Millis;
   /** How many times it was sent. */
   sent: number;
-  fortune: 'pending' | 'acked' | 'refused' | 'unknown';
+  result: 'pending' | 'acked' | 'refused' | 'unknown';
 }
 
-export interface AppendedStep {
+export interface NewStep {
   kind: 'step';
   text: string;
   time?: { delayS?: number; notBeforeS?: number };
 }
 
 /** The entry that an executed step adds to the journal. */
-export type Appended =
-  | AppendedStep
-  | { kind: 'call' | 'invoke'; item: Item }
+export type NewEntry =
+  | NewStep
+  | { kind: 'call' | 'invoke'; item: BatchItem }
   | {
       kind: 'wait';
       eventId: string;
       timeoutS: number;
       step: Omit<RecordedStep, 'targetStep'>;
-      request: Request;
+      request: RequestRecord;
     };
 
 /** The content of a checkpoint. */
-export interface Sent {
+export interface Checkpoint {
   done?: readonly { key: MessageKey; claimToken: ClaimToken }[];
-  append?: readonly Appended[];
+  append?: readonly NewEntry[];
   failed?: NonNullable<CheckpointCommand['failed']>;
   lingerMs?: Millis;
 }
@@ -90,12 +90,12 @@ export class WorkflowClient {
     this.#random = random.fork();
   }
 
-  request(): Request {
-    return { begunAtMs: this.#world.clock.elapsedMs, answeredAtMs: Infinity, sent: 0, fortune: 'pending' };
+  request(): RequestRecord {
+    return { startAtMs: this.#world.clock.elapsedMs, respondedAtMs: Infinity, sent: 0, result: 'pending' };
   }
 
   /** Like `POST /v2/batch`: publishes all items or none. */
-  async batch(items: readonly Item[], request = this.request()): Promise<Published[]> {
+  async batch(items: readonly BatchItem[], request = this.request()): Promise<Published[]> {
     const outcomes = await this.#send(request, (engine) => engine.publish(PROJECT, items.map(this.#commandOf)));
     return outcomes.map((outcome) => {
       if (outcome === 'tooManyQueues') throw new Error('no item names a queue');
@@ -106,7 +106,7 @@ export class WorkflowClient {
   /** Like `POST /v2/waypost/checkpoints`. Calls `handed` with the next message as soon as the server has sent it. */
   checkpoint(
     runKey: RunKey,
-    { done = [], append = [], failed = [], lingerMs }: Sent,
+    { done = [], append = [], failed = [], lingerMs }: Checkpoint,
     handed: (next: Handover) => void,
   ): Promise<{ answer: CheckpointResult; next: Handover | undefined }> {
     const request = append.find((each) => each.kind === 'wait')?.request ?? this.request();
@@ -115,7 +115,7 @@ export class WorkflowClient {
     const told = append.map((each) => (each.kind === 'wait' ? each.step : each));
     const hash = JSON.stringify([claims, failures, told, lingerMs]);
     return this.#send(request, async (engine) => {
-      const given = append.map((each) => this.#givenOf(each));
+      const given = append.map((each) => this.#commandEntryOf(each));
       const stays = { failed: failures, ...(lingerMs !== undefined && { lingerMs }) };
       const answer = await engine.checkpoint(PROJECT, { runKey, done: claims, append: given, hash, ...stays });
       const next = answer.kind === 'saved' ? await answer.next : undefined;
@@ -124,7 +124,7 @@ export class WorkflowClient {
     });
   }
 
-  #givenOf(appended: Appended): CheckpointCommand['append'][number] {
+  #commandEntryOf(appended: NewEntry): CheckpointCommand['append'][number] {
     switch (appended.kind) {
       case 'step': {
         const { delayS, notBeforeS } = appended.time ?? {};
@@ -194,14 +194,14 @@ export class WorkflowClient {
     how: 'resumeRun' | 'restartRun',
     dlqId: string,
     override: RunOverride,
-    request: Request,
+    request: RequestRecord,
   ): Promise<StartedRun | undefined> {
     const answer = await this.#send(request, (engine) => engine[how](PROJECT, dlqId, override));
     return typeof answer === 'string' ? undefined : answer;
   }
 
   /** Resumes one parked run, or all. */
-  resumeParked(runId: string | undefined, request: Request): Promise<unknown> {
+  resumeParked(runId: string | undefined, request: RequestRecord): Promise<unknown> {
     return this.#send<unknown>(request, (engine) =>
       runId === undefined ? engine.resumeParkedRuns(PROJECT) : engine.resumeParkedRun(PROJECT, runId),
     );
@@ -211,7 +211,7 @@ export class WorkflowClient {
     return this.#send(this.request(), (engine) => engine.readJournal(PROJECT, runId));
   }
 
-  readonly #commandOf = ({ destination, headers, body = '' }: Item): PublishCommand => {
+  readonly #commandOf = ({ destination, headers, body = '' }: BatchItem): PublishCommand => {
     const nowMs = this.#world.clock.wallMs();
     const options = readPublishOptions(inputOf(headers), 'publish', NO_QUOTAS, nowMs);
     const { run } = options;
@@ -222,23 +222,23 @@ export class WorkflowClient {
   };
 
   /** Retries while there is no response. Throws `RunIsOver` and `NoAnswer`. */
-  async #send<T>(request: Request, action: (engine: Engine) => Promise<T>): Promise<T> {
+  async #send<T>(request: RequestRecord, action: (engine: Engine) => Promise<T>): Promise<T> {
     const { clock } = this.#world;
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       try {
         const answer = await this.#sendOnce(request, action);
-        if (request.fortune === 'pending') Object.assign(request, { fortune: 'acked', answeredAtMs: clock.elapsedMs });
+        if (request.result === 'pending') Object.assign(request, { result: 'acked', respondedAtMs: clock.elapsedMs });
         return answer;
       } catch (error) {
-        this.#judge(request, error);
+        this.#checkError(request, error);
       }
       await clock.delay(this.#random.int(50, 2_000));
     }
-    request.fortune = 'unknown';
-    throw new NoAnswer();
+    request.result = 'unknown';
+    throw new NoResponse();
   }
 
-  async #sendOnce<T>(request: Request, action: (engine: Engine) => Promise<T>): Promise<T> {
+  async #sendOnce<T>(request: RequestRecord, action: (engine: Engine) => Promise<T>): Promise<T> {
     const { clock } = this.#world;
     const random = this.#random;
     await clock.delay(random.chance(this.faults.late) ? random.int(1_000, 20_000) : random.int(1, 20));
@@ -260,11 +260,11 @@ export class WorkflowClient {
   }
 
   /** Returns if the request can be retried; throws otherwise. */
-  #judge(request: Request, error: unknown): void {
+  #checkError(request: RequestRecord, error: unknown): void {
     if (error instanceof ProcessDied || error instanceof StoreUnavailable) return;
     if (error instanceof ApiError && error.code === 'unavailable') return;
-    request.fortune = 'refused';
-    request.answeredAtMs = this.#world.clock.elapsedMs;
+    request.result = 'refused';
+    request.respondedAtMs = this.#world.clock.elapsedMs;
     if (error instanceof ApiError && error.code === 'run_over') throw new RunIsOver();
     this.#world.violate('P11', `a request of a workflow failed: ${String(error)}`);
     throw error;

@@ -1,7 +1,7 @@
 /** Deploys the code of each program: as drawn, changed in one place, and changed back. */
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { RecordedStep } from './workflow-library.ts';
-import { type Part, type Program, type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
+import { type Program, type ProgramLibrary, type Stage, type Step, stepsOf } from './workflow-programs.ts';
 
 export class Deployments {
   readonly #random: SeededRandom;
@@ -47,27 +47,27 @@ export class Deployments {
 
   #changedFrom(program: Program): Program {
     const random = this.#random;
-    const { parts } = program;
-    const pair = parts.findIndex((part, index) => part.kind === 'run' && parts[index + 1]?.kind === 'run');
-    const [first, second] = [parts[pair], parts[pair + 1]] as [Step, Step];
-    const one = random.int(0, Math.max(0, parts.length - 1));
-    const changes: Part[][] = [
-      parts.map((part, index) => (index === one ? renamed(part) : part)),
-      parts.slice(0, -1), //
+    const { stages } = program;
+    const pair = stages.findIndex((stage, index) => stage.kind === 'run' && stages[index + 1]?.kind === 'run');
+    const [first, second] = [stages[pair], stages[pair + 1]] as [Step, Step];
+    const one = random.int(0, Math.max(0, stages.length - 1));
+    const changes: Stage[][] = [
+      stages.map((stage, index) => (index === one ? renamed(stage) : stage)),
+      stages.slice(0, -1), //
     ];
-    if (pair >= 0) changes.push([...parts.slice(0, pair), second, first, ...parts.slice(pair + 2)]);
-    return { ...program, parts: random.choose(changes) };
+    if (pair >= 0) changes.push([...stages.slice(0, pair), second, first, ...stages.slice(pair + 2)]);
+    return { ...program, stages: random.choose(changes) };
   }
 }
 
 /** Renames the step, and changes the result of a `run` step. */
-function renamed(part: Part): Part {
-  if (part.kind === 'group') {
-    const [first, ...others] = part.branches;
-    return first ? { ...part, branches: [renamed(first) as Step, ...others] } : part;
+function renamed(stage: Stage): Stage {
+  if (stage.kind === 'group') {
+    const [first, ...others] = stage.branches;
+    return first ? { ...stage, branches: [renamed(first) as Step, ...others] } : stage;
   }
-  const name = `other ${part.name}`;
-  return part.kind === 'run' ? { ...part, name, value: part.value + 1_000 } : { ...part, name };
+  const name = `other ${stage.name}`;
+  return stage.kind === 'run' ? { ...stage, name, value: stage.value + 1_000 } : { ...stage, name };
 }
 
 /** Whether the code has each of the steps at its position. */

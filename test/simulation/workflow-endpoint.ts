@@ -7,12 +7,12 @@ import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 import { END_STEP_BYTES_MAX } from '../../src/protocol/workflow/checkpoints.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../support/simulated-network.ts';
-import { EndpointCall, EndpointCrashed, type HeldByEndpoint, Lost } from './workflow-call.ts';
+import { CallLost, EndpointCall, EndpointCrashed, type OwnedMessage } from './workflow-call.ts';
 import {
-  type Appended,
-  type AppendedStep,
-  type Item,
-  NoAnswer,
+  type BatchItem,
+  type NewEntry,
+  type NewStep,
+  NoResponse,
   RunIsOver,
   type WorkflowClient,
 } from './workflow-client.ts';
@@ -20,7 +20,7 @@ import { type Deployments, fits } from './workflow-deployments.ts';
 import {
   callHeaders,
   contextOf,
-  isOfBefore,
+  isOlderGeneration,
   type RunContext,
   stepHeaders,
   triggerHeaders,
@@ -44,8 +44,8 @@ import type { World } from './world.ts';
 export const CALLED_ORIGIN = 'https://called.example';
 
 /** How the endpoint treats one delivery. */
-type Fate = 'fine' | 'lost' | 'unanswered' | 'failing' | 'resetting' | 'slow';
-type Weights = Readonly<Record<Fate, number>>;
+type Treatment = 'fine' | 'lost' | 'unanswered' | 'failing' | 'resetting' | 'slow';
+type Weights = Readonly<Record<Treatment, number>>;
 
 /** How an endpoint behaves until its mood changes. */
 const FINE: Weights = { fine: 1, lost: 0, unanswered: 0, failing: 0, resetting: 0, slow: 0 };
@@ -97,7 +97,7 @@ export class WorkflowEndpoint {
     this.#random = deps.random.fork();
   }
 
-  readonly answer: Endpoint = (attempt) => this.#answer(attempt);
+  readonly respond: Endpoint = (attempt) => this.#respond(attempt);
 
   /** Returns the name of the mood. */
   changeMood(mood = this.#random.choose(Object.keys(MOODS))): string {
@@ -105,7 +105,7 @@ export class WorkflowEndpoint {
     return mood;
   }
 
-  async #answer(attempt: Readonly<Attempt>): Promise<Reply> {
+  async #respond(attempt: Readonly<Attempt>): Promise<Reply> {
     const { clock } = this.#deps.world;
     const random = this.#random;
     const fate = random.weighted(this.#mood);
@@ -115,7 +115,7 @@ export class WorkflowEndpoint {
     const reply = await this.#serve(attempt, afterMs);
     if (fate === 'unanswered') return { kind: 'silence' };
     if (fate === 'resetting') return { kind: 'reset', afterMs };
-    if (fate === 'failing') return answerOf(random.choose([500, 502, 429]), afterMs);
+    if (fate === 'failing') return responseOf(random.choose([500, 502, 429]), afterMs);
     return reply;
   }
 
@@ -124,37 +124,37 @@ export class WorkflowEndpoint {
     const { world, client, notes } = this.#deps;
     const call = this.#random.chance(0.5) ? new EndpointCall({ world, client, notes }, attempt, delivery) : undefined;
     try {
-      if (delivery.headers.has('upstash-workflow-failure-callback')) notes.tellFailure(delivery);
-      else await this.#takeAll(delivery, call);
-      return call?.result ? call.endingWith(call.result, answerOf(200, afterMs)) : answerOf(200, afterMs);
+      if (delivery.headers.has('upstash-workflow-failure-callback')) notes.noteFailureCall(delivery);
+      else await this.#handleAll(delivery, call);
+      return call?.result ? call.endingWith(call.result, responseOf(200, afterMs)) : responseOf(200, afterMs);
     } catch (error) {
-      if (error instanceof Lost) return answerOf(500, afterMs);
+      if (error instanceof CallLost) return responseOf(500, afterMs);
       if (error instanceof EndpointCrashed) return { kind: 'reset', afterMs };
       // `RunIsOver`: no work is left. `NoAnswer`: no work is possible now.
-      if (error instanceof RunIsOver) return answerOf(200, afterMs);
-      if (error instanceof NoAnswer) return answerOf(500, afterMs);
+      if (error instanceof RunIsOver) return responseOf(200, afterMs);
+      if (error instanceof NoResponse) return responseOf(500, afterMs);
       // The other library cannot report changed code: it responds with a failure.
-      if (error instanceof CodeChanged) return call ? changedAnswer(afterMs) : answerOf(500, afterMs);
+      if (error instanceof CodeChanged) return call ? changedCodeResponse(afterMs) : responseOf(500, afterMs);
       if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
-      if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
-      const reply = answerOf(489, afterMs);
+      if (!(error instanceof StepThrew) || !error.isFinal) return responseOf(500, afterMs);
+      const reply = responseOf(489, afterMs);
       return { ...reply, header: { ...reply.header, 'Upstash-Nonretryable-Error': ['true'] } };
     }
   }
 
   /** Handles the delivered message, and all messages that are handed to the call after it. */
-  async #takeAll(first: Delivery, call: EndpointCall | undefined): Promise<void> {
-    for (let delivery: Delivery | undefined = first; delivery; ) delivery = await this.#take(delivery, call);
+  async #handleAll(first: Delivery, call: EndpointCall | undefined): Promise<void> {
+    for (let delivery: Delivery | undefined = first; delivery; ) delivery = await this.#handle(delivery, call);
   }
 
   /** Answers what the call is handed next. */
-  async #take(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
+  async #handle(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     try {
-      if (delivery.headers.has('upstash-workflow-callback')) return await this.#takeAnswer(delivery, call);
-      return await this.#goOn(delivery, call);
+      if (delivery.headers.has('upstash-workflow-callback')) return await this.#saveCallResult(delivery, call);
+      return await this.#continueRun(delivery, call);
     } catch (error) {
-      const isTold = error instanceof StepThrew && call && call.held.length > 0 && this.#random.chance(0.6);
-      if (!isTold) throw error;
+      const isReported = error instanceof StepThrew && call && call.owned.length > 0 && this.#random.chance(0.6);
+      if (!isReported) throw error;
       const header: HeaderMap = error.isFinal ? { 'Upstash-Nonretryable-Error': ['true'] } : {};
       return call.fail(error.isFinal ? 489 : 500, header, this.#lingerMs());
     }
@@ -165,8 +165,8 @@ export class WorkflowEndpoint {
   }
 
   /** Keeps the call open for the next message, or crashes while it is open. */
-  async #stay(call: EndpointCall, append: readonly Appended[]): Promise<Delivery | undefined> {
-    const staying = call.stay(append, this.#lingerMs());
+  async #waitForNext(call: EndpointCall, append: readonly NewEntry[]): Promise<Delivery | undefined> {
+    const staying = call.waitForNext(append, this.#lingerMs());
     if (this.#mood === FINE || !this.#random.chance(0.05)) return staying;
     staying.catch(() => {});
     await this.#deps.world.clock.delay(this.#random.int(0, 5_000));
@@ -174,7 +174,7 @@ export class WorkflowEndpoint {
   }
 
   /** Saves the response to a call as the result of its step. */
-  async #takeAnswer(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
+  async #saveCallResult(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const { client, notes } = this.#deps;
     let text = textOf(delivery.body);
     if (delivery.body.length === 0) {
@@ -182,7 +182,7 @@ export class WorkflowEndpoint {
       if (!fetched) return undefined;
       const own = fetched.find(({ messageId }) => messageId === delivery.messageId);
       if (!own) {
-        notes.missFetched(delivery);
+        notes.noteMissing(delivery);
         return undefined;
       }
       text = textOf(own.body);
@@ -195,17 +195,17 @@ export class WorkflowEndpoint {
     const stepName = delivery.headers.get('upstash-workflow-stepname') ?? '';
     const result = stepOf({ stepId, stepName, stepType: 'Call', concurrent, out });
     // The delivery does not contain the journal: with either library, the run continues with the next delivery.
-    if (call && this.#random.chance(0.5)) return this.#stay(call, [result]);
-    if (call) await call.append(call.held, [result]);
+    if (call && this.#random.chance(0.5)) return this.#waitForNext(call, [result]);
+    if (call) await call.append(call.owned, [result]);
     else await this.#publish(contextOf(delivery), result);
     return undefined;
   }
 
   /** Answers what the call is handed next. */
-  async #goOn(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
+  async #continueRun(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const entries = await this.#entriesOf(delivery);
     if (!entries) return undefined;
-    call?.know(entries);
+    call?.keepJournal(entries);
     const steps = readSteps(entries);
     if (isRepeated(steps)) return undefined;
     const context = contextOf(delivery);
@@ -215,55 +215,55 @@ export class WorkflowEndpoint {
     // Within a call it continues while the call owns a message; otherwise it is called again.
     // Other calls may have added entries, too.
     let isExact = true;
-    for (let isGoing = true; isGoing; ) {
+    for (let continues = true; continues; ) {
       const next = nextOf(program, steps);
       switch (next.kind) {
         case 'execute': {
-          const appended = await this.#work(context, next);
+          const appended = await this.#execute(context, next);
           if (call && isLastStep(program, steps, appended) && this.#random.chance(0.6)) {
             call.lastStep = appended.text;
             steps.push(JSON.parse(appended.text) as RecordedStep);
             continue;
           }
-          if (call && this.#random.chance(0.4)) return this.#stay(call, [appended]);
+          if (call && this.#random.chance(0.4)) return this.#waitForNext(call, [appended]);
           isExact = false;
-          isGoing = call !== undefined && (await this.#keep(call, call.held, appended, steps));
+          continues = call !== undefined && (await this.#appendStep(call, call.owned, appended, steps));
           if (!call) await this.#publish(context, appended);
           break;
         }
         case 'plan':
           if (call && this.#random.chance(0.2)) {
-            return this.#stay(
+            return this.#waitForNext(
               call,
               next.steps.map(({ step, stepId }) => this.#planOf(step, stepId, next.steps.length)),
             );
           }
           isExact = false;
-          isGoing = call !== undefined && (await this.#planWithin(call, context, next.steps, steps));
+          continues = call !== undefined && (await this.#planWithin(call, context, next.steps, steps));
           if (!call) await this.#plan(context, next.steps);
           break;
         case 'nothing':
-          return call && isExact && this.#random.chance(0.5) ? this.#stay(call, []) : undefined;
+          return call && isExact && this.#random.chance(0.5) ? this.#waitForNext(call, []) : undefined;
         case 'end':
           await this.#end(context, program, next.outcomes, call);
           return undefined;
       }
       // The call's time is over: the messages that it owns are delivered again.
-      if (isGoing && this.#random.chance(0.05)) return undefined;
+      if (continues && this.#random.chance(0.05)) return undefined;
     }
     return undefined;
   }
 
   /** Appends within the call. Resolves to whether the call continues. */
-  async #keep(
+  async #appendStep(
     call: EndpointCall,
-    done: readonly HeldByEndpoint[],
-    appended: Appended,
+    done: readonly OwnedMessage[],
+    appended: NewEntry,
     steps: RecordedStep[],
   ): Promise<boolean> {
     if (this.#mood !== FINE && this.#random.chance(0.03)) throw new EndpointCrashed();
     const [entry] = await call.append(done, [appended]);
-    if (!entry?.held || appended.kind !== 'step') return false;
+    if (!entry?.owned || appended.kind !== 'step') return false;
     steps.push(JSON.parse(appended.text) as RecordedStep);
     return true;
   }
@@ -276,19 +276,19 @@ export class WorkflowEndpoint {
     steps: RecordedStep[],
   ): Promise<boolean> {
     const plans = group.map(({ step, stepId }) => this.#planOf(step, stepId, group.length));
-    const planned = await call.append(call.held, plans);
-    if (planned.some(({ held }) => !held)) return false;
+    const planned = await call.append(call.owned, plans);
+    if (planned.some(({ owned }) => !owned)) return false;
     for (const plan of plans) if (plan.kind === 'step') steps.push(JSON.parse(plan.text) as RecordedStep);
-    let areHeld = true;
+    let areOwned = true;
     const offset = this.#random.int(0, group.length - 1);
     for (const at of group.keys()) {
       const index = (at + offset) % group.length;
-      const [task, plan] = [group[index], planned[index]?.held];
+      const [task, plan] = [group[index], planned[index]?.owned];
       if (!task || !plan) continue;
-      const appended = await this.#work(context, { ...task, concurrent: group.length });
-      if (!(await this.#keep(call, [plan], appended, steps))) areHeld = false;
+      const appended = await this.#execute(context, { ...task, concurrent: group.length });
+      if (!(await this.#appendStep(call, [plan], appended, steps))) areOwned = false;
     }
-    return areHeld;
+    return areOwned;
   }
 
   /** The delivered journal, or the fetched one if it was too large; `undefined` if the run has ended. */
@@ -300,7 +300,7 @@ export class WorkflowEndpoint {
     const at = fetched.findIndex((entry) => entry.messageId === messageId);
     const delivery = { body, runId, messageId, ...rest };
     if (at < 0) {
-      notes.missFetched(delivery);
+      notes.noteMissing(delivery);
       return undefined;
     }
     const entries = fetched.slice(0, at + 1).map((entry) => ({
@@ -337,13 +337,13 @@ export class WorkflowEndpoint {
     await this.#deps.client.batch(items);
   }
 
-  #planOf(step: Step, stepId: number, concurrent: number): AppendedStep {
+  #planOf(step: Step, stepId: number, concurrent: number): NewStep {
     const text = JSON.stringify({ stepId: 0, stepName: step.name, concurrent, targetStep: stepId });
     return { kind: 'step', text, ...(step.kind === 'sleep' && { time: this.#timeOf(step) }) };
   }
 
   /** Executes a step and returns its entry for the journal. */
-  async #work(context: RunContext, task: Task): Promise<Appended> {
+  async #execute(context: RunContext, task: Task): Promise<NewEntry> {
     const { step, stepId, concurrent } = task;
     switch (step.kind) {
       case 'run':
@@ -371,7 +371,7 @@ export class WorkflowEndpoint {
     context: RunContext,
     { stepId, concurrent }: Task,
     step: Extract<Step, { kind: 'run' }>,
-  ): Promise<Appended> {
+  ): Promise<NewEntry> {
     const { world } = this.#deps;
     const name = `${context.runId} ${context.createdAtMs} ${stepId}`;
     const times = (this.#executions.get(name) ?? 0) + 1;
@@ -387,7 +387,7 @@ export class WorkflowEndpoint {
     return stepOf({ stepId, stepName: step.name, stepType: 'Run', concurrent, out });
   }
 
-  #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): Appended {
+  #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): NewEntry {
     const { client, notes } = this.#deps;
     const { eventId, timeoutS } = step;
     const request = notes.wait({ ...context, stepId, eventId }, client.request());
@@ -395,7 +395,7 @@ export class WorkflowEndpoint {
     return { kind: 'wait', eventId, timeoutS, step: recorded, request };
   }
 
-  async #notify(context: RunContext, task: Task, step: Extract<Step, { kind: 'notify' }>): Promise<Appended> {
+  async #notify(context: RunContext, task: Task, step: Extract<Step, { kind: 'notify' }>): Promise<NewEntry> {
     const { client, notes } = this.#deps;
     const { stepId, concurrent } = task;
     const { eventId, isToSelf } = step;
@@ -410,10 +410,10 @@ export class WorkflowEndpoint {
     return stepOf({ stepId, stepName: step.name, stepType: 'Notify', concurrent, out: event });
   }
 
-  #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Appended {
+  #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): NewEntry {
     const { stepId, concurrent } = task;
     // A repeated invocation uses another id.
-    const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
+    const sharedId = isOlderGeneration(context.url) ? undefined : step.sharedId;
     const runId = sharedId ?? `child-${this.#random.int(1, 1e9)}`;
     const child = { ...context, runId, invokeCount: context.invokeCount + 1 };
     const attempts = { 'upstash-retries': '4', 'upstash-retry-delay': '1000', 'upstash-workflow-invoke': 'true' };
@@ -430,7 +430,7 @@ export class WorkflowEndpoint {
     return { kind: 'invoke', item: { destination: context.url, headers, body: JSON.stringify(body) } };
   }
 
-  async #publish(context: RunContext, appended: Appended): Promise<void> {
+  async #publish(context: RunContext, appended: NewEntry): Promise<void> {
     const { client } = this.#deps;
     if (appended.kind !== 'wait') {
       await client.batch([itemOf(context, appended)]);
@@ -443,21 +443,21 @@ export class WorkflowEndpoint {
     await client.wait(eventId, headers, body, request);
   }
 
-  #timeOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): NonNullable<AppendedStep['time']> {
+  #timeOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): NonNullable<NewStep['time']> {
     if (!isUntil) return { delayS: seconds };
     return { notBeforeS: Math.ceil(this.#deps.world.clock.wallMs() / 1_000) + seconds };
   }
 }
 
 /** Whether the program returns after this step, so that the step can be sent together with the result of the run. */
-function isLastStep(program: Program, steps: RecordedStep[], appended: Appended): appended is AppendedStep {
+function isLastStep(program: Program, steps: RecordedStep[], appended: NewEntry): appended is NewStep {
   if (appended.kind !== 'step' || appended.time || program.end !== 'returns') return false;
   if (Buffer.byteLength(appended.text) > END_STEP_BYTES_MAX) return false;
   const last = JSON.parse(appended.text) as RecordedStep;
   return last.concurrent === 1 && nextOf(program, [...steps, last]).kind === 'end';
 }
 
-function itemOf(context: RunContext, appended: Exclude<Appended, { kind: 'wait' }>): Item {
+function itemOf(context: RunContext, appended: Exclude<NewEntry, { kind: 'wait' }>): BatchItem {
   if (appended.kind !== 'step') return appended.item;
   const { delayS, notBeforeS } = appended.time ?? {};
   const headers = {
@@ -468,23 +468,23 @@ function itemOf(context: RunContext, appended: Exclude<Appended, { kind: 'wait' 
   return { destination: context.url, headers, body: appended.text };
 }
 
-function stepOf(step: Omit<RecordedStep, 'targetStep'>): AppendedStep {
+function stepOf(step: Omit<RecordedStep, 'targetStep'>): NewStep {
   return { kind: 'step', text: JSON.stringify(step) };
 }
 
 /** A response of a library, which names its protocol version. */
-function answerOf(status: number, afterMs: number): Extract<Reply, { kind: 'answer' }> {
+function responseOf(status: number, afterMs: number): Extract<Reply, { kind: 'answer' }> {
   return { kind: 'answer', status, afterMs, header: { 'Upstash-Workflow-Sdk-Version': ['1'] } };
 }
 
-function changedAnswer(afterMs: number): Reply {
+function changedCodeResponse(afterMs: number): Reply {
   const body = Buffer.from('{"message":"The code has changed."}');
-  const { header, ...reply } = answerOf(409, afterMs);
+  const { header, ...reply } = responseOf(409, afterMs);
   return { ...reply, body, header: { ...header, 'Upstash-Workflow-Code-Changed': ['true'] } };
 }
 
 /** The endpoint of `call` steps: its response depends on the URL and on the number of retries. */
-export const answerCall: Endpoint = ({ url, retried }) => {
+export const respondToCall: Endpoint = ({ url, retried }) => {
   const query = new URL(url).searchParams;
   if (retried >= Number(query.get('failures'))) {
     return { kind: 'answer', status: 200, afterMs: 20, body: calledBody(Number(query.get('padding'))) };

@@ -17,10 +17,10 @@ export interface RunContext {
 type Headers = Record<string, string>;
 
 const FEATURES_TODAY = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
-const FEATURES_BEFORE = 'LazyFetch,InitialBody,WF_DetectTrigger';
+const FEATURES_OLDER = 'LazyFetch,InitialBody,WF_DetectTrigger';
 
 /** Whether the run is of the older generation, which repeats the trigger's configuration with each message. */
-export function isOfBefore(url: string): boolean {
+export function isOlderGeneration(url: string): boolean {
   return url.endsWith('/before');
 }
 
@@ -39,7 +39,7 @@ function commonHeaders({ url, runId }: RunContext): Headers {
   return {
     'upstash-workflow-runid': runId,
     'upstash-workflow-url': url,
-    'upstash-feature-set': isOfBefore(url) ? FEATURES_BEFORE : FEATURES_TODAY,
+    'upstash-feature-set': isOlderGeneration(url) ? FEATURES_OLDER : FEATURES_TODAY,
   };
 }
 
@@ -86,7 +86,7 @@ export function stepHeaders(context: RunContext): Headers {
     ...commonHeaders(context),
     ...repeated(context),
     ...forwarded(context, 'upstash-forward-'),
-    ...incarnation(context),
+    ...createdAtHeader(context),
     'upstash-workflow-init': 'false',
     'upstash-workflow-calltype': 'step',
     'upstash-workflow-sdk-version': '1',
@@ -103,7 +103,7 @@ export function callHeaders(
 ): Headers {
   const headers: Headers = {
     ...commonHeaders(context),
-    ...incarnation(context),
+    ...createdAtHeader(context),
     'upstash-feature-set': 'WF_NoDelete,InitialBody',
     'upstash-workflow-init': 'false',
     'upstash-workflow-calltype': 'toCallback',
@@ -127,8 +127,8 @@ export function callHeaders(
 }
 
 /** Distinguishes the runs of one id. The older generation does not send this, so its runs must have unique ids. */
-function incarnation({ url, createdAtMs }: RunContext): Headers {
-  return isOfBefore(url) ? {} : { 'upstash-workflow-createdat': String(createdAtMs) };
+function createdAtHeader({ url, createdAtMs }: RunContext): Headers {
+  return isOlderGeneration(url) ? {} : { 'upstash-workflow-createdat': String(createdAtMs) };
 }
 
 function forwarded({ invokeCount }: RunContext, prefix: string): Headers {
@@ -136,7 +136,7 @@ function forwarded({ invokeCount }: RunContext, prefix: string): Headers {
 }
 
 function repeated(context: RunContext): Headers {
-  if (!isOfBefore(context.url)) return {};
+  if (!isOlderGeneration(context.url)) return {};
   return {
     ...failureHeaders(context),
     'upstash-forward-x-user': context.user,

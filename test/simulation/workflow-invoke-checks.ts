@@ -2,7 +2,7 @@
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
 import { isGivenUp } from './workflow-revival-checks.ts';
-import { type Entry, ownEntries, type RunStory } from './workflow-stories.ts';
+import { ownEntries, type RunStory, type StoredEntry } from './workflow-stories.ts';
 
 export function checkInvocations(evidence: WorkflowEvidence): void {
   const { world, stories, storyByKey } = evidence;
@@ -45,10 +45,10 @@ function areTogether(stories: readonly RunStory[], childSeq: number, parentSeq: 
 function checkResult(
   { world, stories }: WorkflowEvidence,
   parent: RunStory,
-  { entryKey, message }: Entry,
+  { entryKey, message }: StoredEntry,
   child: RunStory,
 ): void {
-  const result = parent.entryBySlot.get(`s${entryKey.slice(1)}`);
+  const result = parent.entryByKey.get(`s${entryKey.slice(1)}`);
   if (!child.end || !parent.end) return;
   // Only a failed parent shows the result in its log after its end.
   const isBefore = child.end.seq < parent.end.seq && !areTogether(stories, child.end.seq, parent.end.seq);

@@ -33,7 +33,7 @@ export interface RecordedStep {
 }
 
 /** The next action of a program. */
-export type Next =
+export type NextAction =
   | { kind: 'execute'; step: Step; stepId: number; concurrent: number }
   | { kind: 'plan'; steps: { step: Step; stepId: number }[] }
   /** Other results of the group are missing. */
@@ -84,14 +84,14 @@ export function isRepeated(steps: readonly RecordedStep[]): boolean {
 }
 
 /** The next action of the program when `steps` are recorded and the last of them is being delivered. */
-export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
+export function nextOf(program: Program, steps: readonly RecordedStep[]): NextAction {
   const results = new Map<number, RecordedStep>();
   for (const step of steps) if (step.stepId > 0 && !results.has(step.stepId)) results.set(step.stepId, step);
   const last = steps.at(-1);
   const outcomes: string[] = [];
   let firstId = 1;
-  for (const part of program.parts) {
-    const branches = part.kind === 'group' ? part.branches : [part];
+  for (const stage of program.stages) {
+    const branches = stage.kind === 'group' ? stage.branches : [stage];
     const numbered = branches.map((step, index) => ({ step, stepId: firstId + index }));
     firstId += branches.length;
     const recorded = numbered.flatMap(({ stepId }) => results.get(stepId) ?? []);
@@ -100,7 +100,7 @@ export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
       continue;
     }
     const [only] = numbered;
-    if (part.kind !== 'group' && only) return { kind: 'execute', ...only, concurrent: 1 };
+    if (stage.kind !== 'group' && only) return { kind: 'execute', ...only, concurrent: 1 };
     const planned = numbered.find(({ stepId }) => last?.stepId === 0 && last.targetStep === stepId);
     if (planned) return { kind: 'execute', ...planned, concurrent: branches.length };
     const isBegun = steps.some(({ targetStep = 0 }) => numbered.some(({ stepId }) => stepId === targetStep));

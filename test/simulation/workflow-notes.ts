@@ -2,7 +2,7 @@
 
 import type { MessageId, Millis } from '../../src/engine/model.ts';
 import type { StartedRun } from '../../src/engine/runs/dead/dead-run-store.ts';
-import type { Request } from './workflow-client.ts';
+import type { RequestRecord } from './workflow-client.ts';
 import type { DeliveredEntry, Delivery } from './workflow-library.ts';
 import type { Program } from './workflow-programs.ts';
 
@@ -15,7 +15,7 @@ export interface RunName {
 export interface Trigger {
   runId: string;
   program: Program;
-  request: Request;
+  request: RequestRecord;
   /** From the first response. */
   messageId?: MessageId;
   createdAtMs?: Millis;
@@ -26,13 +26,13 @@ export interface Ending {
   runId: string;
   /** Absent: any run with the id. */
   createdAtMs: Millis | undefined;
-  request: Request;
+  request: RequestRecord;
 }
 
 export interface WaitNote extends RunName {
   stepId: number;
   eventId: string;
-  request: Request;
+  request: RequestRecord;
 }
 
 export interface Notification {
@@ -41,7 +41,7 @@ export interface Notification {
   run: RunName | undefined;
   /** The unique data of the event. */
   event: string;
-  request: Request;
+  request: RequestRecord;
   /** Whether the response says that the event was saved for a later wait. */
   isSaved?: boolean;
 }
@@ -50,12 +50,12 @@ export interface Notification {
 export interface Revival {
   how: 'resumeRun' | 'restartRun';
   dlqId: string;
-  request: Request;
+  request: RequestRecord;
   started?: StartedRun;
 }
 
 /** An entry that the response to a checkpoint reported as saved. */
-export interface KeptEntry {
+export interface SavedEntryNote {
   runId: string;
   messageId: MessageId;
   /** The step from which the call continues; absent: the call ends. */
@@ -63,15 +63,15 @@ export interface KeptEntry {
 }
 
 export class WorkflowNotes {
-  readonly kept: KeptEntry[] = [];
+  readonly saved: SavedEntryNote[] = [];
   readonly triggers: Trigger[] = [];
   readonly endings: Ending[] = [];
   readonly waits: WaitNote[] = [];
   readonly notifications: Notification[] = [];
   readonly revivals: Revival[] = [];
   /** Requests to resume parked runs. */
-  readonly resumes: Request[] = [];
-  readonly failuresTold: Delivery[] = [];
+  readonly resumes: RequestRecord[] = [];
+  readonly failureCalls: Delivery[] = [];
   /** Fetched journals, up to the entry of the delivered message. */
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
   /** Journals up to the entry of a message that was handed to an open call. */
@@ -85,53 +85,53 @@ export class WorkflowNotes {
   /** Deliveries that the endpoint could not read. */
   readonly unreadable: { delivery: Delivery; error: unknown }[] = [];
 
-  trigger(runId: string, program: Program, request: Request): Trigger {
+  trigger(runId: string, program: Program, request: RequestRecord): Trigger {
     const trigger = { runId, program, request };
     this.triggers.push(trigger);
     return trigger;
   }
 
-  ending(kind: Ending['kind'], runId: string, request: Request, createdAtMs?: Millis): Request {
+  ending(kind: Ending['kind'], runId: string, request: RequestRecord, createdAtMs?: Millis): RequestRecord {
     this.endings.push({ kind, runId, createdAtMs, request });
     return request;
   }
 
-  wait({ runId, createdAtMs, stepId, eventId }: Omit<WaitNote, 'request'>, request: Request): Request {
+  wait({ runId, createdAtMs, stepId, eventId }: Omit<WaitNote, 'request'>, request: RequestRecord): RequestRecord {
     this.waits.push({ runId, createdAtMs, stepId, eventId, request });
     return request;
   }
 
-  notify(eventId: string, run: RunName | undefined, request: Request): Notification {
+  notify(eventId: string, run: RunName | undefined, request: RequestRecord): Notification {
     const event = `event ${this.notifications.length + 1}`;
     const notification: Notification = { eventId, run, event, request };
     this.notifications.push(notification);
     return notification;
   }
 
-  revive(how: Revival['how'], dlqId: string, request: Request): Revival {
+  revive(how: Revival['how'], dlqId: string, request: RequestRecord): Revival {
     const revival = { how, dlqId, request };
     this.revivals.push(revival);
     return revival;
   }
 
-  resumeParked(request: Request): Request {
+  resumeParked(request: RequestRecord): RequestRecord {
     this.resumes.push(request);
     return request;
   }
 
-  keep(entry: KeptEntry): void {
-    this.kept.push(entry);
+  noteSaved(entry: SavedEntryNote): void {
+    this.saved.push(entry);
   }
 
-  tellFailure(delivery: Delivery): void {
-    this.failuresTold.push(delivery);
+  noteFailureCall(delivery: Delivery): void {
+    this.failureCalls.push(delivery);
   }
 
   noteFetched(delivery: Delivery, entries: DeliveredEntry[]): void {
     this.fetched.push({ delivery, entries });
   }
 
-  missFetched(delivery: Delivery): void {
+  noteMissing(delivery: Delivery): void {
     this.missing.push(delivery);
   }
 

@@ -12,10 +12,18 @@ import { PROJECT, type Sabotage } from './world.ts';
 const EMPTY = new Uint8Array(0);
 
 export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
-  'a step that is published twice is recorded twice': { promise: 'P8', seed: 30, sabotage: () => withoutSlots('step') },
-  'a group that is planned twice is planned again': { promise: 'P8', seed: 5, sabotage: () => withoutSlots('plan') },
-  'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutSlotsOfInvocations },
-  'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(upToTheLast) },
+  'a step that is published twice is recorded twice': {
+    promise: 'P8',
+    seed: 30,
+    sabotage: () => withoutEntryKeys('step'),
+  },
+  'a group that is planned twice is planned again': {
+    promise: 'P8',
+    seed: 5,
+    sabotage: () => withoutEntryKeys('plan'),
+  },
+  'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutEntryKeysOfInvocations },
+  'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(withWholeBatch) },
   'a journal is read without its latest entry': { promise: 'P8', sabotage: () => altered(withoutLatestEntry) },
   'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
   'the end of a run is acknowledged before its commit': {
@@ -24,28 +32,32 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     sabotage: () => altered(endingTooEarly),
   },
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
-  'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isAnswerToCall) },
+  'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isCallResult) },
   'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
   'a run ends as it was known before another invoked it': {
     promise: 'P14',
     seed: 60,
-    sabotage: () => altered(endingAsKnown),
+    sabotage: () => altered(endingWithOldVersion),
   },
   'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
   'deadlines of waits are forgotten': { promise: 'P14', sabotage: () => altered(withoutDeadlines) },
   'a wait times out before its time': { promise: 'P17', sabotage: () => altered(timingOutEarly) },
   'a notification wakes one of those who wait': { promise: 'P17', sabotage: () => altered(wakingOne) },
-  'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingMail) },
-  'the latest of what was saved is taken first': { promise: 'P17', seed: 6, sabotage: () => altered(latestMailFirst) },
+  'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingPendingEvents) },
+  'the latest of what was saved is taken first': {
+    promise: 'P17',
+    seed: 6,
+    sabotage: () => altered(latestPendingEventFirst),
+  },
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
   'what follows in a run leaves its trace': { promise: 'P17', sabotage: () => altered(withoutTrace) },
   'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
   'a checkpoint of a call that was given up is saved': {
     promise: 'P6',
     seed: 15,
-    sabotage: () => altered(withoutFenceOfCalls),
+    sabotage: () => altered(withoutTokenCheckOfCalls),
   },
-  'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
+  'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(acknowledgingEarly) },
   'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
   'the last step is forgotten that comes with the end': {
     promise: 'P8',
@@ -85,8 +97,11 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     promise: 'P8',
     sabotage: () => ({ workflows: { isUnchecked: true } }),
   },
-  'what is left of a run that is over is forgotten': { promise: 'P2', sabotage: () => altered(leavingTheRest) },
-  'a revived run goes out with its first piece': { promise: 'P8', sabotage: () => altered(revivingInPart) },
+  'what is left of a run that is over is forgotten': {
+    promise: 'P2',
+    sabotage: () => altered(withoutCancellingTheRest),
+  },
+  'a revived run goes out with its first piece': { promise: 'P8', sabotage: () => altered(retryingPartly) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
@@ -132,7 +147,7 @@ function withoutClaims(): Sabotage {
 }
 
 /** Gives a repeated entry a different entry key. */
-function withoutSlots(kind: EntryKind): Sabotage {
+function withoutEntryKeys(kind: EntryKind): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
     accept: ({ messages, nowMs }) =>
@@ -147,7 +162,7 @@ function withoutSlots(kind: EntryKind): Sabotage {
   }));
 }
 
-function withoutSlotsOfInvocations(): Sabotage {
+function withoutEntryKeysOfInvocations(): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
     accept: ({ messages, nowMs }) =>
@@ -173,7 +188,7 @@ function seenBefore(): (name: string) => boolean {
   };
 }
 
-function upToTheLast(store: Store): Partial<StoreMethods> {
+function withWholeBatch(store: Store): Partial<StoreMethods> {
   return {
     accept: async ({ messages, nowMs }) => {
       const accepted = await store.messages.accept({ messages, nowMs });
@@ -214,7 +229,7 @@ function endingTooEarly(store: Store): Partial<StoreMethods> {
 }
 
 /** Accepts checkpoints of calls that have lost their messages. */
-function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
+function withoutTokenCheckOfCalls(store: Store): Partial<StoreMethods> {
   return {
     checkpoint: async ({ nowMs, ...checkpoint }) => {
       const answer = await store.messages.checkpoint({ ...checkpoint, nowMs });
@@ -228,7 +243,7 @@ function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
   };
 }
 
-function answeringEarly(store: Store): Partial<StoreMethods> {
+function acknowledgingEarly(store: Store): Partial<StoreMethods> {
   return {
     checkpoint: async ({ nowMs, ...checkpoint }) => {
       store.messages.checkpoint({ ...checkpoint, nowMs }).catch(() => {});
@@ -335,7 +350,7 @@ function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement 
   return { ...settlement, change: { ...settlement.change, follows } };
 }
 
-function isAnswerToCall({ message }: NewMessage): boolean {
+function isCallResult({ message }: NewMessage): boolean {
   return message.settings.run?.callType === 'fromCallback';
 }
 
@@ -349,7 +364,7 @@ function isFailureCall({ message }: NewMessage): boolean {
 }
 
 /** Replaces an outdated version of the run with the current one. */
-function endingAsKnown(store: Store): Partial<StoreMethods> {
+function endingWithOldVersion(store: Store): Partial<StoreMethods> {
   const upToDate = async (ending: RunEnding): Promise<RunEnding> => {
     const run = await store.runs.findRun({ projectId: PROJECT, key: ending.runKey });
     return { ...ending, runVersion: run?.version ?? ending.runVersion };
@@ -384,7 +399,7 @@ function wakingOne(store: Store): Partial<StoreMethods> {
   };
 }
 
-function losingMail(store: Store): Partial<StoreMethods> {
+function losingPendingEvents(store: Store): Partial<StoreMethods> {
   return {
     savePendingEvent: async ({ projectId, runKey, eventId, limits, ...pendingEvent }) => {
       const saved = await store.waiters.savePendingEvent({
@@ -402,7 +417,7 @@ function losingMail(store: Store): Partial<StoreMethods> {
   };
 }
 
-function latestMailFirst(store: Store): Partial<StoreMethods> {
+function latestPendingEventFirst(store: Store): Partial<StoreMethods> {
   return {
     savePendingEvent: ({ projectId, runKey, eventId, limits, ...pendingEvent }) =>
       store.waiters.savePendingEvent({
@@ -446,7 +461,7 @@ function resumingFromScratch(store: Store): Partial<StoreMethods> {
 }
 
 /** Saves only the first chunk of the journal. */
-function revivingInPart(store: Store): Partial<StoreMethods> {
+function retryingPartly(store: Store): Partial<StoreMethods> {
   return {
     retryRun: async ({ nowMs, ...piece }) =>
       piece.isFirst
@@ -456,7 +471,7 @@ function revivingInPart(store: Store): Partial<StoreMethods> {
 }
 
 /** Never cancels the remaining messages of an ended run. */
-function leavingTheRest(): Partial<StoreMethods> {
+function withoutCancellingTheRest(): Partial<StoreMethods> {
   return { cancelRemaining: async () => Infinity };
 }
 

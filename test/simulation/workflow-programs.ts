@@ -2,9 +2,9 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
 
 /** A step, with everything that determines its outcome. */
-export type Step = Work & { name: string };
+export type Step = StepWork & { name: string };
 
-type Work =
+type StepWork =
   /** Returns `value`. Its first `throws` executions fail; `isFinal`: with an error that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
@@ -19,19 +19,19 @@ type Work =
 export type CallFailure = 'error' | 'refusal' | 'silence';
 
 /** A single step, or a parallel group. */
-export type Part = PartOf<Step>;
+export type Stage = StageOf<Step>;
 
-type PartOf<Each> = Each | { kind: 'group'; branches: Each[] };
+type StageOf<Each> = Each | { kind: 'group'; branches: Each[] };
 
 export interface Program {
   name: string;
-  parts: Part[];
+  stages: Stage[];
   end: 'returns' | 'fails' | 'cancels itself';
 }
 
 export const EVENT_IDS = ['paid', 'shipped', 'called-back'];
 
-type Draft = Omit<Program, 'name' | 'parts'> & { name?: string; parts: PartOf<Work>[] };
+type Draft = Omit<Program, 'name' | 'stages'> & { name?: string; stages: StageOf<StepWork>[] };
 
 const STEP_WEIGHTS = { run: 36, sleep: 14, call: 16, wait: 16, notify: 14, invoke: 14 };
 const INVOKE_DEPTH_MAX = 2;
@@ -57,40 +57,40 @@ export class ProgramLibrary {
     const random = this.#random;
     this.#eventId = random.choose(EVENT_IDS);
     const count = random.int(depth === 0 ? 1 : 0, depth === 0 ? 5 : 2);
-    const parts = Array.from({ length: count }, (): PartOf<Work> => {
+    const stages = Array.from({ length: count }, (): StageOf<StepWork> => {
       if (!random.chance(0.25)) return this.#step(depth);
       return { kind: 'group', branches: Array.from({ length: random.int(2, 4) }, () => this.#step(depth)) };
     });
     const end = random.weighted({ returns: 88, fails: 7, 'cancels itself': 5 });
-    return this.#add({ parts, end });
+    return this.#add({ stages, end });
   }
 
   /** Draws a program that only waits. */
   drawWaiting(eventId: string, timeoutS: number): Program {
-    return this.#add({ parts: [{ kind: 'wait', eventId, timeoutS }], end: 'returns' });
+    return this.#add({ stages: [{ kind: 'wait', eventId, timeoutS }], end: 'returns' });
   }
 
   /** Draws a program that sleeps between steps. */
   drawPausing(): Program {
-    const pauses = Array.from({ length: this.#random.int(1, 3) }, (): PartOf<Work>[] => {
+    const pauses = Array.from({ length: this.#random.int(1, 3) }, (): StageOf<StepWork>[] => {
       const seconds = this.#random.int(2, 20);
       return [this.#step(INVOKE_DEPTH_MAX), this.#step(INVOKE_DEPTH_MAX), { kind: 'sleep', seconds, isUntil: false }];
     });
-    return this.#add({ parts: pauses.flat(), end: 'returns' });
+    return this.#add({ stages: pauses.flat(), end: 'returns' });
   }
 
   /** Draws a program that only invokes a shared run. */
   drawSharing(): Program {
-    return this.#add({ parts: [this.#sharedInvocation()], end: 'returns' });
+    return this.#add({ stages: [this.#sharedInvocation()], end: 'returns' });
   }
 
-  #add({ name = `program-${this.#programs.size + 1}`, parts, end }: Draft): Program {
+  #add({ name = `program-${this.#programs.size + 1}`, stages, end }: Draft): Program {
     let count = 0;
-    const named = (work: Work): Step => ({ ...work, name: `step ${++count}` });
+    const named = (work: StepWork): Step => ({ ...work, name: `step ${++count}` });
     const program: Program = {
       name,
-      parts: parts.map((part) =>
-        part.kind === 'group' ? { kind: 'group', branches: part.branches.map(named) } : named(part),
+      stages: stages.map((stage) =>
+        stage.kind === 'group' ? { kind: 'group', branches: stage.branches.map(named) } : named(stage),
       ),
       end,
     };
@@ -98,7 +98,7 @@ export class ProgramLibrary {
     return program;
   }
 
-  #step(depth: number): Work {
+  #step(depth: number): StepWork {
     const random = this.#random;
     const kind = random.weighted(STEP_WEIGHTS);
     switch (kind) {
@@ -127,21 +127,21 @@ export class ProgramLibrary {
     return this.#random.chance(0.75) ? this.#eventId : this.#random.choose(EVENT_IDS);
   }
 
-  #invocation(depth: number): Work {
+  #invocation(depth: number): StepWork {
     const random = this.#random;
     return random.chance(0.2) ? this.#sharedInvocation() : { kind: 'invoke', program: this.draw(depth + 1) };
   }
 
-  #sharedInvocation(): Work {
+  #sharedInvocation(): StepWork {
     const sharedId = `shared-${this.#random.int(1, 2)}`;
     const name = `program-of-${sharedId}`;
-    const program = this.#programs.get(name) ?? this.#add({ name, parts: this.#longParts(), end: 'returns' });
+    const program = this.#programs.get(name) ?? this.#add({ name, stages: this.#longStages(), end: 'returns' });
     return { kind: 'invoke', program, sharedId };
   }
 
   /** Takes long enough for others to invoke the run while it is active. */
-  #longParts(): Work[] {
-    const sleep: Work = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
+  #longStages(): StepWork[] {
+    const sleep: StepWork = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
     return [sleep, this.#step(INVOKE_DEPTH_MAX), sleep];
   }
 
@@ -152,10 +152,10 @@ export class ProgramLibrary {
 }
 
 /** The steps of a program, each with the id of its result. Those of a group are consecutive. */
-export function stepsOf({ parts }: Program): { step: Step; stepId: number; concurrent: number }[] {
-  return parts
-    .flatMap((part) =>
-      (part.kind === 'group' ? part.branches : [part]).map((step, _, { length }) => ({ step, length })),
+export function stepsOf({ stages }: Program): { step: Step; stepId: number; concurrent: number }[] {
+  return stages
+    .flatMap((stage) =>
+      (stage.kind === 'group' ? stage.branches : [stage]).map((step, _, { length }) => ({ step, length })),
     )
     .map(({ step, length }, index) => ({ step, stepId: index + 1, concurrent: length }));
 }

@@ -6,7 +6,7 @@ import type { Revival } from './workflow-notes.ts';
 import { ownEntries, type RunStory } from './workflow-stories.ts';
 
 export async function checkRevivals({ world, notes, stories }: WorkflowEvidence): Promise<void> {
-  const dead = await world.look<{ run_key: number }>('select run_key from dead where run_key is not null');
+  const dead = await world.queryAll<{ run_key: number }>('select run_key from dead where run_key is not null');
   const deadRuns = new Set(dead.map((row) => row.run_key));
   for (const story of stories) {
     const revivals = notes.revivals.filter((revival) => revival.request.sent > 0 && isOf(revival, story));
@@ -38,9 +38,9 @@ function isOf({ dlqId }: Revival, story: RunStory): boolean {
 function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: RunStory, resumed: RunStory): void {
   for (const { kind, entryKey, message } of failed.entries) {
     // An unfinished invocation has two ends: one for the failed run, and a new one for the resumed run.
-    const isOfInvocation = failed.entryBySlot.has(`i${entryKey.slice(1)}`);
+    const isOfInvocation = failed.entryByKey.has(`i${entryKey.slice(1)}`);
     if (kind !== 'step' || isOfInvocation) continue;
-    const same = resumed.entryBySlot.get(entryKey);
+    const same = resumed.entryByKey.get(entryKey);
     if (!same || textOf(same.message.body) !== textOf(message.body)) {
       world.violate('P8', `run ${resumed.id} has other steps than ${failed.id}, which it resumes`, message.id);
     }
@@ -48,11 +48,8 @@ function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: Run
 }
 
 /** Whether a resumed run may have been cancelled before its whole journal was saved. Nothing of such a run is sent, and no client has its id. */
-export function isGivenUp(
-  { notes }: WorkflowEvidence,
-  { id, createdAtMs, state, config, happenings }: RunStory,
-): boolean {
+export function isGivenUp({ notes }: WorkflowEvidence, { id, createdAtMs, state, config, events }: RunStory): boolean {
   const isKnown = notes.revivals.some(({ started }) => started?.runId === id && started.createdAtMs === createdAtMs);
-  const hasBegun = happenings.some((happening) => happening.state === 'ACTIVE');
+  const hasBegun = events.some((event) => event.state === 'ACTIVE');
   return state === 'RUN_CANCELED' && config.predecessor !== undefined && !isKnown && !hasBegun;
 }

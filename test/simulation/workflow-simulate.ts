@@ -19,7 +19,7 @@ import {
   type SimulationOptions,
   type SimulationReport,
 } from './simulate.ts';
-import { checkLeftOver, restartAll } from './workers.ts';
+import { checkUnknownClaims, restartAll } from './workers.ts';
 import { checkWorkflows } from './workflow-checks.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { WorkflowWorkload } from './workflow-workload.ts';
@@ -29,7 +29,7 @@ const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Programs sleep and wait for minutes in total, and retry within seconds. */
-const REST_WITHIN_MS = 12 * HOUR_MS;
+const FINISH_TIMEOUT_MS = 12 * HOUR_MS;
 
 export async function simulateWorkflows({
   seed,
@@ -51,12 +51,12 @@ export async function simulateWorkflows({
   workload.heal();
   if (movers) await endMoves(world, movers);
   await world.clock.advanceBy(60 * SECOND_MS);
-  void workload.reviveAll();
+  void workload.retryAllFailed();
   if (workers !== undefined) {
-    await checkLeftOver(world);
+    await checkUnknownClaims(world);
     await restartAll(world);
   }
-  if ((await comesToRest(world)) && workers === undefined) await checkIdle(world);
+  if ((await waitUntilFinished(world)) && workers === undefined) await checkIdle(world);
   await inspectRuns(world);
   if (movers) await checkCells(world, movers);
   await checkWorkflows(world, workload.notes, workload.deployments);
@@ -87,8 +87,8 @@ function drawLimits(random: SeededRandom): StoreLimits {
   return { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0, cancelledTogetherMax: 1 };
 }
 
-async function comesToRest(world: World): Promise<boolean> {
-  for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
+async function waitUntilFinished(world: World): Promise<boolean> {
+  for (let leftMs = FINISH_TIMEOUT_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
     await world.clock.advanceBy(REST_STEP_MS);
     const active = await world.count(
       'select (select count(*) from runs where state = 1) + (select count(*) from messages) as count',
@@ -118,12 +118,12 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     notifications: notes.notifications.length,
     saved: notes.notifications.filter(({ isSaved }) => isSaved).length,
     fetched: notes.fetched.length,
-    held: notes.kept.filter(({ text }) => text !== undefined).length,
-    suspended: notes.kept.filter(({ text }) => text === undefined).length,
+    held: notes.saved.filter(({ text }) => text !== undefined).length,
+    suspended: notes.saved.filter(({ text }) => text === undefined).length,
     handed: notes.handed.length,
     failedWithin: notes.failedWithin,
     lastSteps: notes.lastSteps,
-    failuresTold: notes.failuresTold.length,
+    failuresTold: notes.failureCalls.length,
     parked: await countParked(world),
     revivals: notes.revivals.filter(({ started }) => started).length,
   };

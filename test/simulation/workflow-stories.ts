@@ -13,7 +13,7 @@ import { textOf } from './workflow-library.ts';
 import type { World } from './world.ts';
 
 /** An entry of a journal, in order of its position. */
-export interface Entry {
+export interface StoredEntry {
   position: number;
   kind: EntryKind;
   entryKey: string;
@@ -23,7 +23,7 @@ export interface Entry {
 }
 
 /** A log entry of a run or of one of its messages. Entries with a lower `seq` were committed earlier. */
-export interface Happening {
+export interface RunEvent {
   seq: number;
   key: MessageKey;
   state: LogState | RunLogState;
@@ -39,11 +39,11 @@ export interface RunStory {
   config: RunConfig;
   /** The number of entries in its row. */
   entryCount: number;
-  entries: Entry[];
-  entryBySlot: Map<string, Entry>;
-  happenings: Happening[];
+  entries: StoredEntry[];
+  entryByKey: Map<string, StoredEntry>;
+  events: RunEvent[];
   /** The log entry of its end. */
-  end: Happening | undefined;
+  end: RunEvent | undefined;
   failureKey: MessageKey | undefined;
 }
 
@@ -78,7 +78,7 @@ const KINDS = new Map(Object.entries(ENTRY_KIND).map(([kind, code]) => [code, ki
 const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED']);
 
 export async function runStories(world: World): Promise<RunStory[]> {
-  const stories = await world.lookWith(async (queries) => {
+  const stories = await world.readAll(async (queries) => {
     const runs = await queries.query<RunRow>('select * from runs order by key');
     const journal = await queries.query<JournalRow>(
       `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.entry_key as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
@@ -98,13 +98,13 @@ function inOrder<Row extends { seq: number }>(world: World, rows: readonly Row[]
 }
 
 function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly LogRow[]): RunStory {
-  const entries = journal.map((row): Entry => {
+  const entries = journal.map((row): StoredEntry => {
     const kind = KINDS.get(row.kind);
     if (!kind) throw new Error(`unknown kind ${row.kind} in a journal`);
     const { position, entryKey, at_ms: atMs } = row;
     return { position, kind, entryKey, atMs, message: decodeMessage(row) };
   });
-  const happenings = logs.map(({ seq, message_key: key, state, at_ms: atMs }) => ({
+  const events = logs.map(({ seq, message_key: key, state, at_ms: atMs }) => ({
     seq,
     key,
     state: logStateOf(state),
@@ -119,9 +119,9 @@ function storyOf(run: RunRow, journal: readonly JournalRow[], logs: readonly Log
     config: JSON.parse(run.config) as RunConfig,
     entryCount: run.entries,
     entries,
-    entryBySlot: new Map(entries.map((entry) => [entry.entryKey, entry])),
-    happenings,
-    end: happenings.find(({ state }) => ENDS.has(state)),
+    entryByKey: new Map(entries.map((entry) => [entry.entryKey, entry])),
+    events,
+    end: events.find(({ state }) => ENDS.has(state)),
     failureKey: run.failure_key ?? undefined,
   };
 }
@@ -130,7 +130,7 @@ type LoggedRow = ContentRow & { seq: number; at_ms: number; state: number; next_
 
 /** The log entries of the messages of all runs, earliest first. */
 export async function messageLogs(world: World): Promise<LogEntry[]> {
-  const rows = await world.look<LoggedRow>(
+  const rows = await world.queryAll<LoggedRow>(
     `select ${CONTENT_FIELDS}, l.seq, l.at_ms, l.state, d.next_delivery_at_ms
      from logs l join contents c on c.key = l.message_key left join log_details d on d.seq = l.seq
      where l.run_key is not null and l.state <= 8`,
@@ -144,13 +144,13 @@ export async function messageLogs(world: World): Promise<LogEntry[]> {
 }
 
 /** The entries that were created for this run. Entries that a resumed run shares belong to the failed run. */
-export function ownEntries({ key, entries }: RunStory, kind?: EntryKind): Entry[] {
+export function ownEntries({ key, entries }: RunStory, kind?: EntryKind): StoredEntry[] {
   return entries.filter(
     (entry) => (kind === undefined || entry.kind === kind) && entry.message.settings.run?.key === key,
   );
 }
 
 /** The entries that deliveries contain. */
-export function shownEntries({ entries }: RunStory): Entry[] {
+export function shownEntries({ entries }: RunStory): StoredEntry[] {
   return entries.filter(({ kind }) => kind !== 'wait' && kind !== 'invoke');
 }

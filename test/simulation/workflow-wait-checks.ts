@@ -1,19 +1,19 @@
 /** Checks P17: each wait ends by a notification or its deadline, and no notification is lost. */
 import type { Millis } from '../../src/engine/model.ts';
-import { KNOWN_TO_MS } from './wall-clock.ts';
+import { CLOCK_PRECISION_MS } from './wall-clock.ts';
 import type { WorkflowEvidence } from './workflow-checks.ts';
 import { type RecordedStep, textOf } from './workflow-library.ts';
 import type { Notification, WaitNote } from './workflow-notes.ts';
-import { type Entry, ownEntries, type RunStory } from './workflow-stories.ts';
+import { ownEntries, type RunStory, type StoredEntry } from './workflow-stories.ts';
 import type { World } from './world.ts';
 
 /** A registered wait, with its result if it ended before its run. */
 interface Wait {
   story: RunStory;
-  entry: Entry;
+  entry: StoredEntry;
   eventId: string;
   deadlineMs: Millis;
-  result: { entry: Entry; event: string | undefined } | undefined;
+  result: { entry: StoredEntry; event: string | undefined } | undefined;
   /** The program's requests to wait; empty if no response arrived. */
   notes: WaitNote[];
 }
@@ -24,7 +24,7 @@ export function checkWaits(evidence: WorkflowEvidence): void {
     checkEnd(evidence, wait);
     checkNotPassedOver(evidence, wait);
   }
-  checkMail(evidence, waits);
+  checkPendingEvents(evidence, waits);
 }
 
 function waitsOf({ stories, notes }: WorkflowEvidence): Wait[] {
@@ -42,8 +42,8 @@ function waitsOf({ stories, notes }: WorkflowEvidence): Wait[] {
   );
 }
 
-function resultOf({ entryBySlot }: RunStory, stepId: number): Wait['result'] {
-  const entry = entryBySlot.get(`s${stepId}`);
+function resultOf({ entryByKey }: RunStory, stepId: number): Wait['result'] {
+  const entry = entryByKey.get(`s${stepId}`);
   if (!entry) return undefined;
   const { out, waitTimeout } = JSON.parse(textOf(entry.message.body)) as RecordedStep;
   return { entry, event: waitTimeout ? undefined : Buffer.from(out ?? '', 'base64').toString('utf8') };
@@ -74,36 +74,36 @@ function checkNotPassedOver({ world, notes }: WorkflowEvidence, wait: Wait): voi
   const { story, eventId, result } = wait;
   if (world.jumps.length > 0) return;
   const registeredAtMs = Math.min(...wait.notes.map(({ request }) => acknowledgedAt(request)));
-  const slackMs = world.isShared ? KNOWN_TO_MS : 0;
+  const slackMs = world.isShared ? CLOCK_PRECISION_MS : 0;
   const endedAtMs = elapsedOf(world, result?.entry.atMs ?? story.end?.atMs ?? Infinity) - slackMs;
   const passing = notes.notifications.find(
     (each) =>
       each.eventId === eventId &&
       (each.run === undefined || each.run.runId === story.id) &&
-      each.request.begunAtMs > registeredAtMs &&
+      each.request.startAtMs > registeredAtMs &&
       acknowledgedAt(each.request) < endedAtMs,
   );
   if (passing) world.violate('P17', `${passing.event} passed over a wait for it`, wait.entry.message.id);
 }
 
 /** Pending events of a run are taken by its waits, each once and in order. */
-function checkMail(evidence: WorkflowEvidence, waits: readonly Wait[]): void {
+function checkPendingEvents(evidence: WorkflowEvidence, waits: readonly Wait[]): void {
   const { world, notes } = evidence;
   const saved = notes.notifications.filter(
-    ({ isSaved, request }) => isSaved && request.fortune === 'acked' && request.sent === 1,
+    ({ isSaved, request }) => isSaved && request.result === 'acked' && request.sent === 1,
   );
-  for (const mail of saved) {
-    const mine = waits.filter(({ story, eventId }) => isFor(mail, story, eventId));
-    const taken = mine.filter(({ result }) => result?.event === mail.event);
-    if (taken.length > 1) world.violate('P17', `${mail.event} was saved once, and taken ${taken.length} times`);
+  for (const pendingEvent of saved) {
+    const mine = waits.filter(({ story, eventId }) => isFor(pendingEvent, story, eventId));
+    const taken = mine.filter(({ result }) => result?.event === pendingEvent.event);
+    if (taken.length > 1) world.violate('P17', `${pendingEvent.event} was saved once, and taken ${taken.length} times`);
     const takenAt = taken[0]?.entry.position ?? Infinity;
     for (const { entry, result, notes: known } of mine) {
       const isLater =
-        known.length > 0 && known.every(({ request }) => request.begunAtMs > acknowledgedAt(mail.request));
+        known.length > 0 && known.every(({ request }) => request.startAtMs > acknowledgedAt(pendingEvent.request));
       if (!isLater || entry.position >= takenAt || !result) continue;
       const other = notes.notifications.find(({ event }) => event === result.event);
-      if (other && other.request.begunAtMs <= acknowledgedAt(mail.request)) continue;
-      world.violate('P17', `${mail.event} was saved, and a wait passed it over`, entry.message.id);
+      if (other && other.request.startAtMs <= acknowledgedAt(pendingEvent.request)) continue;
+      world.violate('P17', `${pendingEvent.event} was saved, and a wait passed it over`, entry.message.id);
     }
   }
 }
@@ -112,8 +112,8 @@ function isFor({ eventId, run }: Notification, story: RunStory, waitedFor: strin
   return eventId === waitedFor && run?.runId === story.id && run.createdAtMs === story.createdAtMs;
 }
 
-function acknowledgedAt({ fortune, answeredAtMs }: { fortune: string; answeredAtMs: Millis }): Millis {
-  return fortune === 'acked' ? answeredAtMs : Infinity;
+function acknowledgedAt({ result, respondedAtMs }: { result: string; respondedAtMs: Millis }): Millis {
+  return result === 'acked' ? respondedAtMs : Infinity;
 }
 
 /** Valid only if the clock was never set. */

@@ -3,7 +3,7 @@ import type { Millis } from '../../src/engine/model.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { WorkflowClient } from './workflow-client.ts';
 import { Deployments } from './workflow-deployments.ts';
-import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
+import { CALLED_ORIGIN, respondToCall, WorkflowEndpoint } from './workflow-endpoint.ts';
 import { type RunContext, triggerHeaders } from './workflow-headers.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { type RunName, WorkflowNotes } from './workflow-notes.ts';
@@ -19,7 +19,7 @@ const STEP_WEIGHTS = {
   notify: 14,
   notifyRun: 10,
   cancel: 4,
-  revive: 5,
+  retryFailed: 5,
   deploy: 6,
   resumeParked: 2,
   changeMood: 8,
@@ -55,10 +55,10 @@ export class WorkflowWorkload {
     const deps = { world, random: this.#random, client: this.#client, deployments, notes, isUnchecked };
     this.#endpoints = ORIGINS.map((origin) => {
       const endpoint = new WorkflowEndpoint(deps);
-      world.network.setEndpoint(origin, endpoint.answer);
+      world.network.setEndpoint(origin, endpoint.respond);
       return endpoint;
     });
-    world.network.setEndpoint(CALLED_ORIGIN, answerCall);
+    world.network.setEndpoint(CALLED_ORIGIN, respondToCall);
     for (const endpoint of this.#endpoints) endpoint.changeMood();
     this.#client.faults = this.#random.choose([
       { late: 0, twice: 0, lost: 0 },
@@ -135,7 +135,7 @@ export class WorkflowWorkload {
     const note = this.notes.trigger(runId, program, this.#client.request());
     const headers = triggerHeaders(context, attempts);
     const item = { destination: url, headers, body: JSON.stringify({ program: program.name }) };
-    const [published] = await orNothing(this.#client.batch([item], note.request), []);
+    const [published] = await orElse(this.#client.batch([item], note.request), []);
     if (!published?.run) return undefined;
     note.messageId = published.messageId;
     note.createdAtMs = published.run.createdAtMs;
@@ -144,7 +144,7 @@ export class WorkflowWorkload {
 
   async notify(eventId = this.#random.choose(EVENT_IDS)): Promise<void> {
     const { event, request } = this.notes.notify(eventId, undefined, this.#client.request());
-    await orNothing(this.#client.notify(eventId, event, request), undefined);
+    await orElse(this.#client.notify(eventId, event, request), undefined);
   }
 
   /** Notifies one run, usually a recently started one, perhaps before it waits. */
@@ -152,7 +152,7 @@ export class WorkflowWorkload {
     if (!run) return;
     const notification = this.notes.notify(eventId, run, this.#client.request());
     const { event, request } = notification;
-    const notified = await orNothing(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
+    const notified = await orElse(this.#client.notifyRun(run.runId, eventId, event, request), undefined);
     notification.isSaved = notified?.runCreatedAtMs === run.createdAtMs && notified.waiter === undefined;
   }
 
@@ -161,16 +161,16 @@ export class WorkflowWorkload {
     if (!run) return;
     const createdAtMs = this.#random.chance(0.5) ? run.createdAtMs : undefined;
     const request = this.notes.ending('cancel', run.runId, this.#client.request(), createdAtMs);
-    await orNothing(this.#client.cancel(run.runId, createdAtMs, request), false);
+    await orElse(this.#client.cancel(run.runId, createdAtMs, request), false);
   }
 
-  async revive(): Promise<void> {
+  async retryFailed(): Promise<void> {
     const dlqIds = await this.#deadRuns();
     if (dlqIds.length > 0) await this.#revive(this.#random.choose(dlqIds));
   }
 
   /** Resumes or restarts all failed runs. */
-  async reviveAll(): Promise<void> {
+  async retryAllFailed(): Promise<void> {
     for (const dlqId of await this.#deadRuns()) await this.#revive(dlqId);
   }
 
@@ -178,7 +178,7 @@ export class WorkflowWorkload {
     const { engine } = this.#world;
     const page = { count: 100, order: 'latestFirst' as const };
     const list = async () => engine?.storeOf(PROJECT).deadRuns.listDeadRuns({ filter: {}, page });
-    const found = await orNothing(list(), undefined);
+    const found = await orElse(list(), undefined);
     return found?.items.map(({ dlqId }) => dlqId) ?? [];
   }
 
@@ -186,7 +186,7 @@ export class WorkflowWorkload {
     const how = this.#random.choose(['resumeRun', 'resumeRun', 'restartRun'] as const);
     const override = this.#random.chance(0.3) ? { maxRetries: 5 } : {};
     const revival = this.notes.revive(how, dlqId, this.#client.request());
-    const started = await orNothing(this.#client.revive(how, dlqId, override, revival.request), undefined);
+    const started = await orElse(this.#client.revive(how, dlqId, override, revival.request), undefined);
     if (started) revival.started = started;
   }
 
@@ -205,7 +205,7 @@ export class WorkflowWorkload {
   async resumeParked(): Promise<void> {
     const run = this.#random.chance(0.5) ? this.#someRun() : undefined;
     const request = this.notes.resumeParked(this.#client.request());
-    await orNothing(this.#client.resumeParked(run?.runId, request), undefined);
+    await orElse(this.#client.resumeParked(run?.runId, request), undefined);
   }
 
   changeMood(): void {
@@ -244,7 +244,7 @@ export class WorkflowWorkload {
 }
 
 /** Replaces an error by `otherwise`: the checks find out whether the request took effect. */
-async function orNothing<T>(answer: Promise<T>, otherwise: T): Promise<T> {
+async function orElse<T>(answer: Promise<T>, otherwise: T): Promise<T> {
   try {
     return await answer;
   } catch {

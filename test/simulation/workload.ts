@@ -48,7 +48,7 @@ const LABELS = ['red', 'green', 'blue'];
 const RETRY_DELAYS = ['0', '1000', '1000 * (1 + retried)', 'pow(2, retried) * 500', '1 / (1 - retried) * 1000'];
 const HOUR_MS = 3_600_000;
 /** Callbacks contain the body of their source and are a third longer: at the third level they are as long as other messages. */
-const TOLD_BODY_BYTES_MAX = 150;
+const SOURCE_BODY_BYTES_MAX = 150;
 
 export class Workload {
   readonly #world: World;
@@ -130,8 +130,8 @@ export class Workload {
     const groupName = this.#random.choose(GROUPS);
     const { url: _, body, options } = this.#command();
     const { deduplication: __, ...shared } = options;
-    const begunAtMs = clock.elapsedMs;
-    const group = await this.#orNothing('group', () =>
+    const startAtMs = clock.elapsedMs;
+    const group = await this.#readIfReachable('group', () =>
       engine.storeOf(PROJECT).urlGroups.findUrlGroup({ name: groupName }),
     );
     if (!group || !this.#world.runs(engine)) return;
@@ -139,7 +139,7 @@ export class Workload {
     ledger.groupPublishes.push({
       groupName,
       urls: commands.map(({ url }) => url),
-      begunAtMs,
+      startAtMs,
       readAtMs: clock.elapsedMs,
     });
     await this.#publish(commands);
@@ -157,12 +157,12 @@ export class Workload {
 
   async cancelById(): Promise<void> {
     const { engine, ledger } = this.#world;
-    const known = ledger.knownIds();
+    const known = ledger.acknowledgedIds();
     if (!engine || known.length === 0) return;
     // Mostly recent messages: older ones have ended.
     const young = known.slice(-20);
     const ids = [...new Set(Array.from({ length: this.#random.int(1, 4) }, () => this.#random.choose(young)))];
-    const call = ledger.begin(ledger.cancels, { ids });
+    const call = ledger.start(ledger.cancels, { ids });
     await this.#world.call(
       call,
       `cancel of ${ids.join(' ')}`,
@@ -175,10 +175,10 @@ export class Workload {
 
   async attemptNow(): Promise<void> {
     const { engine, ledger } = this.#world;
-    const young = ledger.knownIds().slice(-20);
+    const young = ledger.acknowledgedIds().slice(-20);
     if (!engine || young.length === 0) return;
     const id = this.#random.choose(young);
-    const call = ledger.begin(ledger.hastened, { id });
+    const call = ledger.start(ledger.immediateAttempts, { id });
     await this.#world.call(
       call,
       `attempt of ${id} at once`,
@@ -191,7 +191,7 @@ export class Workload {
     const { engine, ledger } = this.#world;
     if (!engine) return;
     const label = this.#random.choose(LABELS);
-    const call = ledger.begin(ledger.cancels, { label });
+    const call = ledger.start(ledger.cancels, { label });
     await this.#world.call(
       call,
       `cancel of ${label} messages`,
@@ -214,7 +214,7 @@ export class Workload {
     if (!engine) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
     const list = (page: PageRequest) => engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page });
-    const found = await this.#orNothing('list of logs', () => this.#thrice(list, order, nameOf));
+    const found = await this.#readIfReachable('list of logs', () => this.#thrice(list, order, nameOf));
     if (found) this.#compare('log entry', ...found);
   }
 
@@ -223,7 +223,7 @@ export class Workload {
     if (!engine) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
     const list = (page: PageRequest) => engine.storeOf(PROJECT).dead.listDead({ filter: {}, page });
-    const found = await this.#orNothing('DLQ', () => this.#thrice(list, order, ({ dlqId }) => dlqId));
+    const found = await this.#readIfReachable('DLQ', () => this.#thrice(list, order, ({ dlqId }) => dlqId));
     if (!found) return;
     const [before, paged, after] = found;
     // Entries may be retried or deleted while the pages are read.
@@ -268,11 +268,11 @@ export class Workload {
     const { settlement, follows } = decision;
     const { id } = orphan.message;
     await this.#world.call(
-      this.#world.ledger.begin([], {}),
+      this.#world.ledger.start([], {}),
       `late result ${id}`,
       async () => {
         const firstKey = await store.messages.reserveNumbers({ count: 2 * follows.length + 1 });
-        const change = { ...settlement.change, follows: follows.map((each, nth) => waiting(each, firstKey + nth)) };
+        const change = { ...settlement.change, follows: follows.map((each, nth) => asDue(each, firstKey + nth)) };
         return await store.messages.settle({ settlement: { ...settlement, change }, nowMs: clock.nowMs() });
       },
       (answer) => {
@@ -290,10 +290,10 @@ export class Workload {
     const items = commands.map((command) => {
       const ref = ledger.nextRef();
       const { callback, failureCallback } = command.options.settings;
-      const bytesMax = callback || failureCallback ? TOLD_BODY_BYTES_MAX : BODY_BYTES_MAX;
+      const bytesMax = callback || failureCallback ? SOURCE_BODY_BYTES_MAX : BODY_BYTES_MAX;
       return { ref, command: { ...command, body: bodyOf(ref, this.#random.int(8, bytesMax)) } };
     });
-    const call = ledger.begin(ledger.publishes, { ...whose, items });
+    const call = ledger.start(ledger.publishes, { ...whose, items });
     await this.#world.call(
       call,
       `publish of ${items.map((item) => item.ref).join(' ')}`,
@@ -317,11 +317,11 @@ export class Workload {
     const { engine, ledger } = this.#world;
     if (!engine) return;
     const page = { count: 100, order: 'latestFirst' as const };
-    const list = await this.#orNothing('DLQ', () => engine.storeOf(PROJECT).dead.listDead({ filter: {}, page }));
+    const list = await this.#readIfReachable('DLQ', () => engine.storeOf(PROJECT).dead.listDead({ filter: {}, page }));
     if (!list || list.items.length === 0 || !this.#world.runs(engine)) return;
     const draws = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(list.items).dlqId);
     const dlqIds = [...new Set(draws)];
-    const call = ledger.begin(ledger.deadCalls, { action, dlqIds });
+    const call = ledger.start(ledger.deadCalls, { action, dlqIds });
     if (action === 'delete') {
       return await this.#world.call(
         call,
@@ -416,7 +416,7 @@ export class Workload {
   }
 
   /** The result of a read, or `undefined` while the database is unreachable. */
-  async #orNothing<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
+  async #readIfReachable<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();
     } catch (error) {
@@ -427,13 +427,13 @@ export class Workload {
   }
 
   /** Checks that every worker finds the log of an accepted message, whatever it knows of moves. */
-  async lookForAccepted(): Promise<void> {
+  async findAccepted(): Promise<void> {
     const { engine, ledger } = this.#world;
-    const young = ledger.knownIds().slice(-20);
+    const young = ledger.acknowledgedIds().slice(-20);
     if (!engine || young.length === 0) return;
     const id = this.#random.choose(young);
     const page = { count: 1, order: 'latestFirst' as const };
-    const found = await this.#orNothing(`log of ${id}`, () =>
+    const found = await this.#readIfReachable(`log of ${id}`, () =>
       engine.storeOf(PROJECT).logs.listLogs({ filter: { messageId: [id] }, page }),
     );
     if (found?.items.length === 0) this.#world.violate('P3', 'nothing is told of an accepted message', id);
@@ -463,7 +463,7 @@ export class Workload {
 }
 
 /** The message that would follow from the result of a dead process if that result were saved. */
-function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
+function asDue(followUp: FollowUp, key: MessageKey): NewMessage {
   const message = { ...followUp, key, id: mintMessageId(key, (count) => new Uint8Array(count)) };
   const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];
   return { message, state: { kind: 'due', dueAtMs: message.notBeforeMs }, events };

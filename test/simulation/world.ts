@@ -23,14 +23,14 @@ import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import type { Store } from '../../src/store/store.ts';
-import { accountsKnown } from '../support/accounts-known.ts';
 import { alteredStore } from '../support/altered-store.ts';
+import { currentAccounts } from '../support/current-accounts.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../support/simulated-network.ts';
 import { openEngineOverCells } from './cells/engine.ts';
 import { storeOver } from './database.ts';
-import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
+import { type CrashPoint, FaultyDriver, type LoggedEvent, type TransactionFaults } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
 import { ProcessClock, ProcessDied } from './process-clock.ts';
 import { Trace } from './trace.ts';
@@ -75,7 +75,7 @@ export interface WorldDeps {
 }
 
 /** The start of one attempt, as the network saw it. */
-export interface Start {
+export interface AttemptStart {
   attempt: Attempt;
   atMs: Millis;
   /** The claims in flight at that moment, including this one, of all processes that were neither dead nor stopped. */
@@ -90,9 +90,9 @@ export interface Faults {
   crashPerOutcome: number;
   commitMsMax: Millis;
   /** The transaction is rejected before anything is written. */
-  refusal?: number;
+  rejection?: number;
   /** The transaction is committed, but reported as rejected. */
-  lostAnswer?: number;
+  lostResponse?: number;
   /** The transaction takes up to `HANG_MS_MAX` before it commits, or before its response arrives. */
   hang?: number;
 }
@@ -108,7 +108,7 @@ export interface Database {
   /** It rejects writes until then. */
   readOnlyUntilMs: Millis;
   /** It is unreachable until then. */
-  awayUntilMs: Millis;
+  unreachableUntilMs: Millis;
 }
 
 /** One server process, from its start until it is killed or has drained. */
@@ -124,11 +124,11 @@ interface Process {
   engine?: Engine;
   isDead: boolean;
   /** Present while it shuts down, which exceeds the limit while a store hangs. */
-  leaving?: Coming;
+  shutdown?: TransitionPeriod;
 }
 
 /** The elapsed times between which a process may reject calls because it is starting or shutting down. */
-interface Coming {
+interface TransitionPeriod {
   readonly fromMs: Millis;
   untilMs: Millis;
 }
@@ -140,7 +140,7 @@ interface Seat {
 }
 
 /** Log events of a worker that has lost its attempts in flight although its process continues. */
-const ENDINGS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
+const LOST_WORKER_EVENTS: ReadonlySet<string> = new Set(['fence_closed', 'declared_dead', 'worker_gone']);
 
 /** Log events that are counted, because a simulation of several workers must contain some. */
 const COUNTED_EVENTS: Readonly<Record<string, string>> = {
@@ -170,22 +170,22 @@ export class World {
   /** Position in the trace, and elapsed time, at which each attempt started. */
   readonly startOf = new Map<Attempt, { at: number; atMs: Millis }>();
   /** Positions in the trace at which a process ended, by crash or shutdown. */
-  readonly endings: number[] = [];
+  readonly endPositions: number[] = [];
   /** The end of each process: the position in the trace, the elapsed time, and the time by its own clock. */
   readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
   /** The times in which a process was starting or shutting down. */
-  readonly comings: Coming[] = [];
+  readonly transitions: TransitionPeriod[] = [];
   /** Elapsed times of all events that may delay a message. */
   readonly disturbances: Millis[] = [];
   /** When which database had a fault. */
-  readonly troubles: { database: Database; fromMs: Millis; untilMs: Millis }[] = [];
+  readonly databaseFaults: { database: Database; fromMs: Millis; untilMs: Millis }[] = [];
   /** Attempts whose process died. Their results arrive late or never. */
   readonly orphans: Claimed[] = [];
   readonly counts: Record<string, number> = { crashes: 0, drains: 0, starts: 0 };
   readonly settings: EngineSettings;
   readonly limits: StoreLimits;
   /** The start of each attempt, with all claims in flight at that moment. */
-  readonly starts: Start[] = [];
+  readonly starts: AttemptStart[] = [];
   /** Each change of the wall clock: the position in the trace, the elapsed time, and the wall-clock time before. */
   readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
   /** All log entries in the order in which they were committed. */
@@ -207,7 +207,7 @@ export class World {
     this.workerTimeoutMs = workers === undefined ? undefined : WORKER_TIMEOUT_MS;
     this.#seats = Array.from({ length: workers ?? 1 }, () => ({ isStarting: false }));
     this.#random = random.fork();
-    this.databases = drivers.map((driver) => ({ driver, readOnlyUntilMs: 0, awayUntilMs: 0 }));
+    this.databases = drivers.map((driver) => ({ driver, readOnlyUntilMs: 0, unreachableUntilMs: 0 }));
     this.#sabotage = sabotage;
     this.settings = settings;
     this.limits = limits;
@@ -218,11 +218,11 @@ export class World {
 
   /** The engine of a random running process, for the next call; `undefined` if none runs. */
   get engine(): Engine | undefined {
-    return this.#turnTo()?.engine;
+    return this.#chooseProcess()?.engine;
   }
 
   get store(): Store | undefined {
-    return this.#turnTo()?.store;
+    return this.#chooseProcess()?.store;
   }
 
   /** Whether several workers share the database. */
@@ -261,7 +261,7 @@ export class World {
 
   /** Starts all processes that do not run; retries until they do. */
   async start(): Promise<void> {
-    await Promise.all(this.#seats.map((seat) => this.#fill(seat)));
+    await Promise.all(this.#seats.map((seat) => this.#startIn(seat)));
   }
 
   /** Kills a random running process, which is restarted after a while. Returns its name. */
@@ -281,7 +281,7 @@ export class World {
     if (!process) return;
     this.countOne('freezes');
     this.note(`process ${process.number} is stopped for ${ms} ms`);
-    this.endings.push(this.trace.length);
+    this.endPositions.push(this.trace.length);
     process.clock.freeze();
     this.clock.startTimer(ms, () => this.#thaw(process));
   }
@@ -289,7 +289,7 @@ export class World {
   #thaw(process: Process): void {
     if (process.isDead || !process.clock.isFrozen) return;
     this.note(`process ${process.number} goes on`);
-    this.endings.push(this.trace.length);
+    this.endPositions.push(this.trace.length);
     process.clock.thaw();
   }
 
@@ -298,14 +298,14 @@ export class World {
     this.countOne('crashes');
     this.note(`crash (${why}) of process ${process.number}`);
     this.orphans.push(...process.sender.running.values());
-    this.#bury(process);
+    this.#endProcess(process);
   }
 
   /** Shuts a process down: running attempts may finish for up to `limitMs`. */
   async shutDown(limitMs: Millis): Promise<void> {
     const process = this.#anyOf(this.#ready);
     if (!process?.engine) return;
-    process.leaving = this.#noteComing(Infinity);
+    process.shutdown = this.#noteTransition(Infinity);
     this.countOne('drains');
     this.note(`shutdown of process ${process.number} within ${limitMs} ms`);
     const startedAtMs = this.clock.elapsedMs;
@@ -316,7 +316,7 @@ export class World {
     // After the limit only releases remain, which an unavailable store may delay briefly.
     if (!this.isShared && tookMs > limitMs + 2_000)
       this.violate('P2', `a drain within ${limitMs} ms took ${tookMs} ms`);
-    this.#bury(process);
+    this.#endProcess(process);
   }
 
   /** A random database rejects writes for `ms`. */
@@ -325,17 +325,17 @@ export class World {
     if (!database) return;
     this.note(`store ${this.#nameOf(database)} unavailable for ${ms} ms`);
     database.readOnlyUntilMs = Math.max(database.readOnlyUntilMs, this.clock.elapsedMs + ms);
-    this.#noteTrouble(database, database.readOnlyUntilMs);
+    this.#noteDatabaseFault(database, database.readOnlyUntilMs);
   }
 
   /** A random cell is unreachable for `ms`. */
-  takeAway(ms: Millis): void {
+  makeUnreachable(ms: Millis): void {
     const database = this.#anyOf(this.databases);
     if (!database) return;
     this.countOne('timesAway');
     this.note(`cell ${this.#nameOf(database)} is away for ${ms} ms`);
-    database.awayUntilMs = Math.max(database.awayUntilMs, this.clock.elapsedMs + ms);
-    this.#noteTrouble(database, database.awayUntilMs);
+    database.unreachableUntilMs = Math.max(database.unreachableUntilMs, this.clock.elapsedMs + ms);
+    this.#noteDatabaseFault(database, database.unreachableUntilMs);
   }
 
   /** Sets the wall clock. If several workers share the database, only one machine's clock changes, within the allowed skew. */
@@ -354,7 +354,7 @@ export class World {
   heal(): void {
     this.note('healed');
     this.faults = NO_FAULTS;
-    for (const database of this.databases) Object.assign(database, { readOnlyUntilMs: 0, awayUntilMs: 0 });
+    for (const database of this.databases) Object.assign(database, { readOnlyUntilMs: 0, unreachableUntilMs: 0 });
     for (const process of this.#processes) this.#thaw(process);
   }
 
@@ -364,42 +364,42 @@ export class World {
   }
 
   /** Makes a client's call and records its end. An expected rejection is a valid end; any other error is a violation. */
-  async call<T>(call: Call, name: string, action: () => Promise<T>, heard: (answer: T) => void): Promise<void> {
+  async call<T>(call: Call, name: string, action: () => Promise<T>, onResponse: (answer: T) => void): Promise<void> {
     try {
       const answer = await action();
       if (this.ledger.end(call, 'acked', this.trace.length, this.clock.elapsedMs)) {
-        heard(answer);
+        onResponse(answer);
         this.trace.add(`${this.clock.elapsedMs} ${name} acked`);
       }
     } catch (error) {
       const isRefusal =
         error instanceof StoreUnavailable || (error instanceof ApiError && error.code === 'unavailable');
       if (!isRefusal) this.violate('P11', `${name} failed: ${String(error)}`);
-      const fortune = fortuneOf(error);
-      this.ledger.end(call, fortune, this.trace.length, this.clock.elapsedMs);
-      this.trace.add(`${this.clock.elapsedMs} ${name} ${fortune}`);
+      const result = callResultOf(error);
+      this.ledger.end(call, result, this.trace.length, this.clock.elapsedMs);
+      this.trace.add(`${this.clock.elapsedMs} ${name} ${result}`);
     }
   }
 
   /** Sends a request to the server. Throws `ProcessDied` if no process runs, or if it dies before it responds. */
   request<T>(action: (engine: Engine) => Promise<T>): Promise<T> {
-    const process = this.#turnTo();
+    const process = this.#chooseProcess();
     if (!process?.engine) return Promise.reject(new ProcessDied());
     return Promise.race([action(process.engine), process.clock.death]);
   }
 
   /** Queries all databases directly, whatever the state of the servers. */
-  async look<Row extends object>(text: string): Promise<Row[]> {
-    return (await this.lookWith((queries) => queries.query<Row>(text))).flat();
+  async queryAll<Row extends object>(text: string): Promise<Row[]> {
+    return (await this.readAll((queries) => queries.query<Row>(text))).flat();
   }
 
   /** The sum of the column `count` in the rows of all databases. */
   async count(text: string): Promise<number> {
-    return (await this.look<{ count: number }>(text)).reduce((sum, { count }) => sum + count, 0);
+    return (await this.queryAll<{ count: number }>(text)).reduce((sum, { count }) => sum + count, 0);
   }
 
   /** Like `look`, for several queries on one snapshot of each database. */
-  async lookWith<T>(work: (queries: Queries) => Promise<T>): Promise<T[]> {
+  async readAll<T>(work: (queries: Queries) => Promise<T>): Promise<T[]> {
     const answers: T[] = [];
     for (const { driver } of this.databases) answers.push(await driver.read(work));
     return answers;
@@ -418,9 +418,9 @@ export class World {
     return all.length > 1 ? this.#random.choose(all) : all[0];
   }
 
-  #turnTo(): Process | undefined {
+  #chooseProcess(): Process | undefined {
     const process = this.#anyOf(this.#ready);
-    if (process) this.ledger.turnedTo = process.number;
+    if (process) this.ledger.currentProcess = process.number;
     return process;
   }
 
@@ -428,7 +428,7 @@ export class World {
     return processes.flatMap(({ sender, clock }) => (clock.isFrozen ? [] : [...sender.running.values()]));
   }
 
-  async #fill(seat: Seat): Promise<void> {
+  async #startIn(seat: Seat): Promise<void> {
     if (seat.isStarting || seat.process) return;
     seat.isStarting = true;
     await this.#tryStart(seat);
@@ -447,11 +447,11 @@ export class World {
       const engine = await Promise.race([this.#startEngine(process), process.clock.death]);
       if (process.isDead) return;
       process.engine = engine;
-      this.#noteComing(OPENING_MS);
+      this.#noteTransition(OPENING_MS);
       this.note(`process ${process.number} runs`);
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof ProcessDied)) throw error;
-      if (!process.isDead) this.#bury(process);
+      if (!process.isDead) this.#endProcess(process);
     }
   }
 
@@ -468,9 +468,9 @@ export class World {
           inner: database.driver,
           clock: this.clock,
           awake: () => clock.awake(),
-          onLogged: (events) => this.#noteLogged(events),
-          nextFate: () => this.#nextFate(database),
-          isAway: () => this.isAway(database),
+          onLogged: (events) => this.#recordEvents(events),
+          nextFaults: () => this.#nextFaults(database),
+          isUnreachable: () => this.isAway(database),
           crash: (where) => this.#kill(process, `${where} of a transaction`),
         }),
     );
@@ -490,14 +490,14 @@ export class World {
 
   #storeOver(driver: FaultyDriver, number: number): Store {
     const { store: sabotaged = (same) => same } = this.#sabotage;
-    return this.#witnessed(
+    return this.#withRecording(
       sabotaged(storeOver(driver, this.limits), () => storeOver(driver, this.limits)),
       number,
     );
   }
 
   /** Wraps `store`: records each trigger that it saves in the ledger, and checks each settle. */
-  #witnessed(store: Store, number: number): Store {
+  #withRecording(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
     const settle: Store['messages']['settle'] = async (args) => {
       const { settlement } = args;
@@ -509,14 +509,14 @@ export class World {
       return answer;
     };
     const changeSchedules: Store['schedules']['changeSchedules'] = async (args) => {
-      ledger.turnedTo = number;
+      ledger.currentProcess = number;
       const triggers = args.changes.map(({ messages }) =>
         messages.length === 0
           ? undefined
-          : ledger.begin(ledger.triggers, { messages: messages.map(({ message }) => message) }),
+          : ledger.start(ledger.triggers, { messages: messages.map(({ message }) => message) }),
       );
-      const end = (fortune: 'acked' | 'rejected' | 'unknown') => {
-        for (const trigger of triggers) if (trigger) ledger.end(trigger, fortune, trace.length, clock.elapsedMs);
+      const end = (result: 'acked' | 'rejected' | 'unknown') => {
+        for (const trigger of triggers) if (trigger) ledger.end(trigger, result, trace.length, clock.elapsedMs);
       };
       try {
         const answers = await store.schedules.changeSchedules(args);
@@ -524,7 +524,7 @@ export class World {
         end('acked');
         return answers;
       } catch (error) {
-        end(fortuneOf(error));
+        end(callResultOf(error));
         throw error;
       }
     };
@@ -553,14 +553,15 @@ export class World {
       this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
       const counted = COUNTED_EVENTS[event];
       if (counted !== undefined) this.countOne(counted);
-      if (ENDINGS.has(event)) this.endings.push(this.trace.length);
+      if (LOST_WORKER_EVENTS.has(event)) this.endPositions.push(this.trace.length);
     };
     const log = { debug: note, info: note, warn: note, error: note };
     const needs = { store, randomness, delivery: sender, log, settings: this.settings, worker };
     if (timeoutMs === undefined) return createEngine({ ...needs, clock: steady });
     const shared = { ...needs, clock: databaseClock };
     const recovery = { kind: 'heartbeat' as const, clock: databaseClock, timeoutMs };
-    if (drivers.length === 1) return createEngine({ ...shared, recovery: { ...recovery, accounts: accountsKnown() } });
+    if (drivers.length === 1)
+      return createEngine({ ...shared, recovery: { ...recovery, accounts: currentAccounts() } });
     const driverOf = (cellId: CellId) => drivers[cellId - FIRST_CELL] as FaultyDriver;
     return openEngineOverCells(
       { ...shared, recovery, machine },
@@ -572,9 +573,9 @@ export class World {
     );
   }
 
-  #bury(process: Process): void {
+  #endProcess(process: Process): void {
     process.isDead = true;
-    if (process.leaving) process.leaving.untilMs = this.clock.elapsedMs;
+    if (process.shutdown) process.shutdown.untilMs = this.clock.elapsedMs;
     this.ends.push({ at: this.trace.length, atMs: this.clock.elapsedMs, nowMs: process.steady.nowMs() });
     for (const driver of process.drivers) driver.die();
     process.sender.die();
@@ -582,24 +583,24 @@ export class World {
     const seat = this.#seats.find((each) => each.process === process);
     if (seat) delete seat.process;
     this.ledger.giveUp(process.number, this.trace.length, this.clock.elapsedMs);
-    this.endings.push(this.trace.length);
-    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#fill(seat)); // otherwise `#fill` retries
+    this.endPositions.push(this.trace.length);
+    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#startIn(seat)); // otherwise `#fill` retries
   }
 
-  #nextFate(database: Database): Fate {
+  #nextFaults(database: Database): TransactionFaults {
     const random = this.#random;
     const { crashPerTransaction, commitMsMax } = this.faults;
     const crashes = random.chance(crashPerTransaction);
     const crash: CrashPoint = crashes ? random.choose(['before', 'inside', 'after commit']) : 'none';
-    const fate: Fate = {
+    const fate: TransactionFaults = {
       commitMs: random.int(0, commitMsMax),
-      answerMs: random.int(0, commitMsMax),
+      responseMs: random.int(0, commitMsMax),
       unavailable: this.isReadOnly(database),
-      losesAnswer: false,
+      losesResponse: false,
       crash,
       crashAtStatement: random.int(1, 8),
     };
-    return this.isShared ? this.#worsened(fate, database) : fate;
+    return this.isShared ? this.#withSharedFaults(fate, database) : fate;
   }
 
   isReadOnly(database: Database): boolean {
@@ -607,45 +608,45 @@ export class World {
   }
 
   isAway(database: Database): boolean {
-    return this.clock.elapsedMs < database.awayUntilMs;
+    return this.clock.elapsedMs < database.unreachableUntilMs;
   }
 
-  #worsened(fate: Fate, database: Database): Fate {
+  #withSharedFaults(fate: TransactionFaults, database: Database): TransactionFaults {
     const random = this.#random;
-    const { refusal = 0, lostAnswer = 0, hang = 0 } = this.faults;
+    const { rejection = 0, lostResponse = 0, hang = 0 } = this.faults;
     if (random.chance(hang)) {
       const ms = random.int(1_000, HANG_MS_MAX);
       if (random.chance(0.5)) fate.commitMs += ms;
-      else fate.answerMs += ms;
+      else fate.responseMs += ms;
       this.countOne('hangs');
       this.note(`a transaction hangs for ${ms} ms`);
-      this.#noteTrouble(database, this.clock.elapsedMs + ms);
+      this.#noteDatabaseFault(database, this.clock.elapsedMs + ms);
     }
-    if (random.chance(refusal)) {
+    if (random.chance(rejection)) {
       fate.unavailable = true;
       this.note('a transaction is refused');
-      this.#noteTrouble(database);
+      this.#noteDatabaseFault(database);
     }
-    if (random.chance(lostAnswer)) {
-      fate.losesAnswer = true;
+    if (random.chance(lostResponse)) {
+      fate.losesResponse = true;
       this.countOne('lostAnswers');
       this.note('the answer of a transaction is lost');
-      this.#noteTrouble(database, this.clock.elapsedMs + fate.commitMs + fate.answerMs);
+      this.#noteDatabaseFault(database, this.clock.elapsedMs + fate.commitMs + fate.responseMs);
     }
     return fate;
   }
 
   /** Records a fault of the database from now to `untilMs`. */
-  #noteTrouble(database: Database, untilMs = this.clock.elapsedMs): void {
+  #noteDatabaseFault(database: Database, untilMs = this.clock.elapsedMs): void {
     this.disturbances.push(untilMs);
-    this.troubles.push({ database, fromMs: this.clock.elapsedMs, untilMs });
+    this.databaseFaults.push({ database, fromMs: this.clock.elapsedMs, untilMs });
   }
 
-  #noteComing(ms: Millis): Coming {
+  #noteTransition(ms: Millis): TransitionPeriod {
     const fromMs = this.clock.elapsedMs;
-    const coming = { fromMs, untilMs: fromMs + ms };
-    this.comings.push(coming);
-    return coming;
+    const period = { fromMs, untilMs: fromMs + ms };
+    this.transitions.push(period);
+    return period;
   }
 
   #nameOf(database: Database): number {
@@ -656,7 +657,7 @@ export class World {
     this.counts[what] = (this.counts[what] ?? 0) + 1;
   }
 
-  #noteLogged(events: readonly LoggedEvent[]): void {
+  #recordEvents(events: readonly LoggedEvent[]): void {
     this.logged.push(...events);
     for (const { messageKey, state } of events) {
       if (anyLogStateOf(state) === 'ACTIVE') this.#claimedAt.set(messageKey, this.clock.elapsedMs);
@@ -670,7 +671,7 @@ export class World {
       const { kind } = attempt.outcome;
       const answer = attempt.outcome.kind === 'answered' ? ` ${attempt.outcome.status}` : '';
       this.trace.add(`${this.clock.elapsedMs} attempt ended ${kind}${answer} ${about}`);
-      if (kind === 'interrupted') this.endings.push(this.trace.length);
+      if (kind === 'interrupted') this.endPositions.push(this.trace.length);
       if (process && this.#random.chance(this.faults.crashPerOutcome)) {
         this.#kill(process, 'between an outcome and its settle');
       }
@@ -720,6 +721,6 @@ export class World {
 }
 
 /** A rejected call had no effect, unless only its response was lost. */
-function fortuneOf(error: unknown): 'rejected' | 'unknown' {
+function callResultOf(error: unknown): 'rejected' | 'unknown' {
   return error instanceof CommitUnknown ? 'unknown' : 'rejected';
 }

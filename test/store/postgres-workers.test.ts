@@ -12,7 +12,7 @@ import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSystemRandomness, systemClock } from '../../src/system/system.ts';
-import { accountsKnown } from '../support/accounts-known.ts';
+import { currentAccounts } from '../support/current-accounts.ts';
 import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
@@ -119,7 +119,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     log: { debug: note, info: note, warn: note, error: note },
     settings: { ...ENGINE_SETTINGS, ...changes },
     worker: name,
-    recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, accounts: accountsKnown() },
+    recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, accounts: currentAccounts() },
     operatorEvents: {
       ...{ url: 'https://operator.example/', projectId, thresholds: { worker_lost: 1 }, quietMs: 60_000 },
       ...{ projectName: String, storage: { bytesMax: 0, freeBytesMin: 0 } },

@@ -11,14 +11,14 @@ export type StoreMethods = Omit<Store, Parts> & AllOf<Store[Parts]>;
 /** Wraps `store`: calls of `methods` go to the replacements, all others to the store itself. */
 export function alteredStore<S extends Store>(store: S, methods: Partial<StoreMethods>): S {
   const instead = (name: string | symbol): unknown => Reflect.get(methods, name);
-  return overridden(store, (name) => {
+  return override(store, (name) => {
     const member: unknown = Reflect.get(store, name);
-    return typeof member === 'object' && member !== null ? overridden(member, instead) : instead(name);
+    return typeof member === 'object' && member !== null ? override(member, instead) : instead(name);
   });
 }
 
 /** Wraps `target`: a member is the one that `instead` returns, or the original if that is `undefined`. */
-function overridden<T extends object>(target: T, instead: (name: string | symbol) => unknown): T {
+function override<T extends object>(target: T, instead: (name: string | symbol) => unknown): T {
   return new Proxy(target, {
     get: (_, name) => {
       const member: unknown = instead(name) ?? Reflect.get(target, name);

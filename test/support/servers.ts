@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type InProcessServer, serveInProcess } from './in-process-server.ts';
 import { Endpoints } from './listen.ts';
-import { type ServerHere, serveHere } from './server-here.ts';
 import { WaypostProcess } from './waypost-process.ts';
 
 export class Servers {
@@ -12,7 +12,7 @@ export class Servers {
   /** Does not exist until a server creates it. */
   readonly dataDir = join(this.#folder, 'data');
   readonly #processes: WaypostProcess[] = [];
-  readonly #here: ServerHere[] = [];
+  readonly #inProcess: InProcessServer[] = [];
   readonly #endpoints = new Endpoints();
 
   /** Starts a serving command on the data folder and a free port, with its log as JSON. */
@@ -23,9 +23,9 @@ export class Servers {
   }
 
   /** Like `start`, in this process. */
-  async startHere(args: readonly string[], env: Record<string, string> = {}): Promise<ServerHere> {
-    const server = await serveHere([...args, '--data-dir', this.dataDir], env);
-    this.#here.push(server);
+  async startInProcess(args: readonly string[], env: Record<string, string> = {}): Promise<InProcessServer> {
+    const server = await serveInProcess([...args, '--data-dir', this.dataDir], env);
+    this.#inProcess.push(server);
     return server;
   }
 
@@ -44,7 +44,7 @@ export class Servers {
   async close(): Promise<void> {
     await Promise.all([
       ...this.#processes.map((process) => process.kill()),
-      ...this.#here.map((server) => server.stop()),
+      ...this.#inProcess.map((server) => server.stop()),
     ]);
     this.#endpoints.close();
     rmSync(this.#folder, { recursive: true, force: true });

@@ -23,7 +23,7 @@ export class SimulatedClock implements Clock {
   readonly #tickMs: Millis;
   /** Sorted by time, then by insertion; the next one is the last element. */
   readonly #timers: PendingTimer[] = [];
-  readonly #held = new Set<Promise<unknown>>();
+  readonly #pendingWork = new Set<Promise<unknown>>();
   readonly #steady: SteadyClock;
 
   /** `tickMs`: the resolution of timers. */
@@ -64,7 +64,7 @@ export class SimulatedClock implements Clock {
       atMs: this.#elapsedMs + Math.max(0, Math.ceil(delayMs / this.#tickMs) * this.#tickMs),
       task,
     };
-    this.#timers.splice(this.#placeOf(timer.atMs), 0, timer);
+    this.#timers.splice(this.#indexFor(timer.atMs), 0, timer);
     return {
       cancel: () => {
         const index = this.#timers.indexOf(timer);
@@ -89,19 +89,19 @@ export class SimulatedClock implements Clock {
 
   /** Stops the clock until `work` is done, such as a query of a real database. */
   hold<T>(work: Promise<T>): Promise<T> {
-    const held = work.finally(() => this.#held.delete(held));
-    this.#held.add(held);
+    const held = work.finally(() => this.#pendingWork.delete(held));
+    this.#pendingWork.add(held);
     return held;
   }
 
   /** Resolves when all work that needs no time is finished. */
   async settled(): Promise<void> {
     do {
-      await Promise.allSettled(this.#held);
+      await Promise.allSettled(this.#pendingWork);
       await new Promise((resolve) => {
         afterMicrotasks(resolve);
       });
-    } while (this.#held.size > 0);
+    } while (this.#pendingWork.size > 0);
   }
 
   /** Advances by `ms` and runs the timers that become due, each after all effects of the previous one. */
@@ -143,7 +143,7 @@ export class SimulatedClock implements Clock {
   }
 
   /** The index of a timer for `atMs`: below all that fire at the same time or earlier. */
-  #placeOf(atMs: Millis): number {
+  #indexFor(atMs: Millis): number {
     let low = 0;
     let high = this.#timers.length;
     while (low < high) {

@@ -121,7 +121,7 @@ export class SimulatedSender implements Delivery {
     this.#dead = true;
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, onStarted?: (attempt: AttemptInFlight) => void): Promise<Outcome> {
     if (this.#dead) return new Promise(() => {});
     if (signal.aborted) return Promise.resolve({ kind: 'interrupted' });
     const attempt = this.#note(claimed);
@@ -147,7 +147,7 @@ export class SimulatedSender implements Delivery {
       };
       timers.push({ cancel: () => limit?.cancel() });
       extend();
-      begun?.({ extend, pause: () => limit?.cancel(), interrupt: onAbort });
+      onStarted?.({ extend, pause: () => limit?.cancel(), interrupt: onAbort });
       // A sent request arrives even if its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;

@@ -7,7 +7,7 @@ import { CommitWatch } from './postgres/commit-watch.ts';
 export type Cut = 'reset' | 'end';
 
 // With more bytes than this in transit, the sender has to wait.
-const ON_THE_WAY_MAX = 1024 * 1024;
+const IN_TRANSIT_BYTES_MAX = 1024 * 1024;
 
 /** Listens on a port of 127.0.0.1 and forwards to `target`, another port there. */
 export class TcpProxy {
@@ -99,7 +99,7 @@ interface CutAtCommit {
   done: () => void;
 }
 
-interface Conditions {
+interface ProxyState {
   delayMs(): number;
   isStalled(): boolean;
   takeCut(): CutAtCommit | undefined;
@@ -110,19 +110,19 @@ class Link {
   readonly #client: Socket;
   readonly #server = new Socket({ allowHalfOpen: true });
   readonly #target: number;
-  readonly #conditions: Conditions;
+  readonly #conditions: ProxyState;
   readonly #watch = new CommitWatch();
-  readonly #lines: readonly Line[];
+  readonly #directions: readonly Direction[];
   #isConnected = false;
 
-  constructor(client: Socket, target: number, conditions: Conditions) {
+  constructor(client: Socket, target: number, conditions: ProxyState) {
     this.#client = client;
     this.#target = target;
     this.#conditions = conditions;
     const answer = (chunk: Buffer) => void client.write(chunk);
-    this.#lines = [
-      new Line(client, this.#server, conditions, (chunk) => this.#ask(chunk)),
-      new Line(this.#server, client, conditions, answer),
+    this.#directions = [
+      new Direction(client, this.#server, conditions, (chunk) => this.#forward(chunk)),
+      new Direction(this.#server, client, conditions, answer),
     ];
     client.setNoDelay(true);
     this.#server.setNoDelay(true);
@@ -144,7 +144,7 @@ class Link {
       this.#isConnected = true;
       this.#server.connect(this.#target, '127.0.0.1');
     }
-    for (const line of this.#lines) line.move();
+    for (const line of this.#directions) line.move();
   }
 
   cut(cut: Cut): void {
@@ -154,7 +154,7 @@ class Link {
     }
   }
 
-  #ask(chunk: Buffer): void {
+  #forward(chunk: Buffer): void {
     for (const end of this.#watch.feed(chunk)) {
       const cut = this.#conditions.takeCut();
       if (cut === undefined) continue;
@@ -171,23 +171,23 @@ class Link {
 }
 
 /** One direction of a link: forwards in order, each chunk after its delay. */
-class Line {
+class Direction {
   readonly #source: Socket;
   readonly #sink: Socket;
-  readonly #conditions: Conditions;
+  readonly #conditions: ProxyState;
   readonly #forward: (chunk: Buffer) => void;
   readonly #queue: { what: Buffer | 'end' | 'reset'; dueMs: number }[] = [];
   #queuedBytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(source: Socket, sink: Socket, conditions: Conditions, forward: (chunk: Buffer) => void) {
+  constructor(source: Socket, sink: Socket, conditions: ProxyState, forward: (chunk: Buffer) => void) {
     this.#source = source;
     this.#sink = sink;
     this.#conditions = conditions;
     this.#forward = forward;
-    source.on('data', (chunk: Buffer) => this.#enter(chunk));
-    source.once('end', () => this.#enter('end'));
-    source.once('error', () => this.#enter('reset'));
+    source.on('data', (chunk: Buffer) => this.#enqueue(chunk));
+    source.once('end', () => this.#enqueue('end'));
+    source.once('error', () => this.#enqueue('reset'));
     sink.on('drain', () => this.move());
     sink.once('close', () => clearTimeout(this.#timer));
   }
@@ -203,19 +203,19 @@ class Line {
         break;
       }
       this.#queue.shift();
-      this.#leave(first.what);
+      this.#dequeue(first.what);
     }
-    if (this.#queuedBytes + this.#sink.writableLength < ON_THE_WAY_MAX) this.#source.resume();
+    if (this.#queuedBytes + this.#sink.writableLength < IN_TRANSIT_BYTES_MAX) this.#source.resume();
   }
 
-  #enter(what: Buffer | 'end' | 'reset'): void {
+  #enqueue(what: Buffer | 'end' | 'reset'): void {
     this.#queue.push({ what, dueMs: performance.now() + this.#conditions.delayMs() });
     if (what instanceof Buffer) this.#queuedBytes += what.length;
-    if (this.#queuedBytes + this.#sink.writableLength >= ON_THE_WAY_MAX) this.#source.pause();
+    if (this.#queuedBytes + this.#sink.writableLength >= IN_TRANSIT_BYTES_MAX) this.#source.pause();
     this.move();
   }
 
-  #leave(what: Buffer | 'end' | 'reset'): void {
+  #dequeue(what: Buffer | 'end' | 'reset'): void {
     if (what instanceof Buffer) this.#queuedBytes -= what.length;
     if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut before it was due
     if (what === 'end') this.#sink.end();

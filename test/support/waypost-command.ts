@@ -1,7 +1,7 @@
 /** Runs commands of the command line in the test's own process. */
 import { runCommandLine } from '../../src/cli/command-line.ts';
 
-export interface Answer {
+export interface CommandResult {
   code: number;
   stdout: string;
   stderr: string;
@@ -17,7 +17,7 @@ export async function giveCommand(
   env: Record<string, string> = {},
   reply?: string,
   input = '',
-): Promise<Answer> {
+): Promise<CommandResult> {
   let stdout = '';
   let stderr = '';
   const code = await runCommandLine(args, {

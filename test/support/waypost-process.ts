@@ -6,7 +6,7 @@ import { eventually } from './eventually.ts';
 
 const MAIN = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
 
-export interface Ended {
+export interface ProcessResult {
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
@@ -63,7 +63,7 @@ export class WaypostProcess {
   }
 
   /** Resolves when standard error satisfies `isEnough`, or when the process has ended. */
-  async untilTold(isEnough: (stderr: string) => boolean): Promise<void> {
+  async waitForStderr(isEnough: (stderr: string) => boolean): Promise<void> {
     const told = new Promise<void>((resolve) => {
       const look = () => {
         if (isEnough(this.stderr)) resolve();
@@ -78,7 +78,7 @@ export class WaypostProcess {
     this.#child.kill(signal);
   }
 
-  async ended(): Promise<Ended> {
+  async waitForExit(): Promise<ProcessResult> {
     const [code, signal] = await this.#closed;
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
   }
@@ -91,6 +91,6 @@ export class WaypostProcess {
 }
 
 /** Runs a command that ends by itself. */
-export function runWaypost(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  return new WaypostProcess(args, env).ended();
+export function runWaypost(args: readonly string[], env: Record<string, string> = {}): Promise<ProcessResult> {
+  return new WaypostProcess(args, env).waitForExit();
 }

@@ -35,7 +35,7 @@ it('runs them on PostgreSQL, each on connections of its own', async () => {
     expect(rows).toHaveLength(2);
     for (const response of held) response.end();
     server.signal('SIGTERM');
-    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect(await server.waitForExit()).toMatchObject({ code: 0, stderr: '' });
     expect((await client.query('select key from messages')).rows).toEqual([]);
   } finally {
     await client.end();
@@ -56,7 +56,7 @@ it('ends as a whole when one worker dies, and the next start makes its attempts 
   await Promise.all(times(20, () => call('POST', `${url}/v2/publish/${endpoint}`)));
   await eventually('the attempts', () => attempts.length === 20);
   writeFileSync(trigger, '');
-  expect((await first.ended()).code).toBe(70);
+  expect((await first.waitForExit()).code).toBe(70);
   const ended = first.events().find(({ event }) => event === 'worker_ended');
   expect(ended?.['error']).toContain('a planted defect');
   expect(ended?.['error']).toContain('planted-defect.ts'); // where it happened
@@ -73,7 +73,7 @@ it('ends as a whole when one worker dies, and the next start makes its attempts 
 it('keeps its port: another server with several workers is refused there too', async () => {
   const url = await servers.start(['dev', '--memory', '--workers', '2']).url();
   const { port } = new URL(url);
-  const { code, stderr } = await servers.run(['dev', '--memory', '--workers', '2', '--port', port]).ended();
+  const { code, stderr } = await servers.run(['dev', '--memory', '--workers', '2', '--port', port]).waitForExit();
   expect([code, stderr]).toEqual([
     1,
     `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,

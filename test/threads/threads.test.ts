@@ -214,7 +214,7 @@ describe('a server with two workers', () => {
       return ready.every(({ status }) => status === 503);
     });
     for (const response of held) response.end();
-    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    expect(await server.waitForExit()).toMatchObject({ code: 0, stderr: '' });
     const events = server.events().flatMap(({ level, event }) => (level === 'info' ? [String(event)] : []));
     expect(events.filter((event) => !/^(operator|token)_/.test(event))).toEqual(['listening', 'draining', 'stopped']);
     expect(owners(shared)).toEqual([]);

@@ -1,6 +1,6 @@
 /** `waypost projects move` as an operator gives it, or one whose machine dies at any moment. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Ended, WaypostProcess } from '../../support/waypost-process.ts';
+import { type ProcessResult, WaypostProcess } from '../../support/waypost-process.ts';
 
 /** As the command tells them. */
 export const STEPS = ['copying', 'pausing', 'copying the rest', 'switching', 'deleting', 'moved'] as const;
@@ -62,7 +62,7 @@ export class Mover {
   #start(...args: string[]): Move {
     const process = new WaypostProcess(args, { ...this.#env });
     this.#running.add(process);
-    void process.ended().then(() => this.#running.delete(process));
+    void process.waitForExit().then(() => this.#running.delete(process));
     return new Move(process);
   }
 }
@@ -80,14 +80,14 @@ export class Move {
 
   /** Resolves when it has come so far, or has ended. */
   untilStep(step: Step): Promise<void> {
-    return this.#process.untilTold((stderr) => {
+    return this.#process.waitForStderr((stderr) => {
       const last = lastStepIn(stderr);
       return last !== undefined && STEPS.indexOf(last) >= STEPS.indexOf(step);
     });
   }
 
-  ended(): Promise<Ended> {
-    return this.#process.ended();
+  ended(): Promise<ProcessResult> {
+    return this.#process.waitForExit();
   }
 
   kill(): Promise<void> {

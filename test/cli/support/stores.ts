@@ -6,8 +6,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { testFolder } from '../../support/folder.ts';
 import { listen, originOf } from '../../support/listen.ts';
-import { type Answer, giveCommand } from '../../support/waypost-command.ts';
-import { type Ended, WaypostProcess } from '../../support/waypost-process.ts';
+import { type CommandResult, giveCommand } from '../../support/waypost-command.ts';
+import { type ProcessResult, WaypostProcess } from '../../support/waypost-process.ts';
 
 let folder: string;
 let receiver: Server;
@@ -60,7 +60,7 @@ export async function serve(
 
 export async function stop(server: WaypostProcess): Promise<void> {
   server.signal('SIGTERM');
-  expect((await server.ended()).code).toBe(0);
+  expect((await server.waitForExit()).code).toBe(0);
 }
 
 export async function publish(
@@ -77,7 +77,7 @@ export async function publish(
   expect(response.status).toBe(200);
 }
 
-export async function succeeded<T extends Answer | Ended>(running: Promise<T>): Promise<T> {
+export async function succeeded<T extends CommandResult | ProcessResult>(running: Promise<T>): Promise<T> {
   const ended = await running;
   expect(ended).toMatchObject({ code: 0 });
   return ended;

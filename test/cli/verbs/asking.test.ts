@@ -11,7 +11,7 @@ import { EXIT } from '../../../src/cli/command.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
-import { type Answer, giveCommand } from '../../support/waypost-command.ts';
+import { type CommandResult, giveCommand } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY, wordsOf } from './support.ts';
 
 let arrived: { url: string; headers: IncomingMessage['headers']; body: string }[] = [];
@@ -39,7 +39,7 @@ beforeEach(() => {
   arrived = [];
 });
 
-const answering = (reply: string, ...args: string[]): Promise<Answer> => giveCommand(args, server.env, reply);
+const answering = (reply: string, ...args: string[]): Promise<CommandResult> => giveCommand(args, server.env, reply);
 
 const later = { destination: `${NOBODY}/later`, headers: { 'Upstash-Delay': '1h' } };
 const delayed = (...args: string[]) => done('publish', there, '--delay', '1h', ...args).then((id) => id.trim());

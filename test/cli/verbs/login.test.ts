@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { testFolder } from '../../support/folder.ts';
-import { type Answer, giveCommand } from '../../support/waypost-command.ts';
+import { type CommandResult, giveCommand } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY, tokenOf } from './support.ts';
 
 const [first, second, third, fourth] = [tokenOf(0), tokenOf(1), tokenOf(2), tokenOf(3)];
@@ -16,8 +16,8 @@ beforeEach(() => {
   file = join(home, '.config', 'waypost', 'profiles.json');
 });
 
-const waypost = (...args: string[]): Promise<Answer> => giveCommand(args, { HOME: home });
-const login = (...args: string[]): Promise<Answer> =>
+const waypost = (...args: string[]): Promise<CommandResult> => giveCommand(args, { HOME: home });
+const login = (...args: string[]): Promise<CommandResult> =>
   giveCommand(['login', '--server', server.url, '--token', '-', ...args], { HOME: home }, undefined, `${first}\n`);
 /** The project whose messages a verb would see, and where. */
 async function asked(args: string[], env: Record<string, string> = {}): Promise<string> {

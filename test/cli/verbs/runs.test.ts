@@ -4,13 +4,13 @@ import { expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen, originOf } from '../../support/listen.ts';
-import type { Answer } from '../../support/waypost-command.ts';
+import type { CommandResult } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY } from './support.ts';
 
 const WORKFLOW = `${NOBODY}/wf`;
 
 const server = askedServer();
-const runs = (...args: string[]): Promise<Answer> => server.waypost('runs', ...args);
+const runs = (...args: string[]): Promise<CommandResult> => server.waypost('runs', ...args);
 
 async function trigger(runId: string, headers: Record<string, string>): Promise<void> {
   const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;

@@ -1,8 +1,8 @@
 /** A server for one test file, in its process, and the verbs that ask it. */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
-import { type ServerHere, serveHere } from '../../support/server-here.ts';
-import { type Answer, giveCommand } from '../../support/waypost-command.ts';
+import { type InProcessServer, serveInProcess } from '../../support/in-process-server.ts';
+import { type CommandResult, giveCommand } from '../../support/waypost-command.ts';
 
 /** Nothing listens on the discard port. */
 export const NOBODY = 'http://127.0.0.1:9';
@@ -22,7 +22,7 @@ export class Asked {
     return { QSTASH_URL: this.url, QSTASH_TOKEN: tokenOf(this.account) };
   }
 
-  readonly waypost = (...args: string[]): Promise<Answer> => giveCommand(args, this.env);
+  readonly waypost = (...args: string[]): Promise<CommandResult> => giveCommand(args, this.env);
 
   /** Resolves to what is printed. */
   readonly done = async (...args: string[]): Promise<string> => {
@@ -37,9 +37,9 @@ export class Asked {
 /** Starts the server before the tests of a file and stops it after them. */
 export function askedServer(): Asked {
   const asked = new Asked();
-  let server: ServerHere;
+  let server: InProcessServer;
   beforeAll(async () => {
-    server = await serveHere(['dev', '--memory']);
+    server = await serveInProcess(['dev', '--memory']);
     asked.url = server.url;
   });
   afterAll(() => server.stop());

@@ -1,7 +1,7 @@
 /** The screens of the console, and a server with data for them. */
 import type { Browser } from 'playwright-core';
 import type { RunningServer } from '../../../src/server/server.ts';
-import { startInProcess } from '../../support/server-in-process.ts';
+import { startDevelopmentServer } from '../../support/development-server.ts';
 import { Servers } from '../../support/servers.ts';
 import { App } from './app.ts';
 import { type PopulatedIds, populate } from './populate.ts';
@@ -47,7 +47,7 @@ export class Scene {
   static async open(): Promise<Scene> {
     const scene = new Scene();
     scene.app = await App.open(scene.servers);
-    scene.#server = await startInProcess();
+    scene.#server = await startDevelopmentServer();
     scene.url = scene.#server.url;
     const environment = (await (await fetch(`${scene.url}/console/environment.json`)).json()) as { token: string };
     scene.token = environment.token;

@@ -1,6 +1,6 @@
 /** P1 to P9, P16 and P17 while projects move between cells. A failing seed: `npm run simulate -- --cells 3 --seed <n>`. */
 import { expect, test } from 'vitest';
-import { playSeeds, unmet } from '../seeds.ts';
+import { playSeeds, zeroCounts } from '../seeds.ts';
 import { simulate } from '../simulate.ts';
 import { simulateWorkflows } from '../workflow-simulate.ts';
 
@@ -10,12 +10,12 @@ const STEPS = 80;
 const seeds = playSeeds(simulate, { ...SHARED, first: 7, count: 2, steps: STEPS });
 
 test('workers keep their promises while projects move from cell to cell', async () => {
-  expect((await seeds.played()).broken).toEqual([]);
+  expect((await seeds.results()).broken).toEqual([]);
 });
 
 test('runs come to what their programs say while their project moves', async () => {
-  const { played } = playSeeds(simulateWorkflows, { ...SHARED, first: 12, count: 1, steps: 40 });
-  expect((await played()).broken).toEqual([]);
+  const { results } = playSeeds(simulateWorkflows, { ...SHARED, first: 12, count: 1, steps: 40 });
+  expect((await results()).broken).toEqual([]);
 });
 
 test('the same seed gives the same events twice', async () => {
@@ -33,5 +33,5 @@ test('the seeds meet what they are meant to meet', async () => {
     'timesAway',
     'publishesForOthers',
   ];
-  expect(unmet(await seeds.played(), wanted)).toEqual([]);
+  expect(zeroCounts(await seeds.results(), wanted)).toEqual([]);
 });

@@ -60,24 +60,24 @@ function checkOthers(world: World, movers: Movers): void {
   const quietSince = (atMs: Millis) =>
     Math.max(
       0,
-      ...world.troubles.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
+      ...world.databaseFaults.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
       ...world.ends.flatMap((end) => (end.atMs <= atMs ? [end.atMs] : [])),
-      ...world.comings.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
+      ...world.transitions.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
     );
-  for (const { projectId, cellId, fortune, begunAtMs, endedAtMs } of world.ledger.publishes) {
-    if (projectId === undefined || cellId === undefined || fortune !== 'rejected') continue;
+  for (const { projectId, cellId, result, startAtMs, endedAtMs } of world.ledger.publishes) {
+    if (projectId === undefined || cellId === undefined || result !== 'rejected') continue;
     const isExplained =
       movers.moves.some(
         (move) =>
           move.projectId === projectId &&
           move.fromMs <= endedAtMs &&
-          Math.max(move.toMs, quietSince(begunAtMs)) + SERVED_AGAIN_MS >= begunAtMs,
+          Math.max(move.toMs, quietSince(startAtMs)) + SERVED_AGAIN_MS >= startAtMs,
       ) ||
-      world.troubles.some(
+      world.databaseFaults.some(
         ({ database, fromMs, untilMs }) =>
-          database === world.databases[cellId - 1] && fromMs <= endedAtMs && untilMs + AFTERMATH_MS >= begunAtMs,
+          database === world.databases[cellId - 1] && fromMs <= endedAtMs && untilMs + AFTERMATH_MS >= startAtMs,
       ) ||
-      world.comings.some(({ fromMs, untilMs }) => fromMs <= endedAtMs && untilMs + 1_000 >= begunAtMs);
-    if (!isExplained) world.violate('P9', `project ${projectId} in cell ${cellId} was refused at ${begunAtMs}`);
+      world.transitions.some(({ fromMs, untilMs }) => fromMs <= endedAtMs && untilMs + 1_000 >= startAtMs);
+    if (!isExplained) world.violate('P9', `project ${projectId} in cell ${cellId} was refused at ${startAtMs}`);
   }
 }

@@ -12,15 +12,15 @@ export function disturbCells(
   world: World,
   movers: Movers,
   random: SeededRandom,
-  workload?: Pick<Workload, 'publishForOther' | 'lookForAccepted'>,
+  workload?: Pick<Workload, 'publishForOther' | 'findAccepted'>,
 ): () => void {
   const movesPerStep = random.choose([0.05, 0.1, 0.2]);
   const awayPerStep = random.choose([0, 0.01, 0.03]);
   return () => {
     if (random.chance(movesPerStep)) void movers.step();
-    if (random.chance(awayPerStep)) world.takeAway(random.int(500, AWAY_MS_MAX));
+    if (random.chance(awayPerStep)) world.makeUnreachable(random.int(500, AWAY_MS_MAX));
     if (random.chance(0.3)) void workload?.publishForOther();
-    if (random.chance(0.5)) void workload?.lookForAccepted();
+    if (random.chance(0.5)) void workload?.findAccepted();
   };
 }
 

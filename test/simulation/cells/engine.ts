@@ -18,12 +18,12 @@ export function addressOf(cellId: CellId): string {
   return seal(`cell ${cellId}`, SEALER.encryptionKey, SEALER.randomBytes);
 }
 
-export interface OverCells extends EngineDeps {
+export interface CellsEngineDeps extends EngineDeps {
   recovery: Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'accounts' | 'isActiveElsewhere'>;
   machine: Machine;
 }
 
-interface OfCells {
+interface CellAccess {
   /** Opens a cell other than the first. Throws `StoreUnavailable`. */
   storeOf: (cellId: CellId) => Store;
   driverOf: (cellId: CellId) => Driver;
@@ -32,8 +32,8 @@ interface OfCells {
 }
 
 export async function openEngineOverCells(
-  { recovery, machine, ...deps }: OverCells,
-  { storeOf, driverOf, endsPauses }: OfCells,
+  { recovery, machine, ...deps }: CellsEngineDeps,
+  { storeOf, driverOf, endsPauses }: CellAccess,
 ): Promise<Engine> {
   const accounts = await StoredAccounts.open(deps.store, SEALER, deps.clock, { isShared: true });
   return openCells({

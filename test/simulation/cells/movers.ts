@@ -47,7 +47,7 @@ export class Movers {
   async step(): Promise<void> {
     const random = this.#random;
     const projectId = random.chance(0.7) ? 1 : random.int(1, this.#world.databases.length);
-    const under = await this.#under();
+    const under = await this.#activeMoves();
     const move = under.find((each) => each.projectId === projectId);
     if (move && random.chance(0.2)) return this.#cancel(projectId, move);
     const cells = await cellsOf(this.#directory.driver);
@@ -62,7 +62,7 @@ export class Movers {
   /** Ends all faults, then finishes or cancels all interrupted moves. */
   async finish(): Promise<void> {
     this.#isHealed = true;
-    for (const move of await this.#under()) {
+    for (const move of await this.#activeMoves()) {
       if (move.phase === 'cancelled' || (move.phase !== 'switched' && this.#random.chance(0.3)))
         await this.#cancel(move.projectId, move);
       else await this.#move(move.projectId, move);
@@ -70,7 +70,7 @@ export class Movers {
   }
 
   async areDone(): Promise<boolean> {
-    return (await this.#under()).length === 0;
+    return (await this.#activeMoves()).length === 0;
   }
 
   get #directory(): Database {
@@ -78,11 +78,11 @@ export class Movers {
   }
 
   /** The moves in the directory. */
-  #under(): ReturnType<ReturnType<typeof storeOver>['moves']['listMoves']> {
+  #activeMoves(): ReturnType<ReturnType<typeof storeOver>['moves']['listMoves']> {
     return storeOver(this.#directory.driver).moves.listMoves();
   }
 
-  #move(projectId: ProjectId, way: Way): Promise<void> {
+  #move(projectId: ProjectId, way: MoveRoute): Promise<void> {
     return this.#run('move', projectId, way, async (options, take) => {
       const { directory, mover, clock } = options;
       if (!(await directory.beginMove({ projectId, ...way, mover, startedAtMs: clock.wallMs() }))) return;
@@ -91,7 +91,7 @@ export class Movers {
     });
   }
 
-  #cancel(projectId: ProjectId, way: Way): Promise<void> {
+  #cancel(projectId: ProjectId, way: MoveRoute): Promise<void> {
     return this.#run('cancel', projectId, way, async (_, take) => {
       await cancelProjectMove(await take());
       this.#world.countOne('movesCancelled');
@@ -102,7 +102,7 @@ export class Movers {
   async #run(
     name: string,
     projectId: ProjectId,
-    { fromCell, toCell }: Way,
+    { fromCell, toCell }: MoveRoute,
     work: (options: MoveProjectOptions, take: () => Promise<MoveProjectOptions>) => Promise<void>,
   ): Promise<void> {
     const world = this.#world;
@@ -112,7 +112,7 @@ export class Movers {
     this.moves.push(move);
     world.note(`${about} begins`);
     const { clock, driverOf } = this.#newProcess();
-    if (!this.#isHealed && this.#random.chance(0.2)) this.#stopAWhile(clock, about);
+    if (!this.#isHealed && this.#random.chance(0.2)) this.#freezeForAWhile(clock, about);
     const options: MoveProjectOptions = {
       ...{ projectId, fromCell, toCell, mover: `mover ${this.#number}`, clock },
       limits: { rowsMax: this.#random.choose([5, 50, 500]), bytesMax: 50_000 },
@@ -124,12 +124,12 @@ export class Movers {
         if ('step' in progress) world.note(`${about}: ${progress.step}`);
       },
     };
-    let held: MoveLease | undefined;
+    let lease: MoveLease | undefined;
     /** Takes the lease of the move. */
     const take = async (): Promise<MoveProjectOptions> => {
       const { directory: moves, mover, source, target } = options;
-      held = await MoveLease.take(moves, new SteadyClock(clock), projectId, mover);
-      return { ...options, source: held.guard(source), target: held.guard(target) };
+      lease = await MoveLease.take(moves, new SteadyClock(clock), projectId, mover);
+      return { ...options, source: lease.guard(source), target: lease.guard(target) };
     };
     try {
       await Promise.race([work(options, take), clock.death]);
@@ -142,11 +142,11 @@ export class Movers {
       else world.violate('P11', `${about} failed: ${String(error)}`);
     } finally {
       move.toMs = world.clock.elapsedMs;
-      await Promise.race([held?.stop(), clock.death]).catch(() => {});
+      await Promise.race([lease?.stop(), clock.death]).catch(() => {});
     }
   }
 
-  #stopAWhile(clock: ProcessClock, about: string): void {
+  #freezeForAWhile(clock: ProcessClock, about: string): void {
     const world = this.#world;
     world.clock.startTimer(this.#random.int(0, 3_000), () => {
       world.note(`${about} is stopped`);
@@ -167,19 +167,19 @@ export class Movers {
           inner: database.driver,
           clock: world.clock,
           awake: () => clock.awake(),
-          nextFate: () => {
+          nextFaults: () => {
             const random = this.#random;
             const { crash, lostAnswer, commitMsMax } = this.#isHealed ? HEALED : this.#faults;
             return {
               commitMs: random.int(0, commitMsMax),
-              answerMs: 0,
+              responseMs: 0,
               unavailable: world.isReadOnly(database),
-              losesAnswer: random.chance(lostAnswer),
+              losesResponse: random.chance(lostAnswer),
               crash: random.chance(crash) ? random.choose(['before', 'inside', 'after commit'] as const) : 'none',
               crashAtStatement: random.int(1, 8),
             };
           },
-          isAway: () => world.isAway(database),
+          isUnreachable: () => world.isAway(database),
           readMs: () => this.#random.int(0, READ_MS_MAX),
           crash: () => {
             for (const driver of drivers) driver.die();
@@ -191,7 +191,7 @@ export class Movers {
   }
 }
 
-interface Way {
+interface MoveRoute {
   fromCell: CellId;
   toCell: CellId;
 }

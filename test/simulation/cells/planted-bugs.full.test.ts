@@ -1,14 +1,14 @@
 /** The simulation of cells can fail: each of these bugs is planted, and each is found. */
 import { expect, test } from 'vitest';
-import { brokenBy } from '../planted-bugs.ts';
+import { findBrokenPromises } from '../planted-bugs.ts';
 import { simulate } from '../simulate.ts';
 import { simulateWorkflows } from '../workflow-simulate.ts';
 import { CELL_BUGS, CELL_RUN_BUGS } from './planted-bugs.ts';
 
 test.for(Object.entries(CELL_BUGS))('catches, among cells, that %s', async ([, bug]) => {
-  expect(await brokenBy(bug, simulate, { steps: 80, workers: 3, cells: 2 })).toContain(bug.promise);
+  expect(await findBrokenPromises(bug, simulate, { steps: 80, workers: 3, cells: 2 })).toContain(bug.promise);
 });
 
 test.for(Object.entries(CELL_RUN_BUGS))('catches, among workflows and cells, that %s', async ([, bug]) => {
-  expect(await brokenBy(bug, simulateWorkflows, { steps: 60, workers: 3, cells: 2 })).toContain(bug.promise);
+  expect(await findBrokenPromises(bug, simulateWorkflows, { steps: 60, workers: 3, cells: 2 })).toContain(bug.promise);
 });

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import type { RunningServer } from '../../../src/server/server.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
+import { startDevelopmentServer } from '../../support/development-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen, originOf } from '../../support/listen.ts';
-import { startInProcess } from '../../support/server-in-process.ts';
 import { type Family, parseExposition, sampleOf } from './exposition.ts';
 
 const SECRET = 'canary3f9c';
@@ -32,7 +32,7 @@ describe('a server with an address for metrics', () => {
 
   beforeAll(async () => {
     await listen(endpoint);
-    server = await startInProcess('--metrics-address', '0');
+    server = await startDevelopmentServer('--metrics-address', '0');
     await publish(`/ok/${SECRET}`, { 'upstash-flow-control-key': SECRET, 'upstash-flow-control-value': 'rate=9' });
     await publish('/ok', { 'upstash-label': SECRET });
     await publish('/fail', { 'upstash-retries': '0' });
@@ -124,14 +124,14 @@ describe('a server with an address for metrics', () => {
 
   it('is refused an address that is in use', async () => {
     const { port } = new URL(server.metricsUrl ?? '');
-    await expect(startInProcess('--metrics-address', port)).rejects.toThrow(
+    await expect(startDevelopmentServer('--metrics-address', port)).rejects.toThrow(
       'WAYPOST_METRICS_ADDRESS: cannot listen on',
     );
   });
 });
 
 it('a server without such an address tells nothing', async () => {
-  const server = await startInProcess();
+  const server = await startDevelopmentServer();
   expect(server.metricsUrl).toBeUndefined();
   await server.stop(0);
 });

@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/config/parse.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { startServer } from '../../src/server/server.ts';
 
-export interface ServerHere {
+export interface InProcessServer {
   url: string;
   metricsUrl: string | undefined;
   /** The events of its log so far. */
@@ -15,10 +15,13 @@ export interface ServerHere {
  * `args`: `dev` or `serve`, and settings. Listens on a free port. Much faster than a child process; the tests that use
  * test/support/waypost-process.ts prove that child processes behave the same.
  */
-export async function serveHere(args: readonly string[], env: Record<string, string> = {}): Promise<ServerHere> {
+export async function serveInProcess(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<InProcessServer> {
   const [command, ...settings] = args;
   const isDev = command === 'dev';
-  const events: ServerHere['events'] = [];
+  const events: InProcessServer['events'] = [];
   const note =
     (level: string): EventLog['info'] =>
     (event, fields) =>
