@@ -47,38 +47,38 @@ export function mintSigningKeys(randomBytes: (count: number) => Uint8Array): Sig
 }
 
 /** Projects, each with its cell. */
-export type Residents = ReadonlyMap<ProjectId, Project & { cellId: CellId }>;
+export type PlacedProjects = ReadonlyMap<ProjectId, Project & { cellId: CellId }>;
 
 interface KeyPair {
   sealed: SealedKeys;
   keys: SigningKeys;
 }
 
-interface Admitted {
+interface AdmittedToken {
   caller: Caller;
   /** When the store last recorded its use. Absent: the token is not in the store. */
   useNotedAtMs?: Millis;
 }
 
 /** Precise enough to find unused tokens, and rare enough that the writes cost almost nothing. */
-const USE_NOTED_EVERY_MS = 3_600_000;
+const USE_RECORD_INTERVAL_MS = 3_600_000;
 
 /** An unknown token causes a refresh, at most once in this time: guessed tokens must not load the store. */
-const STRANGERS_EVERY_MS = 1_000;
+const UNKNOWN_TOKEN_INTERVAL_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
   readonly #store: { projects: Store['projects'] };
   readonly #sealer: Sealer;
   readonly #clock: Clock;
-  readonly #admittedByTokenHash = new Map<string, Admitted>();
+  readonly #admittedByTokenHash = new Map<string, AdmittedToken>();
   readonly #projectByName = new Map<string, ProjectId>();
   #cells: readonly Cell[] = [];
-  #residents: Residents = new Map();
+  #placedProjects: PlacedProjects = new Map();
   #onRead = (): void => {};
-  readonly #pairByProject = new Map<ProjectId, KeyPair>();
+  readonly #keyPairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one starts from its result. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
-  #tellOthers = async (): Promise<void> => {};
+  #notifyOthers = async (): Promise<void> => {};
   /** Whether other processes change the accounts in the store. */
   readonly #isShared: boolean;
   readonly #log: EventLog | undefined;
@@ -89,11 +89,11 @@ export class StoredAccounts implements Accounts {
   /** The store's version of the accounts in memory. */
   #version = 0;
   /** In elapsed time: until then, no change is reported as done before this worker has read it. */
-  #holdsUntilMs = -Infinity;
+  #currentUntilMs = -Infinity;
   /** Callers wait for this while the cache may be outdated. */
-  #unsure: PromiseWithResolvers<void> | undefined;
+  #whenCurrent: PromiseWithResolvers<void> | undefined;
   /** The last refresh that an unknown token caused. */
-  #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
+  #tokenRefresh: { atMs: Millis; done: Promise<void>; isPending: boolean } | undefined;
 
   private constructor(
     store: { projects: Store['projects'] },
@@ -117,7 +117,7 @@ export class StoredAccounts implements Accounts {
     { isShared = false, log }: { isShared?: boolean; log?: EventLog } = {},
   ): Promise<StoredAccounts> {
     const accounts = new StoredAccounts(store, sealer, clock, isShared, log);
-    await accounts.#read((project, sealed) => accounts.learnProject(project, sealed));
+    await accounts.#read((project, sealed) => accounts.addProject(project, sealed));
     return accounts;
   }
 
@@ -126,21 +126,22 @@ export class StoredAccounts implements Accounts {
    * decrypted keeps its state, or remains unknown; other projects are not affected. On `StoreUnavailable` nothing changes.
    */
   refresh(): Promise<void> {
-    return this.#read((project, sealed) => this.#learnReadable(project, sealed));
+    return this.#read((project, sealed) => this.#addReadable(project, sealed));
   }
 
-  async #read(learn: StoredAccounts['learnProject']): Promise<void> {
+  async #read(add: StoredAccounts['addProject']): Promise<void> {
     const before = this.#changes;
     const { version, projects, tokens, cells } = await this.#store.projects.readAccounts();
-    if (this.#changes !== before) return this.#read(learn);
+    if (this.#changes !== before) return this.#read(add);
     this.#cells = cells;
-    this.#residents = cells.length === 0 ? new Map() : new Map(projects.map((project) => [project.projectId, project]));
-    for (const project of projects) learn(project, project.signingKeys);
+    this.#placedProjects =
+      cells.length === 0 ? new Map() : new Map(projects.map((project) => [project.projectId, project]));
+    for (const project of projects) add(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
     for (const [tokenHash, { useNotedAtMs }] of this.#admittedByTokenHash) {
       if (useNotedAtMs !== undefined && !stored.has(tokenHash)) this.forget(tokenHash);
     }
-    for (const token of tokens) if (this.#pairByProject.has(token.projectId)) this.admitStored(token);
+    for (const token of tokens) if (this.#keyPairByProject.has(token.projectId)) this.admitStored(token);
     this.#onRead();
     this.#version = version;
   }
@@ -151,13 +152,13 @@ export class StoredAccounts implements Accounts {
   }
 
   /** The cell of each project; empty while there is only one cell. */
-  get residents(): Residents {
-    return this.#residents;
+  get placedProjects(): PlacedProjects {
+    return this.#placedProjects;
   }
 
   /** The name of a project for the log; its id if the name is unknown. */
   nameOf(projectId: ProjectId): string {
-    return this.#residents.get(projectId)?.name ?? String(projectId);
+    return this.#placedProjects.get(projectId)?.name ?? String(projectId);
   }
 
   /** Calls `listener` after each read of the accounts, before this worker reports the new version. */
@@ -179,40 +180,40 @@ export class StoredAccounts implements Accounts {
    */
   noteNewest(version: number, untilMs: Millis): void {
     if (version !== this.#version) return;
-    this.#holdsUntilMs = Math.max(this.#holdsUntilMs, untilMs);
-    this.#unsure?.resolve();
-    this.#unsure = undefined;
+    this.#currentUntilMs = Math.max(this.#currentUntilMs, untilMs);
+    this.#whenCurrent?.resolve();
+    this.#whenCurrent = undefined;
   }
 
   /** Notes that the store's version or accounts could not be read. */
   noteUnknown(error: Error): void {
-    this.#unsure?.reject(error);
-    this.#unsure = undefined;
+    this.#whenCurrent?.reject(error);
+    this.#whenCurrent = undefined;
   }
 
   catchUp(projectId?: ProjectId): Promise<void> | undefined {
-    if (!this.#isShared || this.#clock.elapsedMs <= this.#holdsUntilMs) return undefined;
-    const cellId = projectId === undefined ? undefined : this.#residents.get(projectId)?.cellId;
+    if (!this.#isShared || this.#clock.elapsedMs <= this.#currentUntilMs) return undefined;
+    const cellId = projectId === undefined ? undefined : this.#placedProjects.get(projectId)?.cellId;
     if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // works without the directory
-    this.#unsure ??= Promise.withResolvers();
-    return this.#unsure.promise;
+    this.#whenCurrent ??= Promise.withResolvers();
+    return this.#whenCurrent.promise;
   }
 
   refreshForUnknownToken(): Promise<void> | undefined {
     if (!this.#isShared) return undefined;
     const { elapsedMs } = this.#clock;
-    if (this.#look?.isUnderWay) return this.#look.done;
-    if (this.#look && elapsedMs - this.#look.atMs < STRANGERS_EVERY_MS) return undefined;
-    const look = { atMs: elapsedMs, done: this.refresh(), isUnderWay: true };
-    this.#look = look;
-    look.done = look.done.finally(() => {
-      look.isUnderWay = false;
+    if (this.#tokenRefresh?.isPending) return this.#tokenRefresh.done;
+    if (this.#tokenRefresh && elapsedMs - this.#tokenRefresh.atMs < UNKNOWN_TOKEN_INTERVAL_MS) return undefined;
+    const refresh = { atMs: elapsedMs, done: this.refresh(), isPending: true };
+    this.#tokenRefresh = refresh;
+    refresh.done = refresh.done.finally(() => {
+      refresh.isPending = false;
     });
-    return look.done;
+    return refresh.done;
   }
 
   /** Adds a project of the store. Throws `SealBroken` when its keys were sealed with another encryption key. */
-  learnProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
+  addProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
     this.#remember({ projectId, name }, sealed);
     this.#projectByName.set(name, projectId);
   }
@@ -256,21 +257,21 @@ export class StoredAccounts implements Accounts {
   }
 
   /** For metrics and events, which may precede the name of the project. */
-  shownName(projectId: ProjectId): string {
+  displayName(projectId: ProjectId): string {
     return this.#findName(projectId) ?? `number ${projectId}`;
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {
-    return this.signingKeysNow(projectId);
+    return this.signingKeysSync(projectId);
   }
 
   /** As above, synchronously, for deliveries. */
-  signingKeysNow(projectId: ProjectId): SigningKeys {
-    return this.#pairOf(projectId).keys;
+  signingKeysSync(projectId: ProjectId): SigningKeys {
+    return this.#keyPairOf(projectId).keys;
   }
 
   cachedSigningKeys(projectId: ProjectId): readonly string[] {
-    const pair = this.#pairByProject.get(projectId);
+    const pair = this.#keyPairByProject.get(projectId);
     return pair ? [pair.keys.current, pair.keys.next] : [];
   }
 
@@ -279,21 +280,21 @@ export class StoredAccounts implements Accounts {
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
-      await this.tellOthers();
+      await this.notifyOthers();
       return keys;
     });
     this.#rotations.set(projectId, rotation);
     return rotation;
   }
 
-  /** A change is reported as done only after `tell`, which notifies the other workers, has resolved. */
-  tellOfChanges(tell: () => Promise<void>): void {
-    this.#tellOthers = tell;
+  /** A change is reported as done only after `notify`, which notifies the other workers, has resolved. */
+  onChange(notify: () => Promise<void>): void {
+    this.#notifyOthers = notify;
   }
 
   /** Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some do not report that. */
-  tellOthers(): Promise<void> {
-    return this.#tellOthers();
+  notifyOthers(): Promise<void> {
+    return this.#notifyOthers();
   }
 
   /** `undefined`: the project is not known here (yet). */
@@ -303,9 +304,9 @@ export class StoredAccounts implements Accounts {
   }
 
   /** The request that used the token does not wait for this. */
-  #noteUse(tokenHash: string, admitted: Admitted, notedAtMs: Millis): void {
+  #noteUse(tokenHash: string, admitted: AdmittedToken, notedAtMs: Millis): void {
     const nowMs = this.#clock.wallMs();
-    if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
+    if (nowMs - notedAtMs < USE_RECORD_INTERVAL_MS) return;
     admitted.useNotedAtMs = nowMs;
     // Expected when the store is unavailable: the request itself reports that, and the next use after an hour is recorded.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
@@ -313,7 +314,7 @@ export class StoredAccounts implements Accounts {
 
   async #rotateNow(projectId: ProjectId): Promise<SigningKeys> {
     return retryWhileStale('the pair of signing keys', async () => {
-      const { sealed, keys } = this.#pairOf(projectId);
+      const { sealed, keys } = this.#keyPairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember({ projectId, name: this.projectName(projectId) }, inForce);
@@ -322,9 +323,9 @@ export class StoredAccounts implements Accounts {
     });
   }
 
-  #learnReadable(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
+  #addReadable(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
     try {
-      this.learnProject(project, sealed);
+      this.addProject(project, sealed);
       this.#unreadable.delete(project.projectId);
     } catch (error) {
       if (!(error instanceof SealBroken)) throw error;
@@ -337,12 +338,12 @@ export class StoredAccounts implements Accounts {
   #remember({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): KeyPair {
     const pair = { sealed, keys: Object.freeze(unsealKeys(sealed, name, this.#sealer)) };
     this.#changes += 1;
-    this.#pairByProject.set(projectId, pair);
+    this.#keyPairByProject.set(projectId, pair);
     return pair;
   }
 
-  #pairOf(projectId: ProjectId): KeyPair {
-    const pair = this.#pairByProject.get(projectId);
+  #keyPairOf(projectId: ProjectId): KeyPair {
+    const pair = this.#keyPairByProject.get(projectId);
     if (pair === undefined) throw new Error(`there is no project ${projectId}`);
     return pair;
   }

@@ -42,7 +42,7 @@ export async function checkTokens(
   }
 }
 
-interface Opening {
+interface OpenAccountsOptions {
   credentials: Credentials;
   clock: Clock;
   isShared: boolean;
@@ -55,9 +55,9 @@ interface Opening {
 export function openAccounts(
   store: { projects: Store['projects'] },
   sealer: Sealer,
-  { credentials, clock, isShared, log, dataDir }: Opening,
+  { credentials, clock, isShared, log, dataDir }: OpenAccountsOptions,
 ): Promise<StoredAccounts> {
-  return orTellOfKey(dataDir, () =>
+  return explainWrongKey(dataDir, () =>
     credentials === 'own'
       ? StoredAccounts.open(store, sealer, clock, { isShared, log })
       : openDevelopmentAccounts(store, sealer, clock),
@@ -66,11 +66,11 @@ export function openAccounts(
 
 /** Call this before the server seals new keys. Throws `CannotStart` when the encryption key is not the one of this store. */
 export function checkKey(store: { projects: Store['projects'] }, sealer: Sealer, dataDir: string): Promise<void> {
-  return orTellOfKey(dataDir, () => checkSealer(store, sealer));
+  return explainWrongKey(dataDir, () => checkSealer(store, sealer));
 }
 
 /** Throws `CannotStart` where `work` throws `SealBroken`. */
-export async function orTellOfKey<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
+export async function explainWrongKey<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -104,5 +104,5 @@ export function developmentAccess(accounts: StoredAccounts): DevelopmentAccess {
   const [{ token }] = DEVELOPMENT_ACCOUNTS;
   const caller = accounts.authenticate(hashToken(token));
   if (caller === undefined) throw new Error('the first development account has no access');
-  return { token, signingKeys: accounts.signingKeysNow(caller.projectId) };
+  return { token, signingKeys: accounts.signingKeysSync(caller.projectId) };
 }

@@ -18,7 +18,7 @@ import type { StoredAccounts } from './accounts.ts';
 const TOKENS_MAX = 100;
 
 /** The cache of accounts. */
-type Accounts = Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
+type Accounts = Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'notifyOthers' | 'sharedVersion'>;
 
 export class StoredTokens implements ProjectTokens {
   readonly #projects: Store['projects'];
@@ -81,7 +81,7 @@ export class StoredTokens implements ProjectTokens {
         this.#log.info('token_revoked', { tokenId, by: tokenIdOf(by) });
     }
     try {
-      await this.#accounts.tellOthers();
+      await this.#accounts.notifyOthers();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       throw new ApiError(
@@ -95,7 +95,7 @@ export class StoredTokens implements ProjectTokens {
   async #admit(): Promise<void> {
     await this.#accounts.refresh();
     try {
-      await this.#accounts.tellOthers();
+      await this.#accounts.notifyOthers();
     } catch (error) {
       // When workers share the database, each of them refreshes its accounts on an unknown token.
       if (this.#accounts.sharedVersion === undefined) throw error;

@@ -1,6 +1,6 @@
 /** Runs the operator's commands in the server that has the database open, or in this process if there is none. */
 import type { Sealer } from '../accounts/accounts.ts';
-import { orTellOfKey } from '../accounts/open-accounts.ts';
+import { explainWrongKey } from '../accounts/open-accounts.ts';
 import { emptiestCell } from '../cells/operate/measure-cells.ts';
 import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
@@ -25,7 +25,7 @@ const BETWEEN_TRIES_MS = 100;
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   try {
-    return await orTellOfKey(config.dataDir, () =>
+    return await explainWrongKey(config.dataDir, () =>
       database.kind === 'sqlite' ? workWhereItIsOpen(config, database.path, work) : workHere(config, work),
     );
   } catch (error) {

@@ -1,6 +1,6 @@
 /** `waypost init`: creates an encryption key, a project and a token for it. */
 
-import { orTellOfKey } from '../accounts/open-accounts.ts';
+import { explainWrongKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
 import { isDevelopmentProject } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
@@ -36,7 +36,7 @@ export async function initialise(
     await checkNotDevelopment(config, store);
     const sealer = await ensureSealer(config, randomness, store);
     const administration = administrationOn(config, store, () => sealer);
-    const { signingKeys } = await orTellOfKey(config.dataDir, () => administration.ensureProject(name));
+    const { signingKeys } = await explainWrongKey(config.dataDir, () => administration.ensureProject(name));
     const tokens = await administration.listTokens({ project: name });
     if (tokens.length > 0 && !addToken) {
       throw new CannotStart(`the project "${name}" has a token already; --add-token makes one more`);

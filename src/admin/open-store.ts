@@ -22,7 +22,7 @@ import { openLockedInlineSqliteStore, openSqliteStore, type SharedSqliteStore } 
 import { isStore } from '../store/migrations/index.ts';
 import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
-import { isDenied, isThere } from '../system/folder.ts';
+import { isDenied, isReadable } from '../system/folder.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
 
 /** A file of this machine, or a server that any number of workers share. */
@@ -131,7 +131,7 @@ async function openFile(
 
 /** Throws `CannotStart` when there is no such file of a database, or none that this user may read. */
 export function checkThere(path: string): void {
-  if (isThere(path)) return;
+  if (isReadable(path)) return;
   throw new CannotStart(
     `there is no database ${path}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one`,
   );

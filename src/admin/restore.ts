@@ -14,7 +14,7 @@ import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { listProjects, signingKeys } from '../store/operations/accounts/projects.ts';
 import { type Census, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
-import { isThere } from '../system/folder.ts';
+import { isReadable } from '../system/folder.ts';
 import { look } from './backup.ts';
 import { type Database, messageOf } from './open-store.ts';
 import { openEnd, openPostgresDriver, storedDatabaseOf } from './store-end.ts';
@@ -36,7 +36,7 @@ export interface Restored {
 /** Throws `CannotStart` with what the operator must know. The store is then unchanged, or no server can open it. */
 export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<Restored> {
   const store = storedDatabaseOf(config);
-  if (!isThere(from)) throw new CannotStart(`there is no file ${from}`);
+  if (!isReadable(from)) throw new CannotStart(`there is no file ${from}`);
   try {
     if (store.kind === 'sqlite') await restoreFile(from, store.path, overwrite);
     else await restoreInto(store, from, { overwrite, onProgress });

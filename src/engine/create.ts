@@ -50,7 +50,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   await addBacklogs(dispatcher, deps, heartbeat);
   const { events } = store;
   events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
-  events.onCancelled = (claimTokens) => dispatcher.endCancelled(claimTokens);
+  events.onCancelled = (claimTokens) => dispatcher.interruptCancelled(claimTokens);
   events.onWaitingBacklog = (backlog) => dispatcher.noteWaitingBacklog(backlog);
   dispatcher.wake();
   const engine = new RunningEngine(context, recovered);

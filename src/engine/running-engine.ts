@@ -167,7 +167,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 
   hasActiveClaim(claimToken: ClaimToken): boolean {
-    return this.#context.dispatcher.holds(claimToken);
+    return this.#context.dispatcher.hasClaim(claimToken);
   }
 
   quiesce(limitMs: Millis): Promise<void> {

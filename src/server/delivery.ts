@@ -14,7 +14,7 @@ export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   const options: DeliveryOptions = {
     clock: around ? { ...withWallTime(clock), wallMs: () => around.signatureClock.wallMs() } : clock,
     randomness,
-    signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
+    signingKey: (projectId) => accounts.signingKeysSync(projectId).current,
     addresses,
     resolver,
     timeoutMsMax: config.timeoutMaxMs,

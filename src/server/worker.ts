@@ -58,13 +58,19 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const delivery = await openDelivery(context);
     opened.push(() => delivery.close());
     const tell = tellOthersOf(context);
-    if (tell) accounts.tellOfChanges(tell);
+    if (tell) accounts.onChange(tell);
     const spans = await openTraces(config, { worker: id, log });
     if (spans) opened.push(() => spans.close());
     const engine = await startEngine(context, delivery, spans);
     opened.push(() => engine.drain(0));
     const ofProcess = rank === 'first' && { workers: config.workers };
-    metrics?.setSources({ engine, projectName: (project) => accounts.shownName(project), clock, spans, ...ofProcess });
+    metrics?.setSources({
+      engine,
+      projectName: (project) => accounts.displayName(project),
+      clock,
+      spans,
+      ...ofProcess,
+    });
     return new ListeningWorker(context, engine, delivery, spans);
   } catch (error) {
     for (const close of opened.reverse()) await close();
@@ -93,7 +99,7 @@ async function openContext(options: WorkerOptions): Promise<WorkerContext> {
     resolver: resolverOf(config.workers),
     browsers,
     accounts,
-    operatorEvents: events && { ...events, projectName: (id) => accounts.shownName(id) },
+    operatorEvents: events && { ...events, projectName: (id) => accounts.displayName(id) },
   };
 }
 

@@ -29,7 +29,7 @@ export function isDenied(error: unknown): boolean {
  * Whether a readable file exists. Throws `CannotStart` when this user may not read it, for which `existsSync` would return
  * false.
  */
-export function isThere(path: string): boolean {
+export function isReadable(path: string): boolean {
   try {
     accessSync(path, constants.R_OK);
     return true;

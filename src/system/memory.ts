@@ -6,16 +6,16 @@ import { runInNewContext } from 'node:vm';
 /** Measures and collects the memory of one thread. */
 export interface MemoryPorts {
   /** Bytes of its heap and of its buffers outside the heap, including garbage. */
-  bytesHeld(): number;
+  bytesUsed(): number;
   /** CPU time of the process since the last call, as a share of the elapsed time: 1 is a whole core. */
-  busyShare(): number;
+  cpuShare(): number;
   /** Collects garbage, which stops the thread for some milliseconds. */
   collect(): void;
 }
 
 /** A collection delays other work, so it waits for idle time. Until then, V8's own collections suffice. */
-const IDLE_SHARE_MAX = 0.05;
-const BETWEEN_LOOKS_MS = 5_000;
+const IDLE_CPU_SHARE_MAX = 0.05;
+const CHECK_INTERVAL_MS = 5_000;
 /** With less garbage, a collection is not worth its pause. */
 const WORTHWHILE_BYTES = 32 * 1024 * 1024;
 
@@ -23,43 +23,43 @@ const WORTHWHILE_BYTES = 32 * 1024 * 1024;
  * V8 collects garbage when a program allocates memory. After a burst, an idle server does not. Without this class, it would keep
  * hundreds of MiB of garbage (P10).
  */
-export class MemoryKeeper {
+export class IdleCollector {
   readonly #ports: MemoryPorts;
   /** The lowest memory use since the last collection. */
-  #bytesKept = 0;
+  #bytesMin = 0;
 
   constructor(ports: MemoryPorts) {
     this.#ports = ports;
   }
 
   /** Call this every few seconds. */
-  look(): void {
-    const isIdle = this.#ports.busyShare() <= IDLE_SHARE_MAX;
-    const bytes = this.#ports.bytesHeld();
-    this.#bytesKept = Math.min(this.#bytesKept, bytes);
-    if (!isIdle || bytes < this.#bytesKept + WORTHWHILE_BYTES) return;
+  check(): void {
+    const isIdle = this.#ports.cpuShare() <= IDLE_CPU_SHARE_MAX;
+    const bytes = this.#ports.bytesUsed();
+    this.#bytesMin = Math.min(this.#bytesMin, bytes);
+    if (!isIdle || bytes < this.#bytesMin + WORTHWHILE_BYTES) return;
     this.#ports.collect();
     // Buffers are freed a little later, in another thread: the next check measures the actual rest.
-    this.#bytesKept = bytes;
+    this.#bytesMin = bytes;
   }
 }
 
 /** Starts to return unneeded memory of this thread, and makes V8 produce less garbage. Keeps no thread alive. */
-export function keepMemory(): void {
+export function startIdleCollection(): void {
   // Objects that survive two young collections in a burst are not long-lived. V8 would assume that they are, and allocate all of
   // their kind in the old generation, whose collection costs much more (docs/performance/one-message.md).
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   let before = { atMs: performance.now(), cpu: process.cpuUsage() };
-  const keeper = new MemoryKeeper({
+  const collector = new IdleCollector({
     collect,
-    bytesHeld() {
+    bytesUsed() {
       const { used_heap_size, external_memory } = getHeapStatistics();
       return used_heap_size + external_memory;
     },
     // Not from the event loop's utilization: on a busy machine it includes the time of other processes.
-    busyShare() {
+    cpuShare() {
       const now = { atMs: performance.now(), cpu: process.cpuUsage() };
       const cpuMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;
       const share = cpuMs / (now.atMs - before.atMs);
@@ -67,5 +67,5 @@ export function keepMemory(): void {
       return share;
     },
   });
-  setInterval(() => keeper.look(), BETWEEN_LOOKS_MS).unref();
+  setInterval(() => collector.check(), CHECK_INTERVAL_MS).unref();
 }

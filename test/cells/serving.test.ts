@@ -56,7 +56,7 @@ class Installation {
       const cellId = index + FIRST_CELL + 1;
       const sealedUrl = seal(String(cellId), SEALER.encryptionKey, SEALER.randomBytes);
       await directory.cells.addCell({ name: `cell ${cellId}`, sealedUrl, nowMs: 0, firstName: 'cell 1' });
-      await store.cells.beginCell({ cellId });
+      await store.cells.initializeCell({ cellId });
       await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // into the emptiest
     }
     const installation = new Installation(databases);
@@ -68,13 +68,13 @@ class Installation {
   }
 
   /** `count` workers that know of each other. */
-  async start(count: number, cellsOfWorker?: number): Promise<Worker[]> {
+  async start(count: number, cellsPerWorker?: number): Promise<Worker[]> {
     const started: Worker[] = [];
     for (let index = 0; index < count; index += 1) {
       const worker = new Worker(this, `worker ${this.workers.length + 1}`);
       this.workers.push(worker);
       started.push(worker);
-      await this.clock.hold(worker.begin(cellsOfWorker));
+      await this.clock.hold(worker.begin(cellsPerWorker));
     }
     await this.clock.advanceBy(TIMEOUT_MS / 2);
     return started;
@@ -132,7 +132,7 @@ class Worker {
     return this.#engine;
   }
 
-  async begin(cellsOfWorker: number | undefined): Promise<void> {
+  async begin(cellsPerWorker: number | undefined): Promise<void> {
     const { clock, random } = this.#at;
     const databaseClock = new DatabaseClock(clock);
     const store = createStore(this.#connect(FIRST_CELL));
@@ -156,7 +156,7 @@ class Worker {
       accounts,
       machine: clock,
       sealer: SEALER,
-      cellsOfWorker,
+      cellsPerWorker: cellsPerWorker,
       openCell: async (url, onFatal) => {
         this.lose.set(Number(url), onFatal);
         return createStore(this.#connect(Number(url)));

@@ -74,8 +74,8 @@ describe('stored accounts', () => {
     expect(accounts.authenticate('revoked')).toBeUndefined();
     expect(accounts.authenticate('unsaved')).toBeDefined();
     expect(accounts.projectByName('other')).toBe(otherId);
-    expect(accounts.signingKeysNow(otherId)).toEqual(keys);
-    expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
+    expect(accounts.signingKeysSync(otherId)).toEqual(keys);
+    expect(accounts.signingKeysSync(projectId)).toEqual(rotated);
   });
 
   it('read everything again when they change while it is being read', async () => {
@@ -170,7 +170,7 @@ describe('stored accounts', () => {
     const rotated = await accounts.rotate(projectId);
     expect(rotated.current).toBe(keys.next);
     expect(rotated.next).toMatch(/^sig_\w{28}$/);
-    expect(accounts.signingKeysNow(projectId)).toEqual(rotated);
+    expect(accounts.signingKeysSync(projectId)).toEqual(rotated);
     expect(await (await StoredAccounts.open(store, sealer, clock)).signingKeys(projectId)).toEqual(rotated);
   });
 
@@ -215,7 +215,7 @@ describe('stored accounts', () => {
     const before = accounts.version;
     await accounts.refresh();
     await accounts.refresh();
-    expect(accounts.signingKeysNow(later)).toEqual(keys);
+    expect(accounts.signingKeysSync(later)).toEqual(keys);
     expect(accounts.version).toBeGreaterThan(before); // or each heartbeat would read them again
     expect([accounts.projectByName('strange'), accounts.authenticate('of it')]).toEqual([undefined, undefined]);
     expect(logged).toEqual([expect.stringMatching(/^keys_unreadable .*"project":"strange"/)]);

@@ -35,7 +35,7 @@ afterEach(() => store.close());
 /** `tell`: what informs the other workers. */
 async function open({ isShared, tell }: { isShared: boolean; tell: (accounts: StoredAccounts) => Promise<void> }) {
   const accounts = await StoredAccounts.open(store, sealer, clock, { isShared });
-  accounts.tellOfChanges(() => tell(accounts));
+  accounts.onChange(() => tell(accounts));
   const tokens = new StoredTokens(store, accounts, clock, SILENT, randomBytes);
   const revokeSecond = () => tokens.revoke({ projectId, by: 'own', tokenId: tokenIdOf('second') });
   return { accounts, tokens, revokeSecond };

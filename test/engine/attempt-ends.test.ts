@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { AttemptEnds } from '../../src/engine/dispatch/attempts.ts';
+import { AttemptInterrupter } from '../../src/engine/dispatch/attempts.ts';
 
 test('attempts of a project are interrupted together, and those of others continue', () => {
-  const ends = new AttemptEnds();
+  const ends = new AttemptInterrupter();
   const [first, second, other] = [ends.enter(1), ends.enter(1), ends.enter(2)];
   ends.interrupt(1);
   expect([first, second, other].map(({ abort }) => abort.signal.aborted)).toEqual([true, true, false]);
@@ -11,7 +11,7 @@ test('attempts of a project are interrupted together, and those of others contin
 });
 
 test('nothing of a project is kept after its last attempt, and nothing is released before', () => {
-  const ends = new AttemptEnds();
+  const ends = new AttemptInterrupter();
   const first = ends.enter(1);
   const second = ends.enter(1);
   ends.leave(first);
@@ -23,7 +23,7 @@ test('nothing of a project is kept after its last attempt, and nothing is releas
 });
 
 test('an attempt that starts after others were interrupted is not interrupted with them, nor released with the last of them', () => {
-  const ends = new AttemptEnds();
+  const ends = new AttemptInterrupter();
   const ended = ends.enter(1);
   ends.interrupt(1);
   const next = ends.enter(1);
@@ -34,10 +34,10 @@ test('an attempt that starts after others were interrupted is not interrupted wi
 });
 
 test('once the time limit of the shutdown has passed, running attempts end, and so do new ones', () => {
-  const ends = new AttemptEnds();
+  const ends = new AttemptInterrupter();
   const before = ends.enter(1);
-  expect(ends.limit.aborted).toBe(false);
-  ends.passLimit();
+  expect(ends.shutdownTimeout.aborted).toBe(false);
+  ends.noteShutdownTimeout();
   expect([before, ends.enter(1), ends.enter(2)].map(({ abort }) => abort.signal.aborted)).toEqual([true, true, true]);
-  expect(ends.limit.aborted).toBe(true);
+  expect(ends.shutdownTimeout.aborted).toBe(true);
 });

@@ -741,22 +741,22 @@ describe('while a project may have moved away', () => {
 describe('its own claims', () => {
   test('include requested ones, those that are being saved, and those of running attempts', async () => {
     const { clock, store, dispatcher } = bench();
-    expect(dispatcher.holds(77)).toBe(false);
+    expect(dispatcher.hasClaim(77)).toBe(false);
     expect(dispatcher.tryReserve('1 https://a.example', 0, 77)).toBe('reserved');
-    expect(dispatcher.holds(77)).toBe(true);
+    expect(dispatcher.hasClaim(77)).toBe(true);
     dispatcher.giveBack(77);
-    expect(dispatcher.holds(77)).toBe(false);
+    expect(dispatcher.hasClaim(77)).toBe(false);
     store.add(to('a', 1));
     store.beforeWrite = () => clock.delay(5);
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(7);
     const token = store.claims[0]?.firstToken ?? 1;
-    expect(dispatcher.holds(token)).toBe(true); // whatever the answer says
+    expect(dispatcher.hasClaim(token)).toBe(true); // whatever the answer says
     await clock.advanceBy(5);
-    expect(dispatcher.holds(token)).toBe(true); // its attempt runs
-    expect(dispatcher.holds(token + 1)).toBe(false);
+    expect(dispatcher.hasClaim(token)).toBe(true); // its attempt runs
+    expect(dispatcher.hasClaim(token + 1)).toBe(false);
     await clock.advanceBy(1_000);
-    expect(dispatcher.holds(token)).toBe(false);
+    expect(dispatcher.hasClaim(token)).toBe(false);
   });
 });
 
@@ -768,7 +768,7 @@ describe('a cancel of a claimed message', () => {
     dispatcher.wake();
     await clock.advanceBy(1_000);
     expect(dispatcher.inFlight.count).toBe(1);
-    dispatcher.endCancelled([network.attempts[0]?.claimToken ?? -1]);
+    dispatcher.interruptCancelled([network.attempts[0]?.claimToken ?? -1]);
     await clock.advanceBy(0);
     expect([network.attempts[0]?.outcome, dispatcher.inFlight.count]).toEqual([{ kind: 'interrupted' }, 0]);
   });
@@ -779,7 +779,7 @@ describe('a cancel of a claimed message', () => {
     store.add(to('a', 1));
     dispatcher.wake();
     await clock.advanceBy(1_000);
-    dispatcher.endCancelled([999]);
+    dispatcher.interruptCancelled([999]);
     await clock.advanceBy(0);
     expect(dispatcher.inFlight.count).toBe(1);
   });

@@ -169,7 +169,7 @@ async function bench(
     { clock: new DatabaseClock(clock), timeoutMs: TIMEOUT_MS, accounts, projects },
   );
   const dispatcher: HeartbeatListeners['dispatcher'] = {
-    holds: (token) => held.has(token),
+    hasClaim: (token) => held.has(token),
     countOf: () => 1,
     interrupt: (projectId) => note(projectId === undefined ? 'interrupt' : `interrupt of ${projectId}`),
     noteDue: (atMs) => note(`due ${atMs}`),

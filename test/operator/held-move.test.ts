@@ -20,14 +20,14 @@ beforeEach(async () => {
   await migrate(driver);
   store = createStore(driver);
   await store.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: 0 });
-  await store.moves.beginMove({ projectId: PROJECT, fromCell: 1, toCell: 2, mover: 'a', startedAtMs: clock.wallMs() });
+  await store.moves.startMove({ projectId: PROJECT, fromCell: 1, toCell: 2, mover: 'a', startedAtMs: clock.wallMs() });
 });
 afterEach(() => store.close());
 
 /** No time passes until the store has answered. */
-const heldKeep: Store['moves']['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
+const heldKeep: Store['moves']['renewMove'] = (args) => clock.hold(store.moves.renewMove(args));
 const take = (mover: string): Promise<MoveLease> =>
-  MoveLease.take({ ...store.moves, keepMove: heldKeep }, clock, PROJECT, mover);
+  MoveLease.take({ ...store.moves, renewMove: heldKeep }, clock, PROJECT, mover);
 const found = () => store.moves.findMove({ projectId: PROJECT });
 const write = (held: MoveLease) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
 
@@ -39,26 +39,26 @@ it('a second command is refused as long as the first one goes on', async () => {
   await refused;
   await write(first);
   expect(await found()).toMatchObject({ mover: 'a' });
-  await first.stop();
+  await first.stopRenewal();
 });
 
 it('a second command takes over from one that has ended, which is stuck until then', async () => {
   const first = await take('a');
-  await first.stop();
+  await first.stopRenewal();
   const second = take('b');
   await clock.advanceBy(5_000);
   expect(isStuck((await found()) ?? { renewedAtMs: 0 }, clock.wallMs())).toBe(false);
   await clock.advanceBy(400);
   const held = await second;
   expect(await found()).toMatchObject({ mover: 'b', renewedAtMs: clock.wallMs() - 200 });
-  await held.stop();
+  await held.stopRenewal();
   await clock.advanceBy(60_000);
   expect(isStuck((await found()) ?? { renewedAtMs: Infinity }, clock.wallMs())).toBe(true);
 });
 
 it('a command that was stopped for so long that another one took over writes nothing any more', async () => {
   const first = await take('a');
-  await first.stop();
+  await first.stopRenewal();
   await clock.advanceBy(5_001);
   const second = await take('b');
   await expect(write(first)).rejects.toThrow('another command has taken over the move of the project');
@@ -67,5 +67,5 @@ it('a command that was stopped for so long that another one took over writes not
   await store.moves.setMovePhase({ projectId: PROJECT, mover: 'a', phase: 'cancelled' });
   await store.moves.endMove({ projectId: PROJECT, mover: 'a' });
   expect(await found()).toMatchObject({ phase: 'paused', mover: 'b' });
-  await second.stop();
+  await second.stopRenewal();
 });

@@ -40,7 +40,7 @@ beforeEach(async () => {
     };
   });
   const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', startedAtMs: clock.wallMs() };
-  await cells.first.store.moves.beginMove(move);
+  await cells.first.store.moves.startMove(move);
   await cells.first.store.moves.setMovePhase({ projectId: PROJECT, mover: 'command', phase: 'paused' });
   await drivers[0]?.transaction((tx) => setPlacement(tx, PROJECT, 'leaving'));
 });
@@ -63,7 +63,7 @@ it('leaves alone what a command goes on with, whatever its clock shows', async (
   let saidAtMs = 1;
   await seconds(20, async () => {
     saidAtMs += 1_000;
-    await cells.first.store.moves.keepMove({ projectId: PROJECT, mover: 'command', nowMs: saidAtMs });
+    await cells.first.store.moves.renewMove({ projectId: PROJECT, mover: 'command', nowMs: saidAtMs });
   });
   expect(await whereabouts(cells)).toEqual([FIRST, 'leaving', undefined]);
   expect(await found()).toMatchObject({ mover: 'command', phase: 'paused' });
@@ -78,9 +78,9 @@ it('has the project served again when the command has said nothing for five seco
   expect(logged).toEqual(['move_stopped']);
   await seconds(20);
   expect(logged).toEqual(['move_stopped']);
-  expect(await cells.first.store.moves.keepMove({ projectId: PROJECT, mover: 'next', nowMs: 9, goneBeforeMs: 1 })).toBe(
-    true,
-  );
+  expect(
+    await cells.first.store.moves.renewMove({ projectId: PROJECT, mover: 'next', nowMs: 9, goneBeforeMs: 1 }),
+  ).toBe(true);
 });
 
 it('tries again later while a cell cannot be reached', async () => {

@@ -25,7 +25,7 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
   it('takes its numbers from the range of its cell', async () => {
     const world = await World.open(open);
     expect(await world.store.cells.readCellId()).toBeUndefined();
-    expect(await world.store.cells.beginCell({ cellId: 3 })).toBe(3);
+    expect(await world.store.cells.initializeCell({ cellId: 3 })).toBe(3);
     const first = await world.store.messages.reserveNumbers({ count: 10 });
     expect(first).toBeGreaterThan(2 * SPAN);
     expect(first).toBeLessThan(3 * SPAN);
@@ -35,17 +35,17 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
 
   it('stays the same cell', async () => {
     const world = await World.open(open);
-    await world.store.cells.beginCell({ cellId: 2 });
+    await world.store.cells.initializeCell({ cellId: 2 });
     const first = await world.store.messages.reserveNumbers({ count: 10 });
-    expect(await world.store.cells.beginCell({ cellId: 2 })).toBe(2);
-    expect(await world.store.cells.beginCell({ cellId: 3 })).toBe(2);
+    expect(await world.store.cells.initializeCell({ cellId: 2 })).toBe(2);
+    expect(await world.store.cells.initializeCell({ cellId: 3 })).toBe(2);
     expect(await world.store.messages.reserveNumbers({ count: 1 })).toBe(first + 10);
     await world.store.close();
   });
 
   it('assigns no number beyond the range of its cell', async () => {
     const world = await World.open(open);
-    await world.store.cells.beginCell({ cellId: 2 });
+    await world.store.cells.initializeCell({ cellId: 2 });
     const first = await world.store.messages.reserveNumbers({ count: 1 });
     await world.store.messages.reserveNumbers({ count: 2 * SPAN - first - 1 });
     await expect(world.store.messages.reserveNumbers({ count: 1 })).rejects.toThrow('used up its numbers');

@@ -32,13 +32,13 @@ export async function useCells({ store }: World): Promise<void> {
   await cells.listCells();
   await cells.setCellDraining({ cellId: 2, isDraining: true });
   await cells.adoptProjects({ projects: await projects.listProjects() });
-  await cells.beginCell({ cellId: 1 });
+  await cells.initializeCell({ cellId: 1 });
   await cells.readCellId();
   const mover = { projectId: PROJECT, mover: 'm' };
-  await moves.beginMove({ ...mover, fromCell: 1, toCell: 2, startedAtMs: T0 });
+  await moves.startMove({ ...mover, fromCell: 1, toCell: 2, startedAtMs: T0 });
   await moves.findMove(mover);
   await moves.listMoves();
-  await moves.keepMove({ ...mover, nowMs: T0 });
+  await moves.renewMove({ ...mover, nowMs: T0 });
   await moves.setMovePhase({ ...mover, phase: 'paused' });
   await moves.switchMove(mover);
   await moves.endMove(mover);

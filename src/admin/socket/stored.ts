@@ -20,7 +20,7 @@ import {
 
 /** The memory of a running server. It must get each change before the change is reported as done. */
 export interface AccountsInMemory {
-  learnProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
+  addProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
   admitStored(token: Token): void;
   forget(tokenHash: string): void;
 }
@@ -74,7 +74,7 @@ export class StoredAdministration implements Administration {
     const project = { name, signingKeys: minted, nowMs: clock.wallMs(), ...(cellId !== undefined && { cellId }) };
     const { projectId } = await store.projects.ensureProject(project);
     const sealed = await store.projects.signingKeys({ projectId });
-    accounts?.learnProject({ projectId, name }, sealed);
+    accounts?.addProject({ projectId, name }, sealed);
     return { name, signingKeys: unsealKeys(sealed, name, sealer) };
   }
 

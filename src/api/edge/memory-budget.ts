@@ -2,7 +2,7 @@
  * Counts the bytes that bodies or answers have in memory, so that it is bounded for any number of clients (P10). Projects
  * share it as they share slots (`src/engine/lanes/budget.ts`): one alone gets seven eighths, so others find room (P9).
  */
-import { untilThreshold } from '../../engine/lanes/budget.ts';
+import { capacityBelowThreshold } from '../../engine/lanes/budget.ts';
 import type { ProjectId } from '../../engine/model.ts';
 
 export class MemoryBudget {
@@ -25,7 +25,7 @@ export class MemoryBudget {
   /** Whether a body or answer of the project that holds `bytesHeld` may take `bytes` more. One alone always may. */
   hasCapacity(projectId: ProjectId, bytes: number, bytesHeld = 0): boolean {
     if (this.#bytesUsed === bytesHeld) return true;
-    return bytes <= untilThreshold(this.#bytesMax - this.#bytesUsed, this.bytesOf(projectId));
+    return bytes <= capacityBelowThreshold(this.#bytesMax - this.#bytesUsed, this.bytesOf(projectId));
   }
 
   reserve(projectId: ProjectId, bytes: number): void {

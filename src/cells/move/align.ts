@@ -10,9 +10,9 @@ import type { CopiedTable } from '../../store/move/copy.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import { RowSum } from '../../store/move/row-sum.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
-import { ownersOf, removeDependents, removeRange } from './remove.ts';
+import { keyColumnsOf, removeDependents, removeRange } from './remove.ts';
 import {
-  type DependentRows,
+  type DependentTable,
   type Digest,
   digestOf,
   digestsOf,
@@ -20,14 +20,14 @@ import {
   type Row,
   type RowGroup,
   type RowRange,
+  rangeCondition,
   type TimeRange,
   tableOf,
   timesOf,
   valuesOf,
-  within,
 } from './row-groups.ts';
 
-interface Ends {
+interface AlignerOptions {
   source: Pick<Driver, 'read'>;
   target: Driver;
   projectId: number;
@@ -37,7 +37,7 @@ interface Ends {
 type OnChunk = (chunk: { table: string; rows: number }) => void;
 
 /** A range that differs is divided into this many sections, and those again, until a section has few rows. */
-const PARTS = 64;
+const SECTIONS = 64;
 const FEW_ROWS = 4_000;
 
 const CONTENTS = tableOf('contents');
@@ -50,12 +50,12 @@ export class Aligner {
   /** Called after each written chunk. */
   readonly #onChunk: OnChunk;
 
-  constructor({ source, target, projectId, limits = CHUNK_LIMITS }: Ends, onPiece: OnChunk) {
+  constructor({ source, target, projectId, limits = CHUNK_LIMITS }: AlignerOptions, onChunk: OnChunk) {
     this.#source = source;
     this.#target = target;
     this.#projectId = projectId;
     this.#limits = limits;
-    this.#onChunk = onPiece;
+    this.#onChunk = onChunk;
   }
 
   /** Aligns a group with a digest, from `sinceMs` on. Returns the number of written rows. */
@@ -64,18 +64,27 @@ export class Aligner {
     if (times === undefined) return 0;
     const range = { ...times, fromMs: Math.max(times.fromMs, sinceMs) };
     if (range.fromMs >= range.toMs) return 0;
-    const [ours, theirs] = await this.#both((queries) => digestOf(queries, group, this.#projectId, range));
-    return this.#alignPart(group, range, ours, theirs);
+    const [sourceDigest, targetDigest] = await this.#both((queries) =>
+      digestOf(queries, group, this.#projectId, range),
+    );
+    return this.#alignRange(group, range, sourceDigest, targetDigest);
   }
 
   /** Whether both sides have the same rows, by their digests. */
   async compareHistory(group: RowGroup): Promise<CopiedTable & { isEqual: boolean }> {
-    const [ours, theirs] = await this.#both((queries) => digestOf(queries, group, this.#projectId, undefined));
-    return { table: group.table.name, rows: ours.rows, checksum: String(ours.sum), isEqual: isSame(ours, theirs) };
+    const [sourceDigest, targetDigest] = await this.#both((queries) =>
+      digestOf(queries, group, this.#projectId, undefined),
+    );
+    return {
+      table: group.table.name,
+      rows: sourceDigest.rows,
+      checksum: String(sourceDigest.sum),
+      isEqual: isEqual(sourceDigest, targetDigest),
+    };
   }
 
   /** Aligns a group without a digest: reads all rows on both sides. */
-  async alignPresent(group: RowGroup): Promise<CopiedTable> {
+  async alignCurrent(group: RowGroup): Promise<CopiedTable> {
     const sum = new RowSum();
     await this.#copy(group, undefined, { sum });
     return { table: group.table.name, rows: sum.rows, checksum: sum.checksum };
@@ -93,20 +102,25 @@ export class Aligner {
   }
 
   /** Aligns a range whose digests are known. */
-  async #alignPart(group: RowGroup, range: TimeRange, ours = NOTHING, theirs = NOTHING): Promise<number> {
-    if (isSame(ours, theirs)) return 0;
+  async #alignRange(
+    group: RowGroup,
+    range: TimeRange,
+    sourceDigest = NO_ROWS,
+    targetDigest = NO_ROWS,
+  ): Promise<number> {
+    if (isEqual(sourceDigest, targetDigest)) return 0;
     const spanMs = range.toMs - range.fromMs;
-    const isSmall = ours.rows === 0 || ours.rows + theirs.rows <= FEW_ROWS || spanMs === 1;
-    if (isSmall || theirs.rows === 0) return this.#copy(group, range, { isEmpty: theirs.rows === 0 });
-    const widthMs = Math.ceil(spanMs / PARTS);
-    const [ourParts, theirParts] = await this.#both((queries) =>
+    const isSmall = sourceDigest.rows === 0 || sourceDigest.rows + targetDigest.rows <= FEW_ROWS || spanMs === 1;
+    if (isSmall || targetDigest.rows === 0) return this.#copy(group, range, { isEmpty: targetDigest.rows === 0 });
+    const widthMs = Math.ceil(spanMs / SECTIONS);
+    const [sourceSections, targetSections] = await this.#both((queries) =>
       digestsOf(queries, group, this.#projectId, { range, widthMs }),
     );
     let written = 0;
-    for (const part of new Set([...ourParts.keys(), ...theirParts.keys()])) {
-      const fromMs = range.fromMs + part * widthMs;
-      const partTimes = { fromMs, toMs: Math.min(fromMs + widthMs, range.toMs) };
-      written += await this.#alignPart(group, partTimes, ourParts.get(part), theirParts.get(part));
+    for (const section of new Set([...sourceSections.keys(), ...targetSections.keys()])) {
+      const fromMs = range.fromMs + section * widthMs;
+      const sectionTimes = { fromMs, toMs: Math.min(fromMs + widthMs, range.toMs) };
+      written += await this.#alignRange(group, sectionTimes, sourceSections.get(section), targetSections.get(section));
     }
     return written;
   }
@@ -159,13 +173,13 @@ export class Aligner {
     rowsMax: number,
   ): Promise<(Row & { weight: number })[]> {
     const { table, order, dependents, content, bytes = '0' } = group;
-    const { condition, params } = within(group, this.#projectId, range);
+    const { condition, params } = rangeCondition(group, this.#projectId, range);
     const rows = await queries.query<Row & { weight: number }>(
-      `select ${ownersOf(group).join(', ')}, ${lengths(table.large)} + ${bytes} as weight
+      `select ${keyColumnsOf(group).join(', ')}, ${lengths(table.large)} + ${bytes} as weight
        from ${table.name} where ${condition} order by ${order.join(', ')} limit ?`,
       [...params, rowsMax],
     );
-    const belongings = [
+    const related = [
       ...dependents
         .filter((dependent) => dependent.table.large.length > 0)
         .map((dependent) => ({ ...dependent, large: dependent.table.large })),
@@ -173,9 +187,9 @@ export class Aligner {
         ? []
         : [{ table: CONTENTS, column: 'key', owner: content, large: ['header', 'settings', 'body'] }]),
     ];
-    for (const { table: of, column, owner, large } of belongings) {
+    for (const { table: relatedTable, column, owner, large } of related) {
       const sizes = await queries.query<{ owner: number; weight: number }>(
-        `select ${column} as owner, ${lengths(large)} as weight from ${of.name} where ${column} in (??)`,
+        `select ${column} as owner, ${lengths(large)} as weight from ${relatedTable.name} where ${column} in (??)`,
         [keysOf(rows, owner)],
       );
       const weights = new Map<SqlValue, number>();
@@ -189,7 +203,7 @@ export class Aligner {
   }
 
   #rowsIn(queries: Queries, group: RowGroup, range: RowRange): Promise<Row[]> {
-    const { condition, params } = within(group, this.#projectId, range);
+    const { condition, params } = rangeCondition(group, this.#projectId, range);
     return queries.query<Row>(
       `select ${group.table.columns.join(', ')} from ${group.table.name} where ${condition} order by ${group.order.join(', ')}`,
       params,
@@ -203,39 +217,43 @@ export class Aligner {
     rows: readonly Row[],
     { isEmpty, sum }: { isEmpty: boolean; sum: RowSum | undefined },
   ): Promise<number> {
-    const ours = await this.#source.read((queries) => dependentsOf(queries, group, rows));
-    if (sum) addTo(sum, group, rows, ours.dependents);
+    const sourceRows = await this.#source.read((queries) => dependentsOf(queries, group, rows));
+    if (sum) addTo(sum, group, rows, sourceRows.dependents);
     if (!isEmpty) {
-      const theirs = await this.#target.read(async (queries) => {
+      const targetRows = await this.#target.read(async (queries) => {
         const found = await this.#rowsIn(queries, group, range);
         return { rows: found, dependents: await dependentRowsOf(queries, group, found) };
       });
-      if (sumOf(group, rows, ours.dependents).equals(sumOf(group, theirs.rows, theirs.dependents))) return 0;
+      if (sumOf(group, rows, sourceRows.dependents).equals(sumOf(group, targetRows.rows, targetRows.dependents)))
+        return 0;
     }
-    const contents = await this.#missing(ours.contentKeys);
+    const contents = await this.#missingContents(sourceRows.contentKeys);
     await this.#target.transaction(async (tx) => {
-      const former = isEmpty ? [] : await this.#removeFrom(tx, group, range, rows);
+      const formerKeys = isEmpty ? [] : await this.#removeFrom(tx, group, range, rows);
       await tx.insertMany('contents', CONTENTS.columns, contents);
-      for (const { dependent, rows: more } of ours.dependents)
+      for (const { dependent, rows: more } of sourceRows.dependents)
         await insert(tx, dependent.table.name, dependent.table.columns, more);
       await insert(tx, group.table.name, group.table.columns, rows);
-      const kept = new Set(ours.contentKeys);
-      const dropped = former.filter((key) => !kept.has(key));
+      const kept = new Set(sourceRows.contentKeys);
+      const dropped = formerKeys.filter((key) => !kept.has(key));
       if (dropped.length > 0) await dropUnreferencedContents(tx, dropped);
     });
-    await this.#check(group, range, { rows, dependents: ours.dependents, contents });
+    await this.#checkWritten(group, range, { rows, dependents: sourceRows.dependents, contents });
     this.#onChunk({ table: group.table.name, rows: rows.length });
     return rows.length;
   }
 
   /** Removes the range, and those of `rows` outside it. Returns the keys of the contents to which the rows referred. */
   async #removeFrom(tx: Transaction, group: RowGroup, range: RowRange, rows: readonly Row[]): Promise<number[]> {
-    const { condition, params } = within(group, this.#projectId, range);
+    const { condition, params } = rangeCondition(group, this.#projectId, range);
     const { name, key } = group.table;
-    const former = await tx.query<Row>(`select ${ownersOf(group).join(', ')} from ${name} where ${condition}`, params);
-    const contentKeys = group.content === undefined ? [] : keysOf(former, group.content);
+    const formerRows = await tx.query<Row>(
+      `select ${keyColumnsOf(group).join(', ')} from ${name} where ${condition}`,
+      params,
+    );
+    const contentKeys = group.content === undefined ? [] : keysOf(formerRows, group.content);
     for (const dependent of group.dependents) {
-      const keys = [...new Set([...keysOf(former, dependent.owner), ...keysOf(rows, dependent.owner)])];
+      const keys = [...new Set([...keysOf(formerRows, dependent.owner), ...keysOf(rows, dependent.owner)])];
       contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
@@ -245,7 +263,7 @@ export class Aligner {
   }
 
   /** The contents that the target does not have, as rows of the source. */
-  async #missing(keys: readonly number[]): Promise<SqlValue[][]> {
+  async #missingContents(keys: readonly number[]): Promise<SqlValue[][]> {
     if (keys.length === 0) return [];
     const known = await this.#target.read((queries) =>
       queries.query<{ key: number }>('select key from contents where key in (??)', [keys]),
@@ -256,7 +274,7 @@ export class Aligner {
   }
 
   /** Throws `MoveRefused` when the target's rows differ from the written ones. */
-  async #check(group: RowGroup, range: RowRange, written: Written): Promise<void> {
+  async #checkWritten(group: RowGroup, range: RowRange, written: WrittenRows): Promise<void> {
     const keys = written.contents.map(([key]) => key as number);
     const [wanted, found] = await this.#target.read(async (queries) => {
       const rows = await this.#rowsIn(queries, group, range);
@@ -274,20 +292,20 @@ export class Aligner {
   }
 }
 
-const NOTHING: Digest = { rows: 0, sum: 0 };
+const NO_ROWS: Digest = { rows: 0, sum: 0 };
 
-interface FoundDependents {
-  dependent: DependentRows;
+interface DependentRows {
+  dependent: DependentTable;
   rows: Row[];
 }
 
-interface Written {
+interface WrittenRows {
   rows: readonly Row[];
-  dependents: readonly FoundDependents[];
+  dependents: readonly DependentRows[];
   contents: readonly SqlValue[][];
 }
 
-function isSame(one: Digest, other: Digest): boolean {
+function isEqual(one: Digest, other: Digest): boolean {
   return one.rows === other.rows && one.sum === other.sum;
 }
 
@@ -300,7 +318,7 @@ async function dependentsOf(
   queries: Queries,
   group: RowGroup,
   rows: readonly Row[],
-): Promise<{ dependents: FoundDependents[]; contentKeys: number[] }> {
+): Promise<{ dependents: DependentRows[]; contentKeys: number[] }> {
   const dependents = await dependentRowsOf(queries, group, rows);
   const contentKeys = [
     ...(group.content === undefined ? [] : keysOf(rows, group.content)),
@@ -315,8 +333,8 @@ async function dependentRowsOf(
   queries: Queries,
   { dependents }: RowGroup,
   rows: readonly Row[],
-): Promise<FoundDependents[]> {
-  const found: FoundDependents[] = [];
+): Promise<DependentRows[]> {
+  const found: DependentRows[] = [];
   for (const dependent of dependents) {
     const { table, column, owner } = dependent;
     const keys = keysOf(rows, owner);
@@ -350,7 +368,7 @@ function insert(tx: Transaction, table: string, columns: readonly string[], rows
 function sumOf(
   group: RowGroup,
   rows: readonly Row[],
-  dependents: readonly FoundDependents[],
+  dependents: readonly DependentRows[],
   contents: readonly SqlValue[][] = [],
 ): RowSum {
   const sum = new RowSum();
@@ -359,7 +377,7 @@ function sumOf(
   return sum;
 }
 
-function addTo(sum: RowSum, { table }: RowGroup, rows: readonly Row[], dependents: readonly FoundDependents[]): void {
+function addTo(sum: RowSum, { table }: RowGroup, rows: readonly Row[], dependents: readonly DependentRows[]): void {
   for (const row of rows) sum.add(valuesOf(row, table.columns));
   for (const { dependent, rows: more } of dependents) {
     for (const row of more) sum.add([dependent.table.name, ...valuesOf(row, dependent.table.columns)]);

@@ -10,11 +10,11 @@ import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Driver } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';
-import { takenOver } from './mover.ts';
+import { takenOverError } from './mover-check.ts';
 
 const RENEW_EVERY_MS = 1_000;
 /** A lease that was not renewed for this long has expired. */
-export const GONE_AFTER_MS = 5_000;
+export const LEASE_MS = 5_000;
 /** The renewal time of a released lease: no command has it, and the project is served. */
 export const RELEASED_MS = 0;
 /** A lease that was renewed within this time needs no renewal before a transaction. */
@@ -23,7 +23,7 @@ const RETRY_EVERY_MS = 200;
 
 /** Whether the command that moves the project has ended before it was done. */
 export function isStuck({ renewedAtMs }: Pick<ProjectMove, 'renewedAtMs'>, nowMs: number): boolean {
-  return renewedAtMs < nowMs - GONE_AFTER_MS;
+  return renewedAtMs < nowMs - LEASE_MS;
 }
 
 export class MoveLease {
@@ -46,10 +46,10 @@ export class MoveLease {
 
   /** Takes the lease of a started move, once that of an earlier command has expired. Throws `MoveRefused` if it is renewed. */
   static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<MoveLease> {
-    const untilMs = clock.elapsedMs + GONE_AFTER_MS + RENEW_EVERY_MS;
+    const untilMs = clock.elapsedMs + LEASE_MS + RENEW_EVERY_MS;
     for (;;) {
       const nowMs = clock.wallMs();
-      if (await moves.keepMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - GONE_AFTER_MS }))
+      if (await moves.renewMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - LEASE_MS }))
         return new MoveLease(moves, clock, projectId, mover);
       if (!(await moves.findMove({ projectId }))) throw new MoveRefused('the move has ended');
       if (clock.elapsedMs > untilMs) throw new MoveRefused('another command moves the project');
@@ -64,8 +64,7 @@ export class MoveLease {
       transaction: async (work, options) => {
         if (this.#ageMs > FRESH_MS) await this.#renew();
         return driver.transaction((tx) => {
-          if (this.#ageMs > GONE_AFTER_MS)
-            throw new MoveRefused('this command was suspended for too long; run it again');
+          if (this.#ageMs > LEASE_MS) throw new MoveRefused('this command was suspended for too long; run it again');
           return work(tx);
         }, options);
       },
@@ -75,7 +74,7 @@ export class MoveLease {
   }
 
   /** Stops the renewal, so that another command can take over once the lease has expired. */
-  async stop(): Promise<void> {
+  async stopRenewal(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
     await this.#round;
@@ -88,7 +87,7 @@ export class MoveLease {
   async #renew(): Promise<void> {
     const startedMs = this.#clock.elapsedMs;
     const kept = { projectId: this.#projectId, mover: this.#mover, nowMs: this.#clock.wallMs() };
-    if (!(await this.#moves.keepMove(kept))) throw takenOver();
+    if (!(await this.#moves.renewMove(kept))) throw takenOverError();
     this.#renewedAtMs = startedMs;
   }
 

@@ -25,10 +25,10 @@ import {
 } from '../../store/operations/locking/placement.ts';
 import type { Store } from '../../store/store.ts';
 import { Aligner } from './align.ts';
-import { releaseCells, takeCell, takeCells, takenOver } from './mover.ts';
+import { announceWorkers } from './announce-workers.ts';
+import { releaseCells, takenOverError, takeOverCell, takeOverCells } from './mover-check.ts';
 import { removeProject } from './remove.ts';
-import { HISTORY, PRESENT, timesOf } from './row-groups.ts';
-import { announceWorkers } from './workers.ts';
+import { CURRENT_GROUPS, HISTORY_GROUPS, timesOf } from './row-groups.ts';
 
 export interface MoveProjectOptions {
   projectId: ProjectId;
@@ -53,7 +53,7 @@ export interface MoveProjectOptions {
 }
 
 /** A move with its stores and its mover. */
-export type MoveEnds = Pick<
+export type MoveContext = Pick<
   MoveProjectOptions,
   'projectId' | 'fromCell' | 'toCell' | 'mover' | 'directory' | 'source' | 'target'
 >;
@@ -62,7 +62,7 @@ export type MoveStep = 'copying' | 'pausing' | 'copying the rest' | 'switching' 
 
 export type MoveProgress = { step: MoveStep } | { table: string; rows: number };
 
-export interface MovedProject {
+export interface MoveResult {
   /** How long the project was paused; undefined: an earlier call has switched it. */
   pausedMs?: Millis;
   /** The tables that were compared in the pause, and were equal on both sides. */
@@ -72,9 +72,9 @@ export interface MovedProject {
 /** The maximum of passes over the history before the pause. Each leaves only the rows that change while it runs. */
 const PASSES_MAX = 5;
 /** After a pass that was no longer than this, little is left to copy. */
-const SHORT_MS = 500;
+const SHORT_PASS_MS = 500;
 /** A log entry may be written this long after its own time. The final comparison of all rows finds later ones. */
-const LATE_MS = 10_000;
+const LATE_LOG_MS = 10_000;
 const PAUSE_MAX_MS = 30_000;
 
 /**
@@ -82,11 +82,11 @@ const PAUSE_MAX_MS = 30_000;
  * project cannot be moved; errors of the databases pass through. If it throws before the switch, the project is still in its
  * former cell.
  */
-export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
+export async function moveProject(options: MoveProjectOptions): Promise<MoveResult> {
   const { directory, projectId, fromCell, toCell, mover, clock } = options;
-  const move = await directory.beginMove({ projectId, fromCell, toCell, mover, startedAtMs: clock.wallMs() });
+  const move = await directory.startMove({ projectId, fromCell, toCell, mover, startedAtMs: clock.wallMs() });
   if (move === undefined) throw new MoveRefused('the project does not live in that cell');
-  checkOwn(move, options);
+  checkMove(move, options);
   if (move.phase === 'cancelled')
     throw new MoveRefused('an earlier move of the project was cancelled: that must end first');
   const own = await takeOver(options);
@@ -95,12 +95,12 @@ export async function moveProject(options: MoveProjectOptions): Promise<MovedPro
   return moved;
 }
 
-/** The options with drivers of which this command is the only user (`takeCells`). */
+/** The options with drivers of which this command is the only user (`takeOverCells`). */
 async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions> {
   const { directory, projectId, mover } = options;
-  const cells = await takeCells(options, options);
+  const cells = await takeOverCells(options, options);
   // Another command may have taken over earlier and finished the move: no step may be repeated then.
-  if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOver();
+  if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOverError();
   return { ...options, ...cells };
 }
 
@@ -109,20 +109,20 @@ async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions
  * later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier mover can then
  * neither write in the former cell nor switch. Throws `MoveRefused` when another mover has taken over.
  */
-export async function endPause(ends: MoveEnds): Promise<void> {
-  const { directory, projectId, fromCell, toCell, mover } = ends;
-  await checkDirectory(ends);
-  const source = await takeCell(ends.source, fromCell, ends);
+export async function endPause(context: MoveContext): Promise<void> {
+  const { directory, projectId, fromCell, toCell, mover } = context;
+  await checkDirectory(context);
+  const source = await takeOverCell(context.source, fromCell, context);
   const move = await directory.findMove({ projectId });
-  if (move?.mover !== mover) throw takenOver();
+  if (move?.mover !== mover) throw takenOverError();
   switch (move.phase) {
     case 'switched':
-      return handOver({ source, target: await takeCell(ends.target, toCell, ends), projectId });
+      return serveInTarget({ source, target: await takeOverCell(context.target, toCell, context), projectId });
     case 'cancelled':
-      return place(source, projectId, 'here');
+      return savePlacement(source, projectId, 'here');
     case 'copying':
     case 'paused':
-      return resume({ ...ends, source });
+      return serveInSource({ ...context, source });
   }
 }
 
@@ -130,17 +130,17 @@ export async function endPause(ends: MoveEnds): Promise<void> {
  * Throws `MoveRefused` unless `move` has the caller's cells and mover. Since the caller read the cells, another move of the
  * project may have started, at worst in the opposite direction: then the supposed copies are the only rows of the project.
  */
-function checkOwn(move: ProjectMove, { fromCell, toCell, mover }: MoveEnds): void {
+function checkMove(move: ProjectMove, { fromCell, toCell, mover }: MoveContext): void {
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   if (move.fromCell !== fromCell || move.toCell !== toCell)
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
 }
 
 /** Does this check with the current move in the directory. */
-async function checkDirectory(ends: MoveEnds): Promise<void> {
-  const move = await ends.directory.findMove({ projectId: ends.projectId });
+async function checkDirectory(context: MoveContext): Promise<void> {
+  const move = await context.directory.findMove({ projectId: context.projectId });
   if (move === undefined) throw new MoveRefused('the project is not being moved');
-  checkOwn(move, ends);
+  checkMove(move, context);
 }
 
 /** Cancels a move before its switch, and removes the copied rows. Throws `MoveRefused` after the switch. */
@@ -154,16 +154,16 @@ export async function cancelProjectMove(options: MoveProjectOptions): Promise<vo
   if (move === undefined) throw new MoveRefused('the project is not being moved');
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   const own = await takeOver(options);
-  await place(own.source, projectId, 'here');
+  await savePlacement(own.source, projectId, 'here');
   await removeProject(own.target, projectId, options.afterChunk);
-  await place(own.target, projectId, 'elsewhere');
-  await end(own);
+  await savePlacement(own.target, projectId, 'elsewhere');
+  await deleteMove(own);
 }
 
-async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject> {
+async function copyAndSwitch(options: MoveProjectOptions): Promise<MoveResult> {
   const { directory, source, projectId, mover, clock, onProgress = () => {} } = options;
   const { pauseMaxMs = PAUSE_MAX_MS } = options;
-  await resume(options);
+  await serveInSource(options);
   await prepareTarget(options);
   onProgress({ step: 'copying' });
   let pausedAtMs: Millis | undefined;
@@ -178,7 +178,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     onProgress({ step: 'pausing' });
     await directory.setMovePhase({ projectId, mover, phase: 'paused' });
     pausedAtMs = clock.elapsedMs;
-    await place(source, projectId, 'leaving');
+    await savePlacement(source, projectId, 'leaving');
     await source.transaction((tx) => awaitBatches(tx, projectId), { lockWaitMs: pauseMaxMs });
     onProgress({ step: 'copying the rest' });
     const tables = await copyRest(aligner, sinceMs);
@@ -186,10 +186,10 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     onProgress({ step: 'switching' });
     if (!(await directory.switchMove({ projectId, mover })))
       throw new MoveRefused('another command has taken this move over, or cancelled it');
-    await handOver(options);
+    await serveInTarget(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
-    await resume(options).catch(() => {}); // the next call resumes it
+    await serveInSource(options).catch(() => {}); // the next call resumes it
     throw error;
   }
 }
@@ -200,19 +200,19 @@ async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): 
   for (let pass = 1; ; pass += 1) {
     const [startedMs, startedAtMs] = [clock.elapsedMs, clock.wallMs()];
     // Rows that were appended before the last pass are compared in the pause, not in each pass.
-    for (const group of HISTORY) await aligner.alignHistory(group, group.isAppended ? sinceMs : 0);
-    for (const group of PRESENT) if (group.table.name !== 'messages') await aligner.alignPresent(group);
-    sinceMs = startedAtMs - LATE_MS;
-    if (clock.elapsedMs - startedMs <= SHORT_MS || pass === PASSES_MAX) return sinceMs;
+    for (const group of HISTORY_GROUPS) await aligner.alignHistory(group, group.isAppended ? sinceMs : 0);
+    for (const group of CURRENT_GROUPS) if (group.table.name !== 'messages') await aligner.alignCurrent(group);
+    sinceMs = startedAtMs - LATE_LOG_MS;
+    if (clock.elapsedMs - startedMs <= SHORT_PASS_MS || pass === PASSES_MAX) return sinceMs;
   }
 }
 
 /** Copies the rows that have changed, and compares both sides, on which nothing is written now. */
 async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[]> {
   const tables: CopiedTable[] = [];
-  for (const group of HISTORY) await aligner.alignHistory(group, sinceMs);
-  for (const group of PRESENT) tables.push(await aligner.alignPresent(group));
-  for (const group of HISTORY) {
+  for (const group of HISTORY_GROUPS) await aligner.alignHistory(group, sinceMs);
+  for (const group of CURRENT_GROUPS) tables.push(await aligner.alignCurrent(group));
+  for (const group of HISTORY_GROUPS) {
     let found = await aligner.compareHistory(group);
     if (!found.isEqual) {
       await aligner.alignHistory(group);
@@ -225,11 +225,11 @@ async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[
 }
 
 /** Lets the former cell serve the project again, unless the directory was switched. */
-async function resume({ directory, source, projectId, mover }: MoveEnds): Promise<void> {
+async function serveInSource({ directory, source, projectId, mover }: MoveContext): Promise<void> {
   // Waits for a switch whose response was lost, and changes nothing after it.
   await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
-  if (move?.phase === 'copying' && move.mover === mover) await place(source, projectId, 'here');
+  if (move?.phase === 'copying' && move.mover === mover) await savePlacement(source, projectId, 'here');
 }
 
 /** Adds the project to the target as arriving: until the switch, no command can use the copied rows. */
@@ -253,7 +253,7 @@ async function prepareTarget(options: MoveProjectOptions): Promise<void> {
     } else if (placement === 'elsewhere') await setPlacement(tx, projectId, 'arriving');
     else throw new MoveRefused(`the project is ${placement} in the cell to which it is moved`);
   });
-  const [logs] = HISTORY;
+  const [logs] = HISTORY_GROUPS;
   const times = logs && (await source.read((queries: Queries) => timesOf(queries, logs, projectId)));
   if (times) await makeRoom?.(times);
 }
@@ -261,17 +261,17 @@ async function prepareTarget(options: MoveProjectOptions): Promise<void> {
 /** Completes a move after its switch: deletes the rows in the former cell. */
 async function finish(options: MoveProjectOptions): Promise<void> {
   const { source, projectId, onProgress = () => {} } = options;
-  await handOver(options);
-  await place(source, projectId, 'gone');
+  await serveInTarget(options);
+  await savePlacement(source, projectId, 'gone');
   onProgress({ step: 'deleting' });
   await removeProject(source, projectId, options.afterChunk);
-  await place(source, projectId, 'elsewhere');
-  await end(options);
+  await savePlacement(source, projectId, 'elsewhere');
+  await deleteMove(options);
   onProgress({ step: 'moved' });
 }
 
 /** Deletes the move, in the directory last: while it is there, a call can continue the move. */
-async function end(options: MoveProjectOptions): Promise<void> {
+async function deleteMove(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover } = options;
   await releaseCells(options, options);
   await directory.endMove({ projectId, mover });
@@ -281,17 +281,17 @@ async function end(options: MoveProjectOptions): Promise<void> {
  * Lets the new cell serve the project. Before that, the former cell is set to reject it: a worker that does not know the switch
  * yet would read outdated rows there. If the former cell cannot be reached, no worker can read there either.
  */
-async function handOver({
+async function serveInTarget({
   source,
   target,
   projectId,
-}: Pick<MoveEnds, 'source' | 'target' | 'projectId'>): Promise<void> {
-  await place(source, projectId, 'gone').catch((error: unknown) => {
+}: Pick<MoveContext, 'source' | 'target' | 'projectId'>): Promise<void> {
+  await savePlacement(source, projectId, 'gone').catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error;
   });
-  await place(target, projectId, 'here');
+  await savePlacement(target, projectId, 'here');
 }
 
-function place(driver: Driver, projectId: ProjectId, placement: Placement): Promise<void> {
+function savePlacement(driver: Driver, projectId: ProjectId, placement: Placement): Promise<void> {
   return driver.transaction((tx) => setPlacement(tx, projectId, placement));
 }

@@ -2,25 +2,25 @@
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import {
-  type DependentRows,
-  HISTORY,
+  CURRENT_GROUPS,
+  type DependentTable,
+  HISTORY_GROUPS,
   keysOf,
-  PRESENT,
   type Row,
   type RowGroup,
   type RowRange,
+  rangeCondition,
   valuesOf,
-  within,
 } from './row-groups.ts';
 
-const ROWS_MAX = 1_000;
+const CHUNK_ROWS = 1_000;
 
 /** Which contents are deleted with their rows: all, or those to which no other row refers. */
-type Contents = 'all' | 'unreferenced';
+type ContentRemoval = 'all' | 'unreferenced';
 
 /** Removes all rows of the project. Due messages go first, so that no worker finds them. */
 export async function removeProject(driver: Driver, projectId: number, afterChunk = () => {}): Promise<void> {
-  for (const group of [...PRESENT.toReversed(), ...HISTORY]) {
+  for (const group of [...CURRENT_GROUPS.toReversed(), ...HISTORY_GROUPS]) {
     await removeRange(driver, group, projectId, {}, 'all', afterChunk);
   }
 }
@@ -31,32 +31,32 @@ export async function removeRange(
   group: RowGroup,
   projectId: number,
   range: RowRange,
-  contents: Contents,
+  contents: ContentRemoval,
   afterChunk = () => {},
 ): Promise<number> {
   // Each chunk starts after the last row of the previous one. Otherwise each query would scan all rows that were deleted and
   // not yet vacuumed.
   let { after } = range;
-  let reached = after;
+  let lastKey = after;
   for (let removed = 0; ; ) {
     const count = await driver.transaction(async (tx) => {
       const rest = { ...range, after };
-      const { condition, params } = within(group, projectId, rest);
+      const { condition, params } = rangeCondition(group, projectId, rest);
       const rows = await tx.query<Row>(
-        `select ${ownersOf(group).join(', ')} from ${group.table.name} where ${condition} order by ${group.order.join(', ')} limit ?`,
-        [...params, ROWS_MAX],
+        `select ${keyColumnsOf(group).join(', ')} from ${group.table.name} where ${condition} order by ${group.order.join(', ')} limit ?`,
+        [...params, CHUNK_ROWS],
       );
       const last = rows.at(-1);
       if (last === undefined) return 0;
       const upTo = valuesOf(last, group.order);
       await removeRows(tx, group, projectId, { ...rest, upTo }, rows, contents);
-      reached = upTo;
+      lastKey = upTo;
       return rows.length;
     });
-    after = reached;
+    after = lastKey;
     removed += count;
     if (count > 0) afterChunk();
-    if (count < ROWS_MAX) return removed;
+    if (count < CHUNK_ROWS) return removed;
   }
 }
 
@@ -67,12 +67,12 @@ async function removeRows(
   projectId: number,
   range: RowRange,
   rows: readonly Row[],
-  contents: Contents,
+  contents: ContentRemoval,
 ): Promise<void> {
   const contentKeys = group.content === undefined ? [] : keysOf(rows, group.content);
   for (const dependent of group.dependents)
     contentKeys.push(...(await removeDependents(tx, dependent, keysOf(rows, dependent.owner))));
-  const { condition, params } = within(group, projectId, range);
+  const { condition, params } = rangeCondition(group, projectId, range);
   await tx.run(`delete from ${group.table.name} where ${condition}`, params);
   if (contentKeys.length === 0) return;
   if (contents === 'all') await tx.run('delete from contents where key in (??)', [contentKeys]);
@@ -82,7 +82,7 @@ async function removeRows(
 /** Removes dependent rows. Returns the keys of the contents to which they referred. */
 export async function removeDependents(
   tx: Transaction,
-  { table, column, content }: DependentRows,
+  { table, column, content }: DependentTable,
   keys: readonly number[],
 ): Promise<number[]> {
   if (keys.length === 0) return [];
@@ -95,6 +95,6 @@ export async function removeDependents(
 }
 
 /** The columns that identify a row, its dependents and its content. */
-export function ownersOf({ order, dependents, content }: RowGroup): string[] {
+export function keyColumnsOf({ order, dependents, content }: RowGroup): string[] {
   return [...new Set([...order, ...dependents.map(({ owner }) => owner), ...(content === undefined ? [] : [content])])];
 }

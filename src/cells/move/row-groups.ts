@@ -18,7 +18,7 @@ export interface RowGroup {
   /** The column with the key of the content to which the row refers. */
   readonly content?: string;
   /** Tables with rows that belong to the rows of this group. */
-  readonly dependents: readonly DependentRows[];
+  readonly dependents: readonly DependentTable[];
   /** SQL for the bytes of a row's dependents, as far as columns of the row itself show them; absent: 0. */
   readonly bytes?: string;
   /**
@@ -30,7 +30,7 @@ export interface RowGroup {
   readonly isAppended?: true;
 }
 
-export interface DependentRows {
+export interface DependentTable {
   readonly table: MovedTable;
   /** The column of `table` that refers to the owner. */
   readonly column: string;
@@ -46,7 +46,7 @@ export interface TimeRange {
 }
 
 /** Digests of rows are less than this, so that the sum of ten million digests is a safe integer. */
-const DIGESTS = 100_000_007;
+const DIGEST_MODULUS = 100_000_007;
 
 const DEPENDENTS_OF_RUN = [
   dependent('journal', 'run_key', 'key', 'key'),
@@ -59,28 +59,33 @@ const BYTES_OF_RUN = 'journal_bytes + entries * 200';
 const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'project_id' && name !== 'at_ms');
 
 /** Groups that may have a million rows or more. They are copied while the project is in use. */
-export const HISTORY: readonly RowGroup[] = [
+export const HISTORY_GROUPS: readonly RowGroup[] = [
   rowGroup('logs', {
     order: ['at_ms', 'seq'],
     content: 'message_key',
     dependents: [dependent('log_details', 'seq', 'seq')],
-    digest: `seq % ${DIGESTS}`,
+    digest: `seq % ${DIGEST_MODULUS}`,
     isAppended: true,
   }),
-  rowGroup('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}`, isAppended: true }),
+  rowGroup('dead', {
+    order: ['failed_at_ms', 'key'],
+    content: 'key',
+    digest: `key % ${DIGEST_MODULUS}`,
+    isAppended: true,
+  }),
   rowGroup('runs', {
     order: ['created_at_ms', 'key'],
     content: 'key',
     dependents: DEPENDENTS_OF_RUN,
     bytes: BYTES_OF_RUN,
     digest: `(key + state * 3 + version * 5 + entries * 7 + coalesce(completed_at_ms, 0) + coalesce(dead_key, 0) * 11
-      + coalesce(failure_key, 0) * 13 + coalesce(failure_state, 0) * 17) % ${DIGESTS}`,
+      + coalesce(failure_key, 0) * 13 + coalesce(failure_state, 0) * 17) % ${DIGEST_MODULUS}`,
   }),
-  rowGroup('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGESTS}` }),
+  rowGroup('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGEST_MODULUS}` }),
 ];
 
 /** Groups whose rows change all the time. They are copied again in the pause, when nothing changes. */
-export const PRESENT: readonly RowGroup[] = [
+export const CURRENT_GROUPS: readonly RowGroup[] = [
   rowGroup('message_counts', { order: ['day'] }),
   rowGroup('url_groups', { order: ['name'] }),
   rowGroup('url_group_endpoints', { order: ['group_name', 'position'] }),
@@ -115,7 +120,7 @@ export const OTHER_TABLES: readonly string[] = [
 
 function rowGroup(
   name: string,
-  { dependents = [], ...rest }: Omit<RowGroup, 'table' | 'dependents'> & { dependents?: readonly DependentRows[] },
+  { dependents = [], ...rest }: Omit<RowGroup, 'table' | 'dependents'> & { dependents?: readonly DependentTable[] },
 ): RowGroup {
   return { table: tableOf(name), dependents, ...rest };
 }
@@ -124,7 +129,7 @@ function messages(where: string, ...order: string[]): RowGroup {
   return rowGroup('messages', { where, order, content: 'key' });
 }
 
-function dependent(name: string, column: string, owner: string, content?: string): DependentRows {
+function dependent(name: string, column: string, owner: string, content?: string): DependentTable {
   return { table: tableOf(name), column, owner, ...(content !== undefined && { content }) };
 }
 
@@ -142,20 +147,20 @@ export interface RowRange {
 }
 
 /** The condition for a range, with its parameters. */
-export function within(
+export function rangeCondition(
   { where, order }: RowGroup,
   projectId: number,
   { times, after, upTo }: RowRange,
 ): { condition: string; params: SqlValue[] } {
   const [first] = order;
   const key = `(${order.join(', ')})`;
-  const marks = `(${order.map(() => '?').join(', ')})`;
+  const placeholders = `(${order.map(() => '?').join(', ')})`;
   const conditions = [
     'project_id = ?',
     ...(where === undefined ? [] : [where]),
     ...(times ? [`${first} >= ? and ${first} < ?`] : []),
-    ...(after ? [`${key} > ${marks}`] : []),
-    ...(upTo ? [`${key} <= ${marks}`] : []),
+    ...(after ? [`${key} > ${placeholders}`] : []),
+    ...(upTo ? [`${key} <= ${placeholders}`] : []),
   ];
   const params = [projectId, ...(times ? [times.fromMs, times.toMs] : []), ...(after ?? []), ...(upTo ?? [])];
   return { condition: conditions.join(' and '), params };
@@ -188,7 +193,7 @@ export async function digestOf(
   projectId: number,
   times: TimeRange | undefined,
 ): Promise<Digest> {
-  const { condition, params } = within(group, projectId, { times });
+  const { condition, params } = rangeCondition(group, projectId, { times });
   const [row] = await queries.query<Digest>(
     `select count(*) as rows, cast(coalesce(sum(${group.digest}), 0) as bigint) as sum from ${group.table.name} where ${condition}`,
     params,
@@ -206,7 +211,7 @@ export async function digestsOf(
   projectId: number,
   { range: times, widthMs }: { range: TimeRange; widthMs: number },
 ): Promise<Map<number, Digest>> {
-  const { condition, params } = within(group, projectId, { times });
+  const { condition, params } = rangeCondition(group, projectId, { times });
   const rows = await queries.query<Digest & { section: number }>(
     `select cast((${group.order[0]} - ?) / ? as bigint) as section, count(*) as rows,
        cast(coalesce(sum(${group.digest}), 0) as bigint) as sum
@@ -219,7 +224,7 @@ export async function digestsOf(
 /** The range of times of the group's rows; undefined: there are none. */
 export async function timesOf(queries: Queries, group: RowGroup, projectId: number): Promise<TimeRange | undefined> {
   const [column] = group.order;
-  const { condition, params } = within(group, projectId, {});
+  const { condition, params } = rangeCondition(group, projectId, {});
   const [row] = await queries.query<{ first: number | null; last: number | null }>(
     `select min(${column}) as first, max(${column}) as last from ${group.table.name} where ${condition}`,
     params,

@@ -8,8 +8,8 @@ import { CannotStart } from '../../system/cannot-start.ts';
 import type { MoveProjectOptions } from '../move/move-project.ts';
 import { type PlannedMove, planBalance } from './balance-plan.ts';
 import { withDirectory } from './cells.ts';
-import { loadedCells, type Measured, measureCells } from './measure-cells.ts';
-import { cancelBetween, moveBetween, untilAllGuard } from './move-command.ts';
+import { loadedCells, type MeasuredCells, measureCells } from './measure-cells.ts';
+import { cancelBetween, moveBetween, waitForPlacementChecks } from './move-command.ts';
 
 interface NamedMove {
   project: string;
@@ -29,7 +29,7 @@ export interface BalancePlan {
   }[];
 }
 
-export interface Balanced extends BalancePlan {
+export interface BalanceResult extends BalancePlan {
   /** In the order in which they ended. */
   done: { project: string; pausedMs?: Millis }[];
   failed: { project: string; reason: string }[];
@@ -55,10 +55,10 @@ export function planCells(config: Config): Promise<BalancePlan> {
  * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the others
  * are still moved. After an interruption, another call continues. Throws `CannotStart`.
  */
-export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<Balanced> {
+export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<BalanceResult> {
   return withDirectory(config, async (directory) => {
-    const done: Balanced['done'] = [];
-    const failed: Balanced['failed'] = [];
+    const done: BalanceResult['done'] = [];
+    const failed: BalanceResult['failed'] = [];
     const carryOut = async (project: string, work: () => Promise<{ pausedMs?: Millis } | undefined>) => {
       try {
         const { pausedMs } = (await work()) ?? {};
@@ -69,7 +69,7 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
       }
     };
     const before = await measureCells(directory);
-    await untilAllGuard(directory);
+    await waitForPlacementChecks(directory);
     const { unfinished } = describePlan(before, []);
     for (const move of before.moves) {
       const named = nameMove(before, move);
@@ -94,12 +94,12 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
 }
 
 /** The planned moves, without those of projects that are already being moved. */
-function planOf(measured: Measured): PlannedMove[] {
+function planOf(measured: MeasuredCells): PlannedMove[] {
   const isMoving = new Set(measured.moves.map(({ projectId }) => projectId));
   return planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));
 }
 
-function describePlan(measured: Measured, planned: readonly PlannedMove[]): BalancePlan {
+function describePlan(measured: MeasuredCells, planned: readonly PlannedMove[]): BalancePlan {
   const { cells, moves } = measured;
   const loads = new Map(
     cells.flatMap(({ measured: found }) => found?.loads ?? []).map((load) => [load.projectId, load]),
@@ -118,7 +118,7 @@ function describePlan(measured: Measured, planned: readonly PlannedMove[]): Bala
 }
 
 function nameMove(
-  { projectName, cellName }: Measured,
+  { projectName, cellName }: MeasuredCells,
   { projectId, fromCell, toCell }: Pick<PlannedMove, 'projectId' | 'fromCell' | 'toCell'>,
 ): NamedMove {
   return { project: projectName(projectId), from: cellName(fromCell), to: cellName(toCell) };

@@ -27,14 +27,14 @@ export interface PlannedMove {
 }
 
 /** A cell gives up projects only if its load is more than this multiple of its share. */
-const OVER_SHARE = 1.1;
+const LOAD_LIMIT_OF_SHARE = 1.1;
 /**
  * A project heavier than this fraction of the difference between two cells is not moved: the other cell would then be nearly as
  * much too full.
  */
-const PART_MAX = 0.75;
+const WEIGHT_MAX_OF_DIFFERENCE = 0.75;
 /** The load of all cells together. Loads are whole numbers, so that sums do not depend on their order. */
-const WHOLE = 1e12;
+const TOTAL_LOAD = 1e12;
 
 /**
  * `cells`: those that can be reached. The projects of draining cells come first, the heaviest first, each to the cell with the
@@ -43,26 +43,26 @@ const WHOLE = 1e12;
  */
 export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
   const planned = plannedCellsOf(cells);
-  const taking = planned.filter(({ isDraining }) => !isDraining);
-  if (taking.length === 0) return [];
+  const accepting = planned.filter(({ isDraining }) => !isDraining);
+  if (accepting.length === 0) return [];
   for (const cell of planned) {
     if (!cell.isDraining) continue;
-    for (const [projectId] of heaviestFirst(cell)) moveLoad(cell, emptiest(taking), projectId);
+    for (const [projectId] of heaviestFirst(cell)) moveLoad(cell, emptiest(accepting), projectId);
   }
-  const share = taking.reduce((sum, { load }) => sum + load, 0) / taking.length;
-  while (levelOnce(taking, share));
-  return movesInto(planned, cells);
+  const share = accepting.reduce((sum, { load }) => sum + load, 0) / accepting.length;
+  while (moveFromFullest(accepting, share));
+  return movesTo(planned, cells);
 }
 
 /** The cell for a new project; undefined: all are draining. `cells`: those that can be reached. */
 export function emptiestOf(cells: readonly LoadedCell[]): CellId | undefined {
-  const taking = plannedCellsOf(cells).filter(({ isDraining }) => !isDraining);
-  return taking.length === 0 ? undefined : emptiest(taking).cellId;
+  const accepting = plannedCellsOf(cells).filter(({ isDraining }) => !isDraining);
+  return accepting.length === 0 ? undefined : emptiest(accepting).cellId;
 }
 
 /** The share of each cell in the load of all, from 0 to 1. */
 export function sharesOf(cells: readonly LoadedCell[]): Map<CellId, number> {
-  return new Map(plannedCellsOf(cells).map(({ cellId, load }) => [cellId, load / WHOLE]));
+  return new Map(plannedCellsOf(cells).map(({ cellId, load }) => [cellId, load / TOTAL_LOAD]));
 }
 
 interface PlannedCell {
@@ -76,7 +76,7 @@ interface PlannedCell {
 
 function plannedCellsOf(cells: readonly LoadedCell[]): PlannedCell[] {
   const all = cells.flatMap(({ projects }) => projects).toSorted((a, b) => a.projectId - b.projectId);
-  const weigh = weighing(all);
+  const weigh = weightFunction(all);
   const inOrder = cells.toSorted((a, b) => a.cellId - b.cellId);
   return inOrder.map(({ cellId, isDraining, projects }) => {
     const weights = new Map(projects.map((project) => [project.projectId, weigh(project)]));
@@ -88,7 +88,7 @@ function plannedCellsOf(cells: readonly LoadedCell[]): PlannedCell[] {
  * Returns the function that weighs a project: the average of its shares in all messages per minute, all unfinished messages,
  * all growth per day, and the number of projects. A measure that is 0 for all projects is left out.
  */
-function weighing(all: readonly ProjectLoad[]): (project: ProjectLoad) => number {
+function weightFunction(all: readonly ProjectLoad[]): (project: ProjectLoad) => number {
   const kinds = [
     ({ perMinute }: ProjectLoad) => perMinute,
     ({ unfinished }: ProjectLoad) => unfinished,
@@ -98,19 +98,19 @@ function weighing(all: readonly ProjectLoad[]): (project: ProjectLoad) => number
     .map((of) => ({ of, total: all.reduce((sum, project) => sum + of(project), 0) }))
     .filter(({ total }) => total > 0);
   return (project) =>
-    Math.round((WHOLE / kinds.length) * kinds.reduce((sum, { of, total }) => sum + of(project) / total, 0));
+    Math.round((TOTAL_LOAD / kinds.length) * kinds.reduce((sum, { of, total }) => sum + of(project) / total, 0));
 }
 
 /** Moves one project out of a cell with too much load. False: no move helps. */
-function levelOnce(taking: readonly PlannedCell[], share: number): boolean {
-  const to = emptiest(taking);
-  const over = taking
-    .filter(({ load }) => load > share * OVER_SHARE)
+function moveFromFullest(accepting: readonly PlannedCell[], share: number): boolean {
+  const to = emptiest(accepting);
+  const over = accepting
+    .filter(({ load }) => load > share * LOAD_LIMIT_OF_SHARE)
     .toSorted((a, b) => b.load - a.load || a.cellId - b.cellId);
   for (const from of over) {
     const difference = from.load - to.load;
     const [best] = heaviestFirst(from)
-      .filter(([, weight]) => weight > 0 && weight <= difference * PART_MAX)
+      .filter(([, weight]) => weight > 0 && weight <= difference * WEIGHT_MAX_OF_DIFFERENCE)
       .toSorted(([, a], [, b]) => Math.abs(difference / 2 - a) - Math.abs(difference / 2 - b));
     if (best === undefined) continue;
     moveLoad(from, to, best[0]);
@@ -139,7 +139,7 @@ function heaviestFirst({ projects }: PlannedCell): [ProjectId, number][] {
 }
 
 /** The moves that turn `cells` into `planned`: those of draining cells first, then the heaviest projects. */
-function movesInto(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
+function movesTo(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
   const before = new Map(cells.flatMap((cell) => cell.projects.map(({ projectId }) => [projectId, cell] as const)));
   return planned
     .flatMap((cell) => heaviestFirst(cell).map(([projectId, weight]) => ({ projectId, weight, toCell: cell.cellId })))

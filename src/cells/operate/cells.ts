@@ -1,7 +1,7 @@
 /** Adds and drains cells for the operator, directly in the databases. Workers read the changes from the directory. */
 
 import { checkSealer } from '../../accounts/accounts.ts';
-import { orTellOfKey } from '../../accounts/open-accounts.ts';
+import { explainWrongKey } from '../../accounts/open-accounts.ts';
 import {
   cellUrlOf,
   databaseOf,
@@ -24,7 +24,7 @@ import { CannotStart } from '../../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 
 /** The name of the first cell. */
-export const FIRST_NAME = 'first';
+export const FIRST_CELL_NAME = 'first';
 
 /** The directory, open for one command. */
 export interface Directory {
@@ -48,10 +48,10 @@ export function addCell(config: Config, { name, url }: { name: string; url: stri
   return withDirectory(config, async (directory) => {
     const { store } = directory;
     const found = (await store.cells.listCells()).find((cell) => cell.name === name);
-    if (found && urlOf(directory, found) !== cellUrlOf(url, directory.url)) {
-      throw new CannotStart(`there is a cell "${name}" already, at ${nameOf(urlOf(directory, found))}`);
+    if (found && cellUrl(directory, found) !== cellUrlOf(url, directory.url)) {
+      throw new CannotStart(`there is a cell "${name}" already, at ${nameOf(cellUrl(directory, found))}`);
     }
-    const added = await openedCell(directory, url);
+    const added = await openNewCell(directory, url);
     try {
       const own = await added.cells.readCellId();
       if (own !== undefined && own !== found?.cellId) throw new CannotStart('this database is a cell already');
@@ -63,13 +63,13 @@ export function addCell(config: Config, { name, url }: { name: string; url: stri
         name,
         sealedUrl: seal(url, encryptionKey, randomBytes),
         nowMs: systemClock.wallMs(),
-        firstName: FIRST_NAME,
+        firstName: FIRST_CELL_NAME,
       });
-      await added.cells.beginCell({ cellId: cell.cellId });
+      await added.cells.initializeCell({ cellId: cell.cellId });
     } finally {
       await added.close();
     }
-    await awaitWorkers(directory);
+    await waitForWorkers(directory);
   });
 }
 
@@ -102,7 +102,7 @@ export async function withDirectory<T>(config: Config, work: (directory: Directo
   try {
     const { openCell } = store;
     if (!openCell) throw new Error('this store has no cells');
-    return await orTellOfKey(config.dataDir, async () => {
+    return await explainWrongKey(config.dataDir, async () => {
       await checkSealer(store, sealer);
       return work({ config, url: database.url, store, openCell, ...sealer });
     });
@@ -113,7 +113,7 @@ export async function withDirectory<T>(config: Config, work: (directory: Directo
   }
 }
 
-export function urlOf(
+export function cellUrl(
   { url, encryptionKey }: Pick<Directory, 'url' | 'encryptionKey'>,
   { name, sealedUrl }: Pick<Cell, 'name' | 'sealedUrl'>,
 ): string {
@@ -128,10 +128,10 @@ export function openCellDriver(
   timeoutMs?: Millis,
 ): Driver {
   const cell = cells.find((each) => each.cellId === cellId && cellId !== FIRST_CELL);
-  return openPostgresDriver(cell ? urlOf(directory, cell) : directory.url, timeoutMs);
+  return openPostgresDriver(cell ? cellUrl(directory, cell) : directory.url, timeoutMs);
 }
 
-async function openedCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {
+async function openNewCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {
   try {
     return await openCell(url, () => {});
   } catch (error) {
@@ -141,7 +141,7 @@ async function openedCell({ openCell, url: firstUrl }: Directory, url: string): 
   }
 }
 
-async function awaitWorkers({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+async function waitForWorkers({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length === 0) return;
   throw new CannotStart(`it is done, but these workers have not said that they know of it: ${behind.join(', ')}`);

@@ -3,7 +3,7 @@
  * different times. So a violation is checked again, and a project that was just being moved is not reported.
  */
 
-import { orTellOfKey } from '../../accounts/open-accounts.ts';
+import { explainWrongKey } from '../../accounts/open-accounts.ts';
 import { cannotRead, driverOf, type Examination, examineStore, examineWith } from '../../admin/examine.ts';
 import { databaseOf, openSealer } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
@@ -16,12 +16,12 @@ import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { Finding } from '../../store/operations/reports/invariants.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/move-lease.ts';
-import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';
+import { listCells, RANGED_NUMBERS, rangeOf } from '../store/directory.ts';
 import { listMoves } from '../store/moves.ts';
-import { urlOf } from './cells.ts';
+import { cellUrl } from './cells.ts';
 
 /** A cell that does not respond for this long counts as unreachable. */
-const ANSWER_LIMIT_MS = 5_000;
+const RESPONSE_LIMIT_MS = 5_000;
 
 /** A cell that is not the first. Without an examination, it could not be reached. */
 export interface ExaminedCell {
@@ -58,8 +58,8 @@ export async function examineInstallation(config: Config): Promise<ExaminedInsta
         examined.firstName = name;
         continue;
       }
-      const url = await orTellOfKey(config.dataDir, async () =>
-        urlOf({ url: database.url, encryptionKey }, { name, sealedUrl }),
+      const url = await explainWrongKey(config.dataDir, async () =>
+        cellUrl({ url: database.url, encryptionKey }, { name, sealedUrl }),
       );
       examined.others.push({ name, ...(await examineOther(config, url, directory, cellId)) });
     }
@@ -79,7 +79,7 @@ async function examineOther(
 ): Promise<Pick<ExaminedCell, 'examination'>> {
   const driver = driverOf(url, config);
   try {
-    await checkAnswers(url, config);
+    await checkResponds(url, config);
     const ofDirectory = await examineCell(directory, cellId, driver);
     return { examination: withFindings(await examineWith(driver, isExpiring), ofDirectory) };
   } catch (error) {
@@ -95,8 +95,8 @@ function withFindings({ census, findings }: Examination, more: readonly Finding[
 }
 
 /** Throws `StoreUnavailable` after a few seconds if the database does not respond. The examination has no such limit. */
-async function checkAnswers(url: string, config: Config): Promise<void> {
-  const driver = driverOf(url, config, ANSWER_LIMIT_MS);
+async function checkResponds(url: string, config: Config): Promise<void> {
+  const driver = driverOf(url, config, RESPONSE_LIMIT_MS);
   try {
     await driver.read((queries) => queries.query('select 1'));
   } finally {
@@ -105,14 +105,14 @@ async function checkAnswers(url: string, config: Config): Promise<void> {
 }
 
 /** The content of the directory, read in one snapshot. */
-interface Directory {
+interface DirectorySnapshot {
   cells: Cell[];
   moves: ProjectMove[];
   projects: ReadonlyMap<ProjectId, { name: string; cellId: CellId }>;
 }
 
 /** Offenders listed by one finding. */
-const NAMED_MAX = 10;
+const OFFENDERS_MAX = 10;
 
 /** The findings about the directory itself; none while there is only one cell. */
 async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
@@ -124,7 +124,7 @@ async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]
   return [
     {
       statement: 'Every move of a project is being made by a command.',
-      offenders: stuck.slice(0, NAMED_MAX).map(({ projectId, fromCell, toCell, phase }) => {
+      offenders: stuck.slice(0, OFFENDERS_MAX).map(({ projectId, fromCell, toCell, phase }) => {
         const name = directory.projects.get(projectId)?.name ?? projectId;
         const other =
           phase === 'copying' || phase === 'paused' ? `, or "waypost projects move ${name} --cancel" ends it` : '';
@@ -155,7 +155,7 @@ async function examineCell(
   return findings.some(({ offenders }) => offenders.length > 0) ? examineOnce() : findings;
 }
 
-function readDirectory(driver: Pick<Driver, 'read'>): Promise<Directory> {
+function readDirectory(driver: Pick<Driver, 'read'>): Promise<DirectorySnapshot> {
   return driver.read(async (queries) => {
     const [cells, moves, rows] = await Promise.all([
       listCells(queries, {}),
@@ -167,7 +167,11 @@ function readDirectory(driver: Pick<Driver, 'read'>): Promise<Directory> {
 }
 
 /** Projects whose placement in the cell contradicts the directory. A new project may have no row in its cell yet. */
-async function misplaced(queries: Queries, cellId: CellId, { projects, moves, cells }: Directory): Promise<string[]> {
+async function misplaced(
+  queries: Queries,
+  cellId: CellId,
+  { projects, moves, cells }: DirectorySnapshot,
+): Promise<string[]> {
   const rows = await queries.query<{ id: ProjectId; placement: number }>(
     'select id, placement from projects order by id',
   );
@@ -180,13 +184,13 @@ async function misplaced(queries: Queries, cellId: CellId, { projects, moves, ce
     const home = cells.find((cell) => cell.cellId === project?.cellId)?.name ?? 'no cell';
     return [`project ${project?.name ?? id}: ${name} here, and in ${home} by the directory`];
   });
-  return wrong.slice(0, NAMED_MAX);
+  return wrong.slice(0, OFFENDERS_MAX);
 }
 
 async function wrongNumbers(queries: Queries, cellId: CellId): Promise<string[]> {
   const { first, until } = rangeOf(cellId);
   const rows = await queries.query<{ name: string; next: number; until: number | null }>(
-    `select name, next, until from numbers where ${IN_RANGE} order by name`,
+    `select name, next, until from numbers where ${RANGED_NUMBERS} order by name`,
   );
   return rows
     .filter((row) => row.next < first || row.next > until || row.until !== until)

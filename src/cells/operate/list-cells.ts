@@ -7,7 +7,7 @@ import type { Totals } from '../../engine/lists/unfinished.ts';
 import type { Millis } from '../../engine/model.ts';
 import { systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/move-lease.ts';
-import { urlOf, withDirectory } from './cells.ts';
+import { cellUrl, withDirectory } from './cells.ts';
 import { measureCells } from './measure-cells.ts';
 
 export interface CellEntry {
@@ -47,7 +47,7 @@ export function listCells(config: Config): Promise<CellEntry[]> {
     const nowMs = systemClock.wallMs();
     return cells.map(({ cell, projects, measured, reason }) => ({
       name: cell.name,
-      place: nameOf(urlOf(directory, cell)),
+      place: nameOf(cellUrl(directory, cell)),
       ...(cell.addedAtMs !== undefined && { addedAtMs: cell.addedAtMs }),
       isDraining: cell.isDraining,
       projects: projects.length,

@@ -13,9 +13,9 @@ import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { systemClock } from '../../system/system.ts';
 import { readCellId } from '../store/directory.ts';
-import { readLoads, type StoredLoad } from '../store/loads.ts';
+import { type EstimatedLoad, readLoads } from '../store/loads.ts';
 import { emptiestOf, type LoadedCell, type ProjectLoad, sharesOf } from './balance-plan.ts';
-import { type Directory, FIRST_NAME, urlOf } from './cells.ts';
+import { cellUrl, type Directory, FIRST_CELL_NAME } from './cells.ts';
 
 export interface MeasuredCell {
   cell: Omit<Cell, 'addedAtMs'> & Partial<Pick<Cell, 'addedAtMs'>>;
@@ -26,7 +26,7 @@ export interface MeasuredCell {
   reason?: string;
 }
 
-export interface Measured {
+export interface MeasuredCells {
   cells: MeasuredCell[];
   moves: ProjectMove[];
   projectName: (projectId: ProjectId) => string;
@@ -34,38 +34,39 @@ export interface Measured {
 }
 
 /** The parts of the directory that are needed to reach the other cells. */
-export type Reachable = Pick<Directory, 'config' | 'url' | 'store' | 'encryptionKey'>;
+export type DirectoryAccess = Pick<Directory, 'config' | 'url' | 'store' | 'encryptionKey'>;
 
 /** Limit for the connection, and for each query. */
 const TIMEOUT_MS = 5_000;
 /** Cells that are measured at the same time. */
-const AT_ONCE = 8;
+const MEASURED_AT_ONCE = 8;
 const MINUTES_OF_HOUR = 60;
 
-export async function measureCells(directory: Reachable): Promise<Measured> {
+export async function measureCells(directory: DirectoryAccess): Promise<MeasuredCells> {
   const { store } = directory;
   const [accounts, moves] = await Promise.all([store.projects.readAccounts(), store.moves.listMoves()]);
   const { cells, projects } = accounts;
-  const all = cells.length > 0 ? cells : [{ cellId: FIRST_CELL, name: FIRST_NAME, sealedUrl: '', isDraining: false }];
+  const all =
+    cells.length > 0 ? cells : [{ cellId: FIRST_CELL, name: FIRST_CELL_NAME, sealedUrl: '', isDraining: false }];
   const found: MeasuredCell[] = all.map((cell) => ({
     cell,
     projects: projects.filter(({ cellId }) => cellId === cell.cellId).map(({ projectId }) => projectId),
   }));
-  const answers = new Map<CellId, CellMeasure>();
+  const results = new Map<CellId, CellMeasure>();
   const reasons = new Map<CellId, string>();
-  const left = [...found];
-  const askAll = async () => {
-    for (let next = left.shift(); next; next = left.shift()) {
+  const remaining = [...found];
+  const measureNext = async () => {
+    for (let next = remaining.shift(); next; next = remaining.shift()) {
       const { cellId } = next.cell;
       try {
-        answers.set(cellId, await measure(directory, next.cell));
+        results.set(cellId, await measure(directory, next.cell));
       } catch (error) {
         reasons.set(cellId, messageOf(error)); // the other cells are still reported
       }
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, askAll));
-  const loaded = found.flatMap((each) => loadedCell(each, answers.get(each.cell.cellId)) ?? []);
+  await Promise.all(Array.from({ length: MEASURED_AT_ONCE }, measureNext));
+  const loaded = found.flatMap((each) => loadedCell(each, results.get(each.cell.cellId)) ?? []);
   const shares = sharesOf(loaded);
   const projectNames = new Map(projects.map(({ projectId, name }) => [projectId, name]));
   const cellNames = new Map(all.map(({ cellId, name }) => [cellId, name]));
@@ -75,10 +76,10 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
     cellName: (cellId) => cellNames.get(cellId) ?? String(cellId),
     cells: found.map((each) => {
       const { cellId } = each.cell;
-      const answer = answers.get(cellId);
+      const result = results.get(cellId);
       const loads = loaded.find((cell) => cell.cellId === cellId)?.projects;
-      if (!(answer && loads)) return { ...each, reason: reasons.get(cellId) ?? '' };
-      return { ...each, measured: { totals: answer.totals, loads: [...loads], share: shares.get(cellId) ?? 0 } };
+      if (!(result && loads)) return { ...each, reason: reasons.get(cellId) ?? '' };
+      return { ...each, measured: { totals: result.totals, loads: [...loads], share: shares.get(cellId) ?? 0 } };
     }),
   };
 }
@@ -100,15 +101,15 @@ export async function emptiestCell(
 }
 
 /** The cells that were measured, as the input of a plan. */
-export function loadedCells({ cells }: Pick<Measured, 'cells'>): LoadedCell[] {
+export function loadedCells({ cells }: Pick<MeasuredCells, 'cells'>): LoadedCell[] {
   return cells.flatMap(({ cell: { cellId, isDraining }, measured }) =>
     measured ? [{ cellId, isDraining, projects: measured.loads }] : [],
   );
 }
 
 /** Throws `CannotStart` when the cell cannot be reached now. */
-export async function checkReach(
-  directory: Reachable,
+export async function checkReachable(
+  directory: DirectoryAccess,
   cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
 ): Promise<void> {
   try {
@@ -120,10 +121,10 @@ export async function checkReach(
 
 interface CellMeasure {
   totals: Totals;
-  loads: StoredLoad[];
+  loads: EstimatedLoad[];
 }
 
-function measure(directory: Reachable, cell: MeasuredCell['cell']): Promise<CellMeasure> {
+function measure(directory: DirectoryAccess, cell: MeasuredCell['cell']): Promise<CellMeasure> {
   const nowMs = systemClock.wallMs();
   return withCell(directory, cell, async (driver) => {
     const rows = await driver.read((queries) => readTotals(queries, { nowMs }));
@@ -134,13 +135,13 @@ function measure(directory: Reachable, cell: MeasuredCell['cell']): Promise<Cell
 
 /** Connects to the cell for `work`. Throws when it cannot be reached, or its database is another cell. */
 async function withCell<T>(
-  directory: Reachable,
+  directory: DirectoryAccess,
   cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
   work: (driver: PostgresDriver) => Promise<T>,
 ): Promise<T> {
   const { databasePrepare: prepares, databaseTimeoutMs } = directory.config;
   const timeoutMs = Math.min(TIMEOUT_MS, databaseTimeoutMs);
-  const url = urlOf(directory, cell);
+  const url = cellUrl(directory, cell);
   const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares, clock: systemClock });
   try {
     const cellId = await driver.read((queries) => readCellId(queries, {}));
@@ -154,10 +155,10 @@ async function withCell<T>(
 /** The cell with the load of all its projects, including idle ones. */
 function loadedCell(
   { cell: { cellId, isDraining }, projects }: MeasuredCell,
-  answer: CellMeasure | undefined,
+  result: CellMeasure | undefined,
 ): LoadedCell | undefined {
-  if (!answer) return undefined;
-  const loads = new Map(answer.loads.map((load) => [load.projectId, load]));
+  if (!result) return undefined;
+  const loads = new Map(result.loads.map((load) => [load.projectId, load]));
   return {
     ...{ cellId, isDraining },
     projects: projects.map((projectId) => {

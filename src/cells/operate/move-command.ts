@@ -9,10 +9,10 @@ import { MoveRefused } from '../../store/move/progress.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { systemClock } from '../../system/system.ts';
 import { MoveLease } from '../move/move-lease.ts';
-import { cancelProjectMove, type MovedProject, type MoveProjectOptions, moveProject } from '../move/move-project.ts';
+import { cancelProjectMove, type MoveProjectOptions, type MoveResult, moveProject } from '../move/move-project.ts';
 import { adoptProject } from '../store/directory.ts';
 import { cellNamed, type Directory, openCellDriver, withDirectory } from './cells.ts';
-import { checkReach } from './measure-cells.ts';
+import { checkReachable } from './measure-cells.ts';
 
 export interface ProjectMoveRequest {
   project: string;
@@ -25,30 +25,30 @@ export interface ProjectMoveRequest {
  * Resolves when the new cell serves the project and its rows in the former cell are deleted. After an interruption, another
  * call continues the move. Throws `CannotStart`.
  */
-export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MovedProject> {
+export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MoveResult> {
   return withDirectory(config, async (directory) => {
     const { projectId, cellId } = await projectNamed(directory, request.project);
     const { cellId: toCell } = await cellNamed(directory.store, request.to);
-    const under = await directory.store.moves.findMove({ projectId });
-    if (under === undefined && cellId === toCell)
+    const current = await directory.store.moves.findMove({ projectId });
+    if (current === undefined && cellId === toCell)
       throw new CannotStart(`the project "${request.project}" lives in the cell "${request.to}" already`);
-    await untilAllGuard(directory);
-    return moveBetween(directory, { projectId, fromCell: under?.fromCell ?? cellId, toCell }, request.onProgress);
+    await waitForPlacementChecks(directory);
+    return moveBetween(directory, { projectId, fromCell: current?.fromCell ?? cellId, toCell }, request.onProgress);
   });
 }
 
-/** Moves the project between two cells. All workers must know the cells (`untilAllGuard`). */
+/** Moves the project between two cells. All workers must know the cells (`waitForPlacementChecks`). */
 export async function moveBetween(
   directory: Directory,
   { projectId, fromCell, toCell }: MoveRoute,
   onProgress: MoveProjectOptions['onProgress'],
-): Promise<MovedProject> {
-  await reachBoth(directory, { fromCell, toCell });
+): Promise<MoveResult> {
+  await checkBothReachable(directory, { fromCell, toCell });
   const mover = moverOf(directory);
   const move = { projectId, fromCell, toCell, mover, startedAtMs: systemClock.wallMs() };
-  if (!(await directory.store.moves.beginMove(move))) throw new CannotStart('the project does not live in that cell');
+  if (!(await directory.store.moves.startMove(move))) throw new CannotStart('the project does not live in that cell');
   const { projects } = await directory.store.projects.readAccounts();
-  return withBoth(directory, { projectId, fromCell, toCell, mover }, async (options) => {
+  return withBothCells(directory, { projectId, fromCell, toCell, mover }, async (options) => {
     const project = projects.find((each) => each.projectId === projectId);
     // If no worker has served the cell since the project was created, the cell does not have the project yet.
     if (project?.cellId === fromCell) await options.source.transaction((tx) => adoptProject(tx, project));
@@ -60,21 +60,24 @@ export async function moveBetween(
 export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveRequest, 'project'>): Promise<void> {
   return withDirectory(config, async (directory) => {
     const { projectId } = await projectNamed(directory, project);
-    const under = await directory.store.moves.findMove({ projectId });
-    if (under === undefined) throw new CannotStart(`the project "${project}" is not being moved`);
-    await cancelBetween(directory, under);
+    const current = await directory.store.moves.findMove({ projectId });
+    if (current === undefined) throw new CannotStart(`the project "${project}" is not being moved`);
+    await cancelBetween(directory, current);
   });
 }
 
 export async function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: MoveRoute): Promise<void> {
-  await reachBoth(directory, { fromCell, toCell });
-  return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
+  await checkBothReachable(directory, { fromCell, toCell });
+  return withBothCells(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
 }
 
 /** Throws `CannotStart` when one of the cells cannot be reached: a move would wait for minutes for a database that hangs. */
-async function reachBoth(directory: Directory, { fromCell, toCell }: Omit<MoveRoute, 'projectId'>): Promise<void> {
+async function checkBothReachable(
+  directory: Directory,
+  { fromCell, toCell }: Omit<MoveRoute, 'projectId'>,
+): Promise<void> {
   const cells = await directory.store.cells.listCells();
-  for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReach(directory, cell);
+  for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReachable(directory, cell);
 }
 
 function moverOf({ randomBytes }: Directory): string {
@@ -92,7 +95,7 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
  * Waits until all workers know the cells: before that, a worker does not check whether its store has the project. Throws
  * `CannotStart` when some do not report it in time.
  */
-export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+export async function waitForPlacementChecks({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
   if (behind.length > 0)
     throw new CannotStart(
@@ -102,7 +105,7 @@ export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Dire
 
 type MoveRoute = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
 
-async function withBoth<T>(
+async function withBothCells<T>(
   directory: Directory,
   { projectId, fromCell, toCell, mover }: MoveRoute & Pick<MoveProjectOptions, 'mover'>,
   work: (options: MoveProjectOptions) => Promise<T>,
@@ -124,7 +127,7 @@ async function withBoth<T>(
     if (error instanceof MoveRefused) throw new CannotStart(error.message, { cause: error });
     throw error;
   } finally {
-    await lease?.stop();
+    await lease?.stopRenewal();
     await Promise.all([source.close(), target.close()]);
   }
 }

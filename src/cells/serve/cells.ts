@@ -4,7 +4,7 @@
  * cell for a request.
  */
 
-import type { Residents } from '../../accounts/accounts.ts';
+import type { PlacedProjects } from '../../accounts/accounts.ts';
 import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { Alarm } from '../../engine/loops/alarm.ts';
@@ -12,11 +12,11 @@ import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId }
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { Store } from '../../store/store.ts';
+import { assignedCells, CELLS_PER_WORKER } from './cell-assignment.ts';
 import type { CellsContext } from './context.ts';
-import { followed } from './followed.ts';
+import { followMoves } from './follow-moves.ts';
 import { PausedMoves } from './paused-moves.ts';
-import { type Opened, ServedCell } from './served-cell.ts';
-import { CELLS_OF_WORKER, cellsServed } from './share.ts';
+import { type OpenedCell, ServedCell } from './served-cell.ts';
 
 /** Creates the engine of a cell. `name`: the name of a cell that is not the first. Throws `StoreUnavailable`. */
 export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
@@ -31,8 +31,8 @@ export class Cells {
   readonly #context: CellsContext;
   readonly #createEngine: CreateEngine;
   /** The fence of projects in all engines. */
-  readonly #projects: Pick<ProjectFence, 'noteLeft'>;
-  readonly #first: Opened;
+  readonly #projectFence: Pick<ProjectFence, 'noteLeft'>;
+  readonly #first: OpenedCell;
   /** All cells but the first. */
   readonly #others = new Map<CellId, ServedCell>();
   readonly #pausedMoves: PausedMoves | undefined;
@@ -40,7 +40,7 @@ export class Cells {
   /** How many cells have been polled in this round. */
   #polled = 0;
   /** The projects with their cells at the latest read of the accounts. */
-  #residents: Residents = new Map();
+  #placedProjects: PlacedProjects = new Map();
   #isClosed = false;
 
   /** Resolves when the first cell delivers; the other cells are opened later. Throws `StoreUnavailable`. */
@@ -48,33 +48,33 @@ export class Cells {
     const { accounts, first } = context;
     const { store } = first;
     if (accounts.cells.length > 0) store.guardProjects();
-    const engine = await createEngine(followed(store, (...args) => cells.#inCellOf(...args)));
+    const engine = await createEngine(followMoves(store, (...args) => cells.#withCellOf(...args)));
     const cells: Cells = new Cells(context, createEngine, projects, { store, engine });
-    accounts.onRead(() => cells.#follow());
-    cells.#follow();
+    accounts.onRead(() => cells.#applyAccounts());
+    cells.#applyAccounts();
     return cells;
   }
 
-  private constructor(context: CellsContext, createEngine: CreateEngine, projects: ProjectFence, first: Opened) {
+  private constructor(context: CellsContext, createEngine: CreateEngine, projects: ProjectFence, first: OpenedCell) {
     this.#context = context;
     this.#createEngine = createEngine;
-    this.#projects = projects;
+    this.#projectFence = projects;
     this.#first = first;
     if (context.openDriver) this.#pausedMoves = new PausedMoves(context, context.openDriver);
     this.#alarm = new Alarm(context.first.clock, () => this.#pollCells());
   }
 
   /** The open cell of the project; undefined: it rests. Throws `StoreUnavailable` while it is away. */
-  openedOf(projectId: ProjectId): Opened | undefined {
+  openedOf(projectId: ProjectId): OpenedCell | undefined {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first;
-    if (!cell.opened && cell.awayBecause !== undefined)
+    if (!cell.opened && cell.awayReason !== undefined)
       throw new StoreUnavailable(`the cell "${cell.name}" cannot be reached`);
     return cell.opened;
   }
 
   /** Calls `work` with the cell of the project. If the cell rests, it is opened. Throws `StoreUnavailable` while it is away. */
-  async use<T>(projectId: ProjectId, work: (opened: Opened) => Promise<T>): Promise<T> {
+  async use<T>(projectId: ProjectId, work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const cell = this.#cellOf(projectId);
     return cell === undefined ? work(this.#first) : cell.use(work);
   }
@@ -85,20 +85,20 @@ export class Cells {
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
     const release = cell.keepOpen(() => watcher.close());
     let unwatch: (() => void) | undefined;
-    let isOver = false;
-    const begin = (): void => {
-      if (isOver) return;
+    let hasEnded = false;
+    const watch = (): void => {
+      if (hasEnded) return;
       cell
         .use(async ({ engine }) => {
-          if (!isOver) unwatch = engine.watchLog(projectId, watcher);
+          if (!hasEnded) unwatch = engine.watchLog(projectId, watcher);
         })
-        .catch(() => again.setIn(WATCH_RETRY_MS));
+        .catch(() => retryAlarm.setIn(WATCH_RETRY_MS));
     };
-    const again = new Alarm(this.#context.first.clock, begin);
-    begin();
+    const retryAlarm = new Alarm(this.#context.first.clock, watch);
+    watch();
     return () => {
-      isOver = true;
-      again.cancel();
+      hasEnded = true;
+      retryAlarm.cancel();
       unwatch?.();
       release();
     };
@@ -137,7 +137,7 @@ export class Cells {
   /** Reads the accounts again, and saves new projects in the cell of `projectId`. Throws `StoreUnavailable`. */
   async refresh(projectId: ProjectId): Promise<void> {
     await this.#context.accounts.refresh();
-    await this.#cellOf(projectId)?.adopted();
+    await this.#cellOf(projectId)?.saveProjects();
   }
 
   /** As `Engine.quiesce`. */
@@ -167,40 +167,40 @@ export class Cells {
   }
 
   #cellIdOf(projectId: ProjectId): CellId {
-    return this.#context.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+    return this.#context.accounts.placedProjects.get(projectId)?.cellId ?? FIRST_CELL;
   }
 
   #nameOf(cellId: CellId): string | undefined {
     return this.#context.accounts.cells.find((cell) => cell.cellId === cellId)?.name;
   }
 
-  async #inCellOf<T>(projectId: ProjectId, work: (store: Store) => Promise<T>): Promise<T> {
+  async #withCellOf<T>(projectId: ProjectId, work: (store: Store) => Promise<T>): Promise<T> {
     await this.refresh(projectId);
     return this.use(projectId, ({ store }) => work(store));
   }
 
   /** Applies the accounts that were just read: adds new cells, and notes the projects of each cell. */
-  #follow(): void {
+  #applyAccounts(): void {
     const { accounts, first } = this.#context;
     if (this.#isClosed || accounts.cells.length === 0) return;
     first.store.guardProjects();
-    const before = this.#residents;
-    this.#residents = accounts.residents;
-    const moved = [...accounts.residents.values()].filter(
+    const before = this.#placedProjects;
+    this.#placedProjects = accounts.placedProjects;
+    const moved = [...accounts.placedProjects.values()].filter(
       ({ projectId, cellId }) => (before.get(projectId)?.cellId ?? cellId) !== cellId,
     );
-    this.#projects.noteLeft(moved.map(({ projectId }) => projectId));
+    this.#projectFence.noteLeft(moved.map(({ projectId }) => projectId));
     const visited = new Set(moved.map(({ cellId }) => cellId));
-    const byCell = Map.groupBy(accounts.residents.values(), ({ cellId }) => cellId);
+    const byCell = Map.groupBy(accounts.placedProjects.values(), ({ cellId }) => cellId);
     for (const cell of accounts.cells) {
       if (cell.cellId === FIRST_CELL) continue;
       const served =
         this.#others.get(cell.cellId) ??
         new ServedCell(cell, this.#context, (store) => this.#createFor(store, cell.name));
       this.#others.set(cell.cellId, served);
-      served.adopt(byCell.get(cell.cellId) ?? []);
+      served.addProjects(byCell.get(cell.cellId) ?? []);
       // Attempts of this worker may have moved along, and would count as lost without its heartbeat there.
-      if (visited.has(cell.cellId)) served.visit();
+      if (visited.has(cell.cellId)) served.openForMovedAttempts();
     }
     this.#pollCells();
   }
@@ -210,26 +210,26 @@ export class Cells {
    * group starts while as many polls are pending: a thousand polls at once would delay each other until they time out.
    */
   #pollCells(): void {
-    const { cellsOfWorker = CELLS_OF_WORKER } = this.#context;
+    const { cellsPerWorker = CELLS_PER_WORKER } = this.#context;
     const { worker, recovery } = this.#context.first;
     const cells = [...this.#others];
-    const pollsPerRound = Math.max(1, Math.ceil(cells.length / cellsOfWorker));
+    const pollsPerRound = Math.max(1, Math.ceil(cells.length / cellsPerWorker));
     this.#alarm.setIn(Math.min(POLL_MS_MAX, recovery.timeoutMs / POLLS_PER_TIMEOUT) / pollsPerRound);
-    if (cells.filter(([, cell]) => cell.isPolling).length >= cellsOfWorker) return;
+    if (cells.filter(([, cell]) => cell.isPolling).length >= cellsPerWorker) return;
     const others = this.#first.engine.otherWorkers;
     if (this.#polled >= cells.length) this.#polled = 0;
     if (this.#polled === 0 && others.every((other) => other > worker)) void this.#pausedMoves?.check();
-    const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
-    const opensAll = cells.length <= cellsOfWorker;
-    for (const [cellId, cell] of cells.slice(this.#polled, this.#polled + cellsOfWorker)) {
+    const served = assignedCells([...this.#others.keys()], { worker, others }, cellsPerWorker);
+    const opensAll = cells.length <= cellsPerWorker;
+    for (const [cellId, cell] of cells.slice(this.#polled, this.#polled + cellsPerWorker)) {
       cell.serve(served.has(cellId), { opens: opensAll });
     }
-    this.#polled += cellsOfWorker;
+    this.#polled += cellsPerWorker;
   }
 
   #createFor(store: Store, name: string): Promise<Engine> {
     return this.#createEngine(
-      followed(store, (...args) => this.#inCellOf(...args)),
+      followMoves(store, (...args) => this.#withCellOf(...args)),
       name,
     );
   }

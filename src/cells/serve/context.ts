@@ -18,6 +18,6 @@ export interface CellsContext {
   watchCell?: WatchCell | undefined;
   /** Opens a short connection to a cell. Absent: projects whose move has stopped in its pause are not resumed. */
   openDriver?: ((cellId: CellId) => Driver) | undefined;
-  /** How many cells a worker serves before they are divided among workers. Default: `CELLS_OF_WORKER`. */
-  cellsOfWorker?: number | undefined;
+  /** How many cells a worker serves before they are divided among workers. Default: `CELLS_PER_WORKER`. */
+  cellsPerWorker?: number | undefined;
 }

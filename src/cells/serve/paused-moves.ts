@@ -12,7 +12,7 @@ import type { Clock } from '../../engine/ports.ts';
 import type { Driver } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';
-import { GONE_AFTER_MS, RELEASED_MS } from '../move/move-lease.ts';
+import { LEASE_MS, RELEASED_MS } from '../move/move-lease.ts';
 import { endPause } from '../move/move-project.ts';
 
 /** The first cell has the directory. */
@@ -63,12 +63,12 @@ export class PausedMoves {
       const isSame = earlier?.mover === mover && earlier.renewedAtMs === renewedAtMs;
       const seen = isSame ? earlier : { mover, renewedAtMs, sinceMs: clock.elapsedMs };
       this.#seen.set(projectId, seen);
-      if (clock.elapsedMs - seen.sinceMs > GONE_AFTER_MS) await this.#end(move);
+      if (clock.elapsedMs - seen.sinceMs > LEASE_MS) await this.#endPauseOf(move);
     }
   }
 
   /** Ends the pause of a move. If that fails, a later check tries again. */
-  async #end({ projectId, fromCell, toCell, renewedAtMs }: ProjectMove): Promise<void> {
+  async #endPauseOf({ projectId, fromCell, toCell, renewedAtMs }: ProjectMove): Promise<void> {
     const { first, accounts } = this.#context;
     const { worker, clock, log } = first;
     const { moves } = first.store;
@@ -77,11 +77,11 @@ export class PausedMoves {
     const mover = `${worker} ${this.#ended}`; // unique, as that of each command
     // A command that has renewed its lease since then keeps it.
     const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: renewedAtMs + 1 };
-    if (!(await moves.keepMove(taken))) return;
+    if (!(await moves.renewMove(taken))) return;
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];
     try {
       await endPause({ projectId, fromCell, toCell, mover, directory: moves, source, target });
-      await moves.keepMove({ projectId, mover, nowMs: RELEASED_MS });
+      await moves.renewMove({ projectId, mover, nowMs: RELEASED_MS });
       log.warn('move_stopped', { project });
     } catch (error) {
       if (error instanceof MoveRefused) return;

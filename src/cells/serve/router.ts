@@ -11,7 +11,7 @@ import type { Cells } from './cells.ts';
 const PING_MS = 1_000;
 
 /** The commands that are carried out in the cell of the project. */
-type OfProject = Exclude<
+type ProjectCommandName = Exclude<
   {
     [M in Exclude<keyof Engine, 'cells' | 'cellOf'>]: Engine[M] extends (
       projectId: ProjectId,
@@ -25,9 +25,9 @@ type OfProject = Exclude<
 
 export function engineOver(cells: Cells, clock: Clock): Engine {
   const readTotals = () => cells.first.readTotals();
-  const own: Omit<Engine, OfProject> = {
+  const own: Omit<Engine, ProjectCommandName> = {
     checkAdmission: (projectId) => cells.openedOf(projectId)?.engine.checkAdmission(projectId),
-    storeOf: (projectId) => storeIn(cells, projectId),
+    storeOf: (projectId) => storeInCell(cells, projectId),
     watchLog: (projectId, watcher) => cells.watchLog(projectId, watcher),
     retention: cells.first.retention,
     get inFlight() {
@@ -62,7 +62,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
   return new Proxy(own as Engine, {
     get: (target, name) => {
       const isOfProject = !(name in target) && name in cells.first;
-      return isOfProject ? carryOut(cells, name as OfProject) : Reflect.get(target, name);
+      return isOfProject ? commandInCell(cells, name as ProjectCommandName) : Reflect.get(target, name);
     },
   });
 }
@@ -70,7 +70,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
 /** Runs the command in the cell of its project. If that cell rests, it is opened. */
-function carryOut(cells: Cells, name: OfProject): Command {
+function commandInCell(cells: Cells, name: ProjectCommandName): Command {
   return (...args) =>
     inCellOf(cells, args[0], (engine) => {
       // Only the first store has the newest version of the accounts. In another cell, a caller is admitted by this worker's
@@ -80,7 +80,7 @@ function carryOut(cells: Cells, name: OfProject): Command {
     });
 }
 
-function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
+function storeInCell(cells: Cells, projectId: ProjectId): ProjectStore {
   return routedStore((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
 
@@ -105,9 +105,9 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCel
     if (reason !== undefined) away.push({ name, reason });
   };
   const pings = [note(cells.firstName, cells.first)];
-  for (const { name, opened, awayBecause } of others) {
+  for (const { name, opened, awayReason } of others) {
     if (opened) pings.push(note(name, opened.engine));
-    else if (awayBecause !== undefined) away.push({ name, reason: awayBecause });
+    else if (awayReason !== undefined) away.push({ name, reason: awayReason });
   }
   await Promise.all(pings);
   if (away.length === others.length + 1) {
@@ -119,8 +119,8 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCel
 
 /** Why the store of the engine cannot save, or does not respond in time; undefined: it can. */
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
-  const answered = engine.ping().then(() => '', publicReason);
-  return withTimeLimit(clock, PING_MS, answered).then(
+  const pinged = engine.ping().then(() => '', publicReason);
+  return withTimeLimit(clock, PING_MS, pinged).then(
     (reason = `it does not answer within ${PING_MS} ms`) => reason || undefined,
   );
 }

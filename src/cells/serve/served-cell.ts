@@ -14,10 +14,10 @@ import type { Millis } from '../../engine/model.ts';
 import type { Timer } from '../../engine/ports.ts';
 import { publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../store/store.ts';
-import { Adoptions } from './adoptions.ts';
 import type { CellsContext } from './context.ts';
+import { UnsavedProjects } from './unsaved-projects.ts';
 
-export interface Opened {
+export interface OpenedCell {
   store: Store;
   engine: Engine;
 }
@@ -29,40 +29,40 @@ export interface Opened {
  *        |    retry timer   v                         v
  *        +--------------- away <------ lost ------ closing ----> resting
  */
-type State =
+type ServedCellState =
   /** This worker has neither opened nor polled it. */
   | { is: 'unseen' }
   | { is: 'resting'; sinceMs: Millis }
   | { is: 'opening'; done: Promise<void>; isFirst: boolean }
-  | { is: 'open'; opened: Opened }
+  | { is: 'open'; opened: OpenedCell }
   | { is: 'closing'; done: Promise<void> }
   | { is: 'away'; retry: Timer };
 
 const RETRY_MS = { first: 500, max: 10_000 };
 /** The longest time that a request waits for a cell that is being opened. */
-const OPENED_IN_MS = 2_000;
+const OPEN_WAIT_MS = 2_000;
 /** How long after the last request a cell may rest. */
 const QUIET_MS = 30_000;
 /** A cell in which something is due sooner is not closed. */
 const REST_MIN_MS = 60_000;
 /** A resting cell is opened this long before its next work is due: longer than the time between two polls. */
-const AHEAD_MS = 10_000;
+const OPEN_AHEAD_MS = 10_000;
 /** The longest rest: retention runs only in an open cell. */
 const REST_MAX_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-const MINUTES_OF_OPENING = 30;
+const REST_SPREAD_MINUTES = 30;
 /** The limit for draining a cell before its rest, for attempts that start at that moment. */
-const ENDING_MS = 10_000;
+const DRAIN_MS = 10_000;
 
 export class ServedCell implements CellState {
   readonly #cell: Cell;
   readonly #context: CellsContext;
   /** Throws `StoreUnavailable`. */
   readonly #createEngine: (store: Store) => Promise<Engine>;
-  readonly #adoptions = new Adoptions();
+  readonly #unsavedProjects = new UnsavedProjects();
   /** Requests and watchers of logs, which keep the cell open. */
-  readonly #holders = new Set<{ onLost: () => void }>();
-  #state: State = { is: 'unseen' };
+  readonly #users = new Set<{ onLost: () => void }>();
+  #state: ServedCellState = { is: 'unseen' };
   /** Why the latest attempt to open the cell failed. Absent: it succeeded, or the state of the cell is unknown. */
   #failure: { reason: string; retryMs: Millis } | undefined;
   #isServed = false;
@@ -82,12 +82,12 @@ export class ServedCell implements CellState {
   }
 
   /** Undefined unless the cell is open. */
-  get opened(): Opened | undefined {
+  get opened(): OpenedCell | undefined {
     return this.#state.is === 'open' ? this.#state.opened : undefined;
   }
 
   /** Why requests for its projects fail, as `StoreUnavailable.reason`; undefined: they do not, as far as this worker knows. */
-  get awayBecause(): string | undefined {
+  get awayReason(): string | undefined {
     if (this.#failure) return this.#failure.reason;
     const { is } = this.#state;
     const isNew = is === 'unseen' || (is === 'opening' && this.#state.isFirst);
@@ -105,7 +105,7 @@ export class ServedCell implements CellState {
 
   get state(): CellState['state'] {
     if (this.opened) return 'open';
-    if (this.awayBecause !== undefined) return 'away';
+    if (this.awayReason !== undefined) return 'away';
     return 'done' in this.#state ? 'changing' : 'resting';
   }
 
@@ -133,17 +133,17 @@ export class ServedCell implements CellState {
     const isNew = isServed && !this.#isServed;
     this.#isServed = isServed;
     if (this.#isClosed || 'done' in this.#state || this.#state.is === 'away') return;
-    if (isNew && (opens || !this.#context.watchCell)) return this.#wake();
+    if (isNew && (opens || !this.#context.watchCell)) return this.#openIfResting();
     this.#polling ??= this.#poll().finally(() => {
       this.#polling = undefined;
     });
   }
 
   /** Does the work of a request. If the cell rests, it is opened. Throws `StoreUnavailable` when it is away. */
-  async use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
+  async use<T>(work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
-      return await work(this.opened ?? (await this.#openedSoon()));
+      return await work(this.opened ?? (await this.#waitUntilOpen()));
     } finally {
       release();
     }
@@ -154,30 +154,30 @@ export class ServedCell implements CellState {
    * that.
    */
   keepOpen(onLost: () => void = () => {}): () => void {
-    const holder = { onLost };
-    this.#holders.add(holder);
+    const user = { onLost };
+    this.#users.add(user);
     return () => {
-      this.#holders.delete(holder);
+      this.#users.delete(user);
       this.#usedAtMs = this.#nowMs;
     };
   }
 
   /** Opens the cell without a request, because attempts of this worker may have moved there. */
-  visit(): void {
+  openForMovedAttempts(): void {
     this.#usedAtMs = this.#nowMs;
-    this.#wake();
+    this.#openIfResting();
   }
 
   /** The directory has assigned these projects to the cell. */
-  adopt(projects: readonly Project[]): void {
-    this.#adoptions.add(projects);
-    void this.adopted();
+  addProjects(projects: readonly Project[]): void {
+    this.#unsavedProjects.add(projects);
+    void this.saveProjects();
   }
 
   /** Resolves when the assigned projects are saved in the cell's store, or it cannot save them now. */
-  async adopted(): Promise<void> {
+  async saveProjects(): Promise<void> {
     try {
-      if (this.opened) await this.#adoptions.save(this.opened.store);
+      if (this.opened) await this.#unsavedProjects.save(this.opened.store);
     } catch (error) {
       // Requests for its projects fail until the accounts are read again.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -190,7 +190,7 @@ export class ServedCell implements CellState {
     if (this.#state.is === 'away') this.#state.retry.cancel();
     if ('done' in this.#state) await this.#state.done;
     await this.#polling;
-    await this.adopted();
+    await this.saveProjects();
     await this.opened?.engine.quiesce(limitMs);
   }
 
@@ -206,19 +206,19 @@ export class ServedCell implements CellState {
   }
 
   /** Throws `StoreUnavailable`. */
-  async #openedSoon(): Promise<Opened> {
-    this.#wake();
+  async #waitUntilOpen(): Promise<OpenedCell> {
+    this.#openIfResting();
     // If the cell is closing, it is opened again afterwards.
     for (let waits = 0; waits < 2 && !this.opened && !this.#failure; waits += 1) {
-      if ('done' in this.#state) await withTimeLimit(this.#context.first.clock, OPENED_IN_MS, this.#state.done);
-      this.#wake();
+      if ('done' in this.#state) await withTimeLimit(this.#context.first.clock, OPEN_WAIT_MS, this.#state.done);
+      this.#openIfResting();
     }
     if (this.opened) return this.opened;
     throw new StoreUnavailable(`the cell "${this.name}" cannot be reached`);
   }
 
   /** Opens the cell if it rests. */
-  #wake(): void {
+  #openIfResting(): void {
     const { is } = this.#state;
     if (this.#isClosed || (is !== 'unseen' && is !== 'resting')) return;
     this.#state = { is: 'opening', done: this.#open(), isFirst: is === 'unseen' };
@@ -230,14 +230,14 @@ export class ServedCell implements CellState {
     let store: Store | undefined;
     try {
       await this.#endWatch();
-      store = await openCell(this.#url(), (error) => this.#lose(error), { mustExist: true });
+      store = await openCell(this.#url(), (error) => this.#onLost(error), { mustExist: true });
       const found = await store.cells.readCellId();
       if (found !== cellId)
         throw new StoreUnavailable(
           `its database is ${found === undefined ? 'not yet' : `cell ${found}, not`} cell ${cellId}`,
         );
       store.guardProjects();
-      await this.#adoptions.save(store);
+      await this.#unsavedProjects.save(store);
       this.#state = { is: 'open', opened: { store, engine: await this.#createEngine(store) } };
       this.#failure = undefined;
       this.#usedAtMs = this.#nowMs;
@@ -253,12 +253,12 @@ export class ServedCell implements CellState {
   /**
    * The database of the cell is lost, so the cell is closed and opened again. Other workers release this worker's claims there.
    */
-  #lose(error: Error): void {
+  #onLost(error: Error): void {
     const { log } = this.#context.first;
     log.error('cell_lost', { cell: this.name, reason: error.message });
     const { opened } = this;
     this.#noteFailure(error);
-    for (const { onLost } of this.#holders) onLost();
+    for (const { onLost } of this.#users) onLost();
     if (!opened) return;
     const closed = close(opened, 0)
       .catch((failure: unknown) => log.warn('cell_not_closed', { cell: this.name, reason: messageOf(failure) }))
@@ -279,7 +279,7 @@ export class ServedCell implements CellState {
     if (this.#isClosed) return;
     const tryAgain = (): void => {
       this.#state = { is: 'resting', sinceMs: this.#nowMs };
-      if (this.#isServed || !this.#isQuiet) this.#wake();
+      if (this.#isServed || !this.#isQuiet) this.#openIfResting();
       else this.#failure = undefined;
     };
     const retryMs = this.#failure?.retryMs ?? RETRY_MS.first;
@@ -287,7 +287,7 @@ export class ServedCell implements CellState {
   }
 
   get #isQuiet(): boolean {
-    return this.#holders.size === 0 && this.#nowMs - this.#usedAtMs >= QUIET_MS;
+    return this.#users.size === 0 && this.#nowMs - this.#usedAtMs >= QUIET_MS;
   }
 
   /** Whether this worker has no work in the cell until the next poll. */
@@ -301,7 +301,7 @@ export class ServedCell implements CellState {
     if (!(opened || this.#isServed)) return this.#endWatch();
     if (!watchCell || (opened && !this.#mayRest)) return;
     const dueInMs = await this.#dueInMs(watchCell);
-    if (!opened) this.#stayOrWake(dueInMs);
+    if (!opened) this.#openIfDue(dueInMs);
     else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#startRest(opened);
     else this.#usedAtMs = this.#nowMs; // this worker will do what is due soon
   }
@@ -318,21 +318,21 @@ export class ServedCell implements CellState {
     }
   }
 
-  #stayOrWake(dueInMs: Millis): void {
+  #openIfDue(dueInMs: Millis): void {
     const state = this.#state;
     if (!this.#isServed || (state.is !== 'unseen' && state.is !== 'resting')) return;
     const sinceMs = state.is === 'resting' ? state.sinceMs : this.#nowMs;
     const isLong = this.#nowMs - sinceMs >= this.#restMaxMs;
-    if (dueInMs <= AHEAD_MS || isLong) return this.#wake();
+    if (dueInMs <= OPEN_AHEAD_MS || isLong) return this.#openIfResting();
     this.#state = { is: 'resting', sinceMs };
     this.#listen();
   }
 
-  async #startRest(opened: Opened): Promise<void> {
+  async #startRest(opened: OpenedCell): Promise<void> {
     const { worker, log } = this.#context.first;
     const claims = await opened.store.workers.claimsOf({ worker }).catch(() => undefined);
     if (claims?.length !== 0 || this.opened !== opened || this.#isClosed || !this.#mayRest) return;
-    const closed = close(opened, ENDING_MS).then(() => {
+    const closed = close(opened, DRAIN_MS).then(() => {
       if (this.#failure) return this.#retryLater(); // the database was lost during the drain
       this.#state = { is: 'resting', sinceMs: this.#nowMs };
       log.info('cell_rests', { cell: this.name });
@@ -358,7 +358,7 @@ export class ServedCell implements CellState {
    * Differs from cell to cell, so that cells that started to rest together, as after a server start, are not opened together.
    */
   get #restMaxMs(): Millis {
-    return REST_MAX_MS - (this.#cell.cellId % MINUTES_OF_OPENING) * MINUTE_MS;
+    return REST_MAX_MS - (this.#cell.cellId % REST_SPREAD_MINUTES) * MINUTE_MS;
   }
 
   #url(): string {
@@ -366,7 +366,7 @@ export class ServedCell implements CellState {
   }
 }
 
-async function close({ store, engine }: Opened, limitMs: Millis): Promise<void> {
+async function close({ store, engine }: OpenedCell, limitMs: Millis): Promise<void> {
   await engine.drain(limitMs);
   await store.close();
 }

@@ -12,7 +12,7 @@ import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
 
 /** SQL condition for the rows of `numbers` whose numbers come from a range of the cell. */
-export const IN_RANGE = "name in ('keys and tokens', 'log entries', 'queues')";
+export const RANGED_NUMBERS = "name in ('keys and tokens', 'log entries', 'queues')";
 
 /** `until`: one more than the last number. */
 export function rangeOf(cellId: CellId): { first: number; until: number } {
@@ -47,7 +47,7 @@ export const addCell = write(
     const columns = ['id', 'name', 'url', 'added_at_ms', 'draining'];
     if (cells.length === 0) {
       await tx.insertMany('cells', columns, [[FIRST_CELL, firstName, '', nowMs, 0]]);
-      await tx.send(`update numbers set until = ? where ${IN_RANGE}`, [rangeOf(FIRST_CELL).until]);
+      await tx.send(`update numbers set until = ? where ${RANGED_NUMBERS}`, [rangeOf(FIRST_CELL).until]);
     }
     const cellId = Math.max(FIRST_CELL, ...cells.map((cell) => cell.cellId)) + 1;
     await tx.insertMany('cells', columns, [[cellId, name, sealedUrl, nowMs, 0]]);
@@ -72,17 +72,20 @@ export const readCellId = read(async (queries: Queries): Promise<CellId | undefi
 });
 
 /** Makes an unused store a cell. Returns its id, which is another one if the store was a cell before. */
-export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
+export const initializeCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;
   const { first, until } = rangeOf(cellId);
-  await tx.send(`update numbers set next = ?, until = ? where ${IN_RANGE}`, [first, until]);
+  await tx.send(`update numbers set next = ?, until = ? where ${RANGED_NUMBERS}`, [first, until]);
   await tx.insertMany('numbers', ['name', 'next'], [['cell', cellId]]);
   return cellId;
 });
 
 /** The cell of a new project, and the placement of its row in the directory. Default: the cell with the fewest projects. */
-export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; placement: number }> {
+export async function cellForNewProject(
+  queries: Queries,
+  wanted?: CellId,
+): Promise<{ cellId: CellId; placement: number }> {
   const cellId = wanted ?? (await emptiestCell(queries));
   return { cellId, placement: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
 }

@@ -2,7 +2,7 @@
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { Queries } from '../../store/driver.ts';
 
-export interface StoredLoad {
+export interface EstimatedLoad {
   projectId: ProjectId;
   unfinished: number;
   /** Messages accepted in the last hour, and in the last day. */
@@ -17,9 +17,9 @@ const DAY_MS = 24 * HOUR_MS;
 /** Unfinished messages of a cell that are counted. */
 const UNFINISHED_MAX = 100_000;
 /** Log entries of a project whose messages are the sample for the average size. */
-const SAMPLED = 50;
+const SAMPLE_SIZE = 50;
 /** Stored bytes of a message besides its headers and body (docs/scaling.md). */
-const BYTES_BESIDE = 700;
+const OVERHEAD_BYTES = 700;
 
 const ACCEPTED = `select project_id, cast(sum(accepted) as bigint) as last_day,
     cast(sum(case when at_ms >= ? then accepted else 0 end) as bigint) as last_hour
@@ -31,7 +31,7 @@ const BYTES = `select cast(coalesce(avg(length(c.header) + coalesce(length(c.bod
   lookup contents c on (c.key = l.message_key)`;
 
 /** The loads of projects that have accepted messages in the last day, or have unfinished ones. */
-export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }): Promise<StoredLoad[]> {
+export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }): Promise<EstimatedLoad[]> {
   const [accepted, unfinished] = await Promise.all([
     queries.query<{ project_id: ProjectId; last_day: number; last_hour: number }>(ACCEPTED, [
       nowMs - HOUR_MS,
@@ -44,9 +44,9 @@ export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }):
   const projects = [...new Set([...acceptedBy.keys(), ...unfinishedBy.keys()])].toSorted((a, b) => a - b);
   return Promise.all(
     projects.map(async (projectId) => {
-      const [size] = await queries.query<{ bytes: number }>(BYTES, [projectId, SAMPLED]);
+      const [size] = await queries.query<{ bytes: number }>(BYTES, [projectId, SAMPLE_SIZE]);
       const { last_hour: lastHour = 0, last_day: lastDay = 0 } = acceptedBy.get(projectId) ?? {};
-      const bytesOfMessage = BYTES_BESIDE + (size?.bytes ?? 0);
+      const bytesOfMessage = OVERHEAD_BYTES + (size?.bytes ?? 0);
       return { projectId, unfinished: unfinishedBy.get(projectId) ?? 0, lastHour, lastDay, bytesOfMessage };
     }),
   );

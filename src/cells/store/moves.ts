@@ -23,14 +23,14 @@ export const findMove = directoryRead(
 );
 
 /** Like changes of accounts, changes of moves do not check the placement of the project: they lock its row in the directory. */
-const ofAccounts = { changesAccounts: true };
+const ACCOUNTS_WRITE = { changesAccounts: true };
 
 /**
  * Starts a move. Returns the current move of the project, which may be an earlier one; undefined: the project is in another
  * cell.
  */
-export const beginMove = write(
-  ofAccounts,
+export const startMove = write(
+  ACCOUNTS_WRITE,
   async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'renewedAtMs'>): Promise<ProjectMove | undefined> => {
     const found = await findMove(tx, move);
     if (found) return found;
@@ -51,8 +51,8 @@ export const beginMove = write(
  * Renews the lease of `mover`, or takes over one that was last renewed before `goneBeforeMs`. False: another command has
  * the lease, or the project is not being moved.
  */
-export const keepMove = write(
-  ofAccounts,
+export const renewMove = write(
+  ACCOUNTS_WRITE,
   async (
     { tx }: WriteContext,
     { projectId, mover, nowMs, goneBeforeMs = 0 }: MoveChange & { nowMs: Millis; goneBeforeMs?: Millis },
@@ -66,7 +66,7 @@ export const keepMove = write(
 );
 
 export const setMovePhase = write(
-  ofAccounts,
+  ACCOUNTS_WRITE,
   async ({ tx }: WriteContext, { projectId, mover, phase }: MoveChange & { phase: MovePhase }): Promise<void> => {
     await tx.send("update project_moves set phase = ? where project_id = ? and mover = ? and phase <> 'switched'", [
       phase,
@@ -80,7 +80,7 @@ export const setMovePhase = write(
  * Assigns the project to the new cell. False: the move is not paused by this mover, since another has taken over or cancelled.
  */
 export const switchMove = write(
-  ofAccounts,
+  ACCOUNTS_WRITE,
   async ({ tx }: WriteContext, { projectId, mover }: MoveChange): Promise<boolean> => {
     const switched = await tx.run(
       "update project_moves set phase = 'switched' where project_id = ? and mover = ? and phase = 'paused'",
@@ -98,7 +98,7 @@ export const switchMove = write(
 
 /** Deletes a move that is done or cancelled. */
 export const endMove = write(
-  ofAccounts,
+  ACCOUNTS_WRITE,
   async ({ tx }: WriteContext, { projectId, mover }: MoveChange): Promise<void> => {
     await tx.send(
       "delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')",

@@ -1,6 +1,6 @@
 /** `waypost cells`: lists, adds, drains and balances the databases of an installation, also while servers run. */
 
-import type { Balanced, BalancePlan } from '../../cells/operate/balance-cells.ts';
+import type { BalancePlan, BalanceResult } from '../../cells/operate/balance-cells.ts';
 import type { CellEntry } from '../../cells/operate/list-cells.ts';
 import { parseConfig } from '../../config/parse.ts';
 import type { Config } from '../../config/table.ts';
@@ -175,7 +175,7 @@ function printPlan({ unfinished, moves, cells: all }: BalancePlan, terminal: Ter
   );
 }
 
-function reportBalanced({ done, failed }: Balanced, terminal: Terminal): void {
+function reportBalanced({ done, failed }: BalanceResult, terminal: Terminal): void {
   for (const { project, pausedMs } of done) {
     const paused = pausedMs === undefined ? '' : `, unavailable for ${Math.round(pausedMs)} ms`;
     terminal.complain(`moved: ${project}${paused}\n`);

@@ -6,7 +6,7 @@ import { unknownVariables } from '../../config/unknown-variables.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { type RunningServer, startServer } from '../../server/server.ts';
 import { ThreadEnded } from '../../server/threads/worker-thread.ts';
-import { keepMemory } from '../../system/memory.ts';
+import { startIdleCollection } from '../../system/memory.ts';
 import { readVersion } from '../../system/version.ts';
 import { createEventLog } from '../../telemetry/event-log.ts';
 import { EXIT, type Terminal } from '../command.ts';
@@ -47,7 +47,7 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   });
   const server = await start(config, { log, credentials, onFatal });
   hasStarted = true;
-  keepMemory();
+  startIdleCollection();
   // In development the endpoints are the user's own.
   const warning = credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });

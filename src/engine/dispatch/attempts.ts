@@ -24,24 +24,24 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
 const SEND_SLICE_MS = 1;
 
 /** The parts of the dispatcher that an attempt uses. */
-interface Worker {
+interface AttemptParts {
   inFlight: InFlight;
   activeClaims: ActiveClaims;
   claims: ClaimLoop;
   settler: Settler;
   idleCalls: IdleCalls;
-  ends: AttemptEnds;
+  interrupter: AttemptInterrupter;
 }
 
 export class Attempts {
   /** The calls in flight. */
   readonly calls = new Calls();
   readonly #context: DeliveryContext;
-  readonly #worker: Worker;
+  readonly #parts: AttemptParts;
 
-  constructor(context: DeliveryContext, worker: Worker) {
+  constructor(context: DeliveryContext, worker: AttemptParts) {
     this.#context = context;
-    this.#worker = worker;
+    this.#parts = worker;
   }
 
   /**
@@ -50,10 +50,10 @@ export class Attempts {
    */
   startAll(claimed: readonly Claimed[], requestedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#context;
-    const { activeClaims, claims, ends } = this.#worker;
+    const { activeClaims, claims, interrupter } = this.#parts;
     const entered = claimed.map((each) => {
       activeClaims.takeSlot(each.claimToken, backlogKeyOf(each.message), bytesOf(each), requestedAtMs);
-      return { claimed: each, group: ends.enter(each.message.projectId) };
+      return { claimed: each, group: interrupter.enter(each.message.projectId) };
     });
     const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
     const sent = slices.map(entered, (each) => void this.#attempt(each.claimed, each.group));
@@ -67,7 +67,7 @@ export class Attempts {
    * the store knew the size of the journal. If it does not fit, the message is released, to be claimed later (P10).
    */
   start(claimed: Claimed): void {
-    const fits = this.#worker.activeClaims.resize(claimed.claimToken, bytesOf(claimed));
+    const fits = this.#parts.activeClaims.resize(claimed.claimToken, bytesOf(claimed));
     void (fits ? this.#attempt(claimed) : this.#release(claimed));
   }
 
@@ -80,7 +80,7 @@ export class Attempts {
     const decision = decide(claimed, outcome, clock.nowMs(), clock.leadMs);
     if (decision.kind === 'release') return undefined;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
-    const settled = await this.#worker.settler.save(claimed, decision, undefined);
+    const settled = await this.#parts.settler.save(claimed, decision, undefined);
     const { next } = decision.settlement.change;
     const isRetried = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
     return isRetried ? next.dueAtMs : undefined;
@@ -92,7 +92,7 @@ export class Attempts {
    */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
     const readEntries = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
-    const read = await this.#worker.settler.retryUntilSaved(claimed.message, readEntries);
+    const read = await this.#parts.settler.retryUntilSaved(claimed.message, readEntries);
     return read ? read.entries : 'stopped';
   }
 
@@ -100,28 +100,28 @@ export class Attempts {
    * Passes the message to an idle call of its run if there is one; otherwise sends it. The call may then continue with later
    * messages.
    */
-  async #attempt(claimed: Claimed, group = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
+  async #attempt(claimed: Claimed, group = this.#parts.interrupter.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#context;
-    const { idleCalls, ends, activeClaims } = this.#worker;
+    const { idleCalls, interrupter, activeClaims } = this.#parts;
     const idle = idleCalls.find(claimed);
     if (idle) {
-      ends.leave(group);
+      interrupter.leave(group);
       return idle.handOver(claimed);
     }
     const call = this.calls.start(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call, group.abort.signal);
-    ends.leave(group);
+    interrupter.leave(group);
     if (call) {
       const callEnds = await call.end(outcome, clock.elapsedMs);
-      await Promise.all(callEnds.map((end) => this.#conclude(end, call)));
+      await Promise.all(callEnds.map((end) => this.#settleOrRelease(end, call)));
       if (call.idleSlotClaim) activeClaims.giveBack(call.idleSlotClaim.claimToken);
     } else {
-      await this.#conclude({ claimed, outcome });
+      await this.#settleOrRelease({ claimed, outcome });
     }
     if (outcome.kind === 'answered') outcome.release?.();
   }
 
-  #conclude({ claimed, outcome, returned }: MessageOutcome, call?: Call): Promise<void> {
+  #settleOrRelease({ claimed, outcome, returned }: MessageOutcome, call?: Call): Promise<void> {
     const { clock } = this.#context;
     const nowMs = clock.nowMs();
     const decision =
@@ -134,7 +134,7 @@ export class Attempts {
   /** Reads the journal that a step of a run delivers. False: the shutdown timeout passed before it was read. */
   async #readBody(claimed: Claimed): Promise<boolean> {
     if (!claimed.journal) return true;
-    const read = await this.#worker.settler.retryUntilSaved(claimed.message, async () => ({
+    const read = await this.#parts.settler.retryUntilSaved(claimed.message, async () => ({
       body: await this.#context.bodies.bodyOf(claimed),
     }));
     if (read?.body) claimed.deliveredBody = read.body;
@@ -144,7 +144,7 @@ export class Attempts {
   /** Sends the message, unless too much time has passed since the claim: another worker may have claimed it. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
-    const { inFlight, claims, activeClaims } = this.#worker;
+    const { inFlight, claims, activeClaims } = this.#parts;
     const backlog = backlogKeyOf(claimed.message);
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
     const active = activeClaims.find(claimed.claimToken);
@@ -153,7 +153,7 @@ export class Attempts {
     if (!mayStart) return { kind: 'interrupted' };
     const sentAtMs = clock.elapsedMs;
     const sent = inFlight.noteSent(backlog, sentAtMs);
-    claims.awaitSilence();
+    claims.wakeWhenSilent();
     if (spans) {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
@@ -177,7 +177,7 @@ export class Attempts {
 
   /** Saves the decision with its follow-up messages, dispatches those, and frees the slot. */
   async #settle(claimed: Claimed, decision: SettleDecision): Promise<void> {
-    const { inFlight, activeClaims, claims, settler } = this.#worker;
+    const { inFlight, activeClaims, claims, settler } = this.#parts;
     const { message, claimToken } = claimed;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     claims.pace.noteSettling();
@@ -202,11 +202,11 @@ export class Attempts {
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { numbers, worker } = this.#context;
-    const { inFlight, activeClaims, claims } = this.#worker;
+    const { inFlight, activeClaims, claims } = this.#parts;
     const backlog = backlogKeyOf(claimed.message);
     const bytes = bytesOf(claimed);
-    const isWaitedFor = claims.backlogs.has(backlog) || !inFlight.fits(bytes);
-    if (isWaitedFor || !claims.isOpen || !inFlight.mayHandOff(backlog, bytes)) return undefined;
+    const mustNotHandOff = claims.backlogs.has(backlog) || !inFlight.fits(bytes);
+    if (mustNotHandOff || !claims.isOpen || !inFlight.mayHandOff(backlog, bytes)) return undefined;
     const claimToken = await numbers.take(1);
     activeClaims.expect(claimToken, backlog);
     return { worker, claimToken, bytesMax: bytes + inFlight.reserveBytes(SUCCESSOR_BYTES_MAX - bytes) };
@@ -214,8 +214,8 @@ export class Attempts {
 
   /** Gives the claim back uncounted, and frees its slot. */
   async #release(claimed: Claimed): Promise<void> {
-    await this.#worker.settler.release(claimed);
-    this.#worker.activeClaims.giveBack(claimed.claimToken);
+    await this.#parts.settler.release(claimed);
+    this.#parts.activeClaims.giveBack(claimed.claimToken);
   }
 }
 
@@ -244,21 +244,25 @@ export interface AttemptGroup {
  * Interrupts attempts before their endpoints respond: at the shutdown timeout, or when other workers may own their
  * messages.
  */
-export class AttemptEnds {
-  readonly #limit = new AbortController();
+export class AttemptInterrupter {
+  readonly #shutdownTimeout = new AbortController();
   /** The group that the next attempt of a project joins, until its last attempt has ended or it was interrupted. */
   readonly #byProject = new Map<ProjectId, AttemptGroup>();
 
   /** Aborts when the shutdown timeout has passed. */
-  get limit(): AbortSignal {
-    return this.#limit.signal;
+  get shutdownTimeout(): AbortSignal {
+    return this.#shutdownTimeout.signal;
   }
 
   /** Adds an attempt. Call `leave` with the group when it has ended. */
   enter(projectId: ProjectId): AttemptGroup {
     let group = this.#byProject.get(projectId);
     if (group === undefined) {
-      group = { projectId, abort: this.#limit.signal.aborted ? this.#limit : new AbortController(), count: 0 };
+      group = {
+        projectId,
+        abort: this.#shutdownTimeout.signal.aborted ? this.#shutdownTimeout : new AbortController(),
+        count: 0,
+      };
       this.#byProject.set(projectId, group);
     }
     group.count += 1;
@@ -280,8 +284,8 @@ export class AttemptEnds {
   }
 
   /** The shutdown timeout has passed: interrupts the attempts in flight, and those that start later. */
-  passLimit(): void {
-    this.#limit.abort();
+  noteShutdownTimeout(): void {
+    this.#shutdownTimeout.abort();
     this.interrupt();
   }
 }

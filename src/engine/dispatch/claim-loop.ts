@@ -10,7 +10,7 @@ import type { IdleCalls } from '../calls/idle-calls.ts';
 import { type BacklogKey, backlogKeyOf } from '../lanes/backlog-key.ts';
 import { type BacklogRange, Backlogs, type NextBacklogs, NO_BACKLOGS } from '../lanes/backlogs.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
-import { leastBehindFirst } from '../lanes/lag.ts';
+import { leastLagFirst } from '../lanes/lag.ts';
 import { Alarm } from '../loops/alarm.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
@@ -31,7 +31,7 @@ const SILENCE_CHECK_MS = 100;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
-interface Listeners {
+interface ClaimLoopListeners {
   /**
    * Makes the attempts of messages requested at `requestedAtMs`. Resolves when all are sent; returns no promise if they already
    * are.
@@ -65,7 +65,7 @@ export class ClaimLoop {
   readonly #context: DeliveryContext;
   readonly #inFlight: InFlight;
   readonly #idleCalls: IdleCalls;
-  readonly #listeners: Listeners;
+  readonly #listeners: ClaimLoopListeners;
   readonly #claims = new Set<PendingClaim>();
   readonly #alarm: Alarm;
   /** Wakes the loop when attempts become silent and give up their slots. */
@@ -83,7 +83,7 @@ export class ClaimLoop {
   #isReadingBacklogs = false;
   #stopped = false;
 
-  constructor(context: DeliveryContext, inFlight: InFlight, idleCalls: IdleCalls, listeners: Listeners) {
+  constructor(context: DeliveryContext, inFlight: InFlight, idleCalls: IdleCalls, listeners: ClaimLoopListeners) {
     const { clock, settings } = context;
     this.#context = context;
     this.#inFlight = inFlight;
@@ -197,7 +197,7 @@ export class ClaimLoop {
     const { backlogs: backlogsToServe, fresh: freshBacklogs } = full ? NO_BACKLOGS : this.#backlogsToServe();
     if (full || (!due && backlogsToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
-      this.awaitSilence();
+      this.wakeWhenSilent();
       return 'none'; // a full worker is woken by the next free slot
     }
     this.pace.noteClaim();
@@ -208,7 +208,7 @@ export class ClaimLoop {
   }
 
   /** Wakes the loop when attempts become silent, if something waits for a slot. */
-  awaitSilence(): void {
+  wakeWhenSilent(): void {
     const { clock } = this.#context;
     if (this.#stopped || this.#silenceAlarm.isSet) return;
     if (this.backlogs.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
@@ -220,8 +220,10 @@ export class ClaimLoop {
   #backlogsToServe(): NextBacklogs {
     if (this.backlogs.isEmpty) return NO_BACKLOGS;
     const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));
-    const unserved = this.backlogs.next(BACKLOGS_MAX, served);
-    return unserved.backlogs.length > 0 || served.size === 0 ? unserved : this.backlogs.next(BACKLOGS_MAX, new Set());
+    const unserved = this.backlogs.largestLagMs(BACKLOGS_MAX, served);
+    return unserved.backlogs.length > 0 || served.size === 0
+      ? unserved
+      : this.backlogs.largestLagMs(BACKLOGS_MAX, new Set());
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
@@ -294,7 +296,7 @@ export class ClaimLoop {
     }
     for (const backlog of waitingBacklogs) this.#noteBacklog(backlog);
     for (const backlog of notified.waitingBacklogs) this.backlogs.add(backlog);
-    const inOrder = leastBehindFirst(claimed);
+    const inOrder = leastLagFirst(claimed);
     for (const { message, dueAtMs } of inOrder) this.backlogs.noteLag(message.projectId, nowMs - dueAtMs);
     this.laggingProjects.noteClaim(backlogsToServe, claimed, clock.elapsedMs);
     this.#claimsMax = claimed.length >= LARGE_CLAIM ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;

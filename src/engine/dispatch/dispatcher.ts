@@ -13,7 +13,7 @@ import { Intake } from '../messages/intake.ts';
 import { Settler } from '../messages/settler.ts';
 import type { Claimed, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
 import { ActiveClaims } from './active-claims.ts';
-import { AttemptEnds, Attempts } from './attempts.ts';
+import { AttemptInterrupter, Attempts } from './attempts.ts';
 import { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 
@@ -26,21 +26,30 @@ export class Dispatcher implements CallSlots {
   readonly #context: DeliveryContext;
   readonly #idleCalls: IdleCalls;
   readonly #claims: ClaimLoop;
-  readonly #ends = new AttemptEnds();
+  readonly #interrupter = new AttemptInterrupter();
   #onIdle: (() => void)[] = [];
 
   constructor(context: DeliveryContext) {
     this.#context = context;
     this.intake = new Intake(context, this);
-    const inFlight = new InFlight(context.settings, (backlog) => this.#claims.backlogs.reclassify(backlog));
-    const activeClaims = new ActiveClaims(inFlight, context.clock, () => this.#slotBecameFree());
+    const inFlight = new InFlight(context.settings, (laggingProjects) =>
+      this.#claims.backlogs.reclassify(laggingProjects),
+    );
+    const activeClaims = new ActiveClaims(inFlight, context.clock, () => this.#onFreeSlot());
     const idleCalls = new IdleCalls(context.clock, inFlight);
-    const settler = new Settler(context, this, this.#ends.limit);
+    const settler = new Settler(context, this, this.#interrupter.shutdownTimeout);
     const claims = new ClaimLoop(context, inFlight, idleCalls, {
       startAttempts: (claimed, requestedAtMs) => this.attempts.startAll(claimed, requestedAtMs),
       onStopped: () => this.#notifyIfIdle(),
     });
-    this.attempts = new Attempts(context, { inFlight, activeClaims, claims, settler, idleCalls, ends: this.#ends });
+    this.attempts = new Attempts(context, {
+      inFlight,
+      activeClaims,
+      claims,
+      settler,
+      idleCalls,
+      interrupter: this.#interrupter,
+    });
     this.inFlight = inFlight;
     this.activeClaims = activeClaims;
     this.#idleCalls = idleCalls;
@@ -108,7 +117,7 @@ export class Dispatcher implements CallSlots {
   }
 
   /** Whether this worker works on the claim, or has a pending claim that may return it. */
-  holds(claimToken: ClaimToken): boolean {
+  hasClaim(claimToken: ClaimToken): boolean {
     return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayReturn(claimToken);
   }
 
@@ -122,14 +131,14 @@ export class Dispatcher implements CallSlots {
    * attempts.
    */
   interrupt(projectId?: ProjectId): void {
-    this.#ends.interrupt(projectId);
+    this.#interrupter.interrupt(projectId);
   }
 
   /**
    * Interrupts the attempts of cancelled messages, which frees their slots and lane permits at once. Claims of other workers are
    * ignored, and so are attempts that have ended: their outcomes count.
    */
-  endCancelled(claimTokens: readonly ClaimToken[]): void {
+  interruptCancelled(claimTokens: readonly ClaimToken[]): void {
     for (const token of claimTokens) {
       const active = this.activeClaims.find(token);
       if (!active) continue;
@@ -162,14 +171,14 @@ export class Dispatcher implements CallSlots {
   async drain(limitMs: Millis): Promise<void> {
     this.#claims.stop();
     this.#idleCalls.endAll();
-    const limit = this.#context.clock.startTimer(limitMs, () => this.#ends.passLimit());
+    const limit = this.#context.clock.startTimer(limitMs, () => this.#interrupter.noteShutdownTimeout());
     while (this.inFlight.count > 0 || !this.#claims.isIdle) {
       await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     }
     limit.cancel();
   }
 
-  #slotBecameFree(): void {
+  #onFreeSlot(): void {
     if (this.#claims.isStopped) this.#notifyIfIdle();
     else this.wake();
   }

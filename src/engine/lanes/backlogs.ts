@@ -38,7 +38,7 @@ interface ProjectBacklogs {
  * Reading restarts at the first one if another backlog was left out of memory during the pass, so each such backlog is read
  * later.
  */
-interface Unread {
+interface UnreadBacklogs {
   /** The last backlog that was read; at first a key before all backlogs. */
   after: BacklogKey;
   /** A backlog was left out during this pass: its key may be before `after`. */
@@ -62,7 +62,7 @@ export interface BacklogRange {
 
 export const NO_BACKLOGS: NextBacklogs = { backlogs: [], fresh: 0 };
 
-interface Candidate {
+interface BacklogCandidate {
   backlog: BacklogKey;
   position: number;
   /** Attempts in flight. */
@@ -83,7 +83,7 @@ export async function* readBacklogs(
 export class Backlogs {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, ProjectBacklogs>();
-  readonly #unread = new Map<ProjectId, Unread>();
+  readonly #unread = new Map<ProjectId, UnreadBacklogs>();
   readonly #backlogsMax: number;
   #lastPosition = 0;
   #isFreshFirst = false;
@@ -196,17 +196,17 @@ export class Backlogs {
    * little lag (up to `FRESH_MAX`) first. The cost grows with the attempts in flight and the projects with backlogs, not with the
    * number of backlogs.
    */
-  next(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
+  largestLagMs(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
     this.#isTruncated = false;
     const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.capacityOfProject(projectId).all > 0);
     projects.sort(([a], [b]) => this.#inFlight.slotsOfProject(a) - this.#inFlight.slotsOfProject(b));
     this.#isFreshFirst = !this.#isFreshFirst;
     const freshMax = this.#isFreshFirst ? FRESH_MAX : 0;
-    const farthestMs = Math.max(...projects.map(([, { lagMs }]) => lagMs));
+    const largestLagMs = Math.max(...projects.map(([, { lagMs }]) => lagMs));
     const fresh: BacklogKey[] = [];
     const lists = projects.slice(0, max).map(([projectId, backlogs]) => {
       const list = this.#nextOf(projectId, backlogs, max, skipped);
-      if (isFresh(backlogs.lagMs, farthestMs) && fresh.length < freshMax) fresh.push(...list.splice(0, 1));
+      if (isFresh(backlogs.lagMs, largestLagMs) && fresh.length < freshMax) fresh.push(...list.splice(0, 1));
       return list;
     });
     return { backlogs: [...fresh, ...roundRobin(lists, max - fresh.length)], fresh: fresh.length };
@@ -233,9 +233,9 @@ export class Backlogs {
       .map(({ backlog }) => backlog);
   }
 
-  #leastBusy(backlogs: Map<BacklogKey, number>, max: number, skipped: ReadonlySet<BacklogKey>): Candidate[] {
+  #leastBusy(backlogs: Map<BacklogKey, number>, max: number, skipped: ReadonlySet<BacklogKey>): BacklogCandidate[] {
     if (max === 0) return [];
-    const found: Candidate[] = [];
+    const found: BacklogCandidate[] = [];
     const blocked: [BacklogKey, number][] = [];
     let idle = 0;
     for (const [backlog, position] of backlogs) {
@@ -305,7 +305,7 @@ export class Backlogs {
   }
 }
 
-function leastBusyFirst(a: Candidate, b: Candidate): number {
+function leastBusyFirst(a: BacklogCandidate, b: BacklogCandidate): number {
   return a.count - b.count || a.position - b.position;
 }
 

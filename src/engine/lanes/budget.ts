@@ -69,8 +69,13 @@ export class Budget {
   capacityOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
     const isEmpty = this.#used.count === ended.count && this.#used.bytes === ended.bytes;
-    const count = untilThreshold(this.freeSlots + ended.count, used.count - ended.count + this.#offeredTo(projectId));
-    const bytes = isEmpty ? this.#max.bytes : untilThreshold(this.freeBytes + ended.bytes, used.bytes - ended.bytes);
+    const count = capacityBelowThreshold(
+      this.freeSlots + ended.count,
+      used.count - ended.count + this.#offeredTo(projectId),
+    );
+    const bytes = isEmpty
+      ? this.#max.bytes
+      : capacityBelowThreshold(this.freeBytes + ended.bytes, used.bytes - ended.bytes);
     return { count: bytes === 0 ? 0 : count, bytes };
   }
 
@@ -108,7 +113,7 @@ export class Budget {
     for (const projectId of this.#usedByProject.keys())
       capacityByProject[projectId] = half(this.capacityOf(projectId).count);
     const slots = Math.min(slotsMax, half(this.freeSlots));
-    const defaultCapacity = half(untilThreshold(this.freeSlots, 0));
+    const defaultCapacity = half(capacityBelowThreshold(this.freeSlots, 0));
     const offer = { slots, bytes: half(this.freeBytes), capacityByProject, defaultCapacity };
     this.#offers.add(offer);
     return offer;
@@ -128,7 +133,7 @@ export class Budget {
 }
 
 /** How much of `free` a project that uses `used` may take, until it uses seven times the amount that is then left. */
-export function untilThreshold(free: number, used: number): number {
+export function capacityBelowThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }
 

@@ -13,7 +13,7 @@ import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 
 /** Origins whose slow start is remembered, and origins with a reduced maximum: the latest of each. */
-const STARTED_MAX = 2_048;
+const SLOW_STARTS_MAX = 2_048;
 const REDUCED_MAX = 512;
 /** A claim lists the slow-start capacities of idle origins only if there are at most this many. */
 const IDLE_NAMED_MAX = 32;
@@ -114,7 +114,7 @@ export class EndpointWindows {
 
   #setSlowStart(origin: string, max: number): void {
     this.#slowStartMax.set(origin, Math.min(max, this.#countMax));
-    forgetFirst(this.#slowStartMax, STARTED_MAX);
+    forgetFirst(this.#slowStartMax, SLOW_STARTS_MAX);
   }
 
   #loadOf(origin: string): Readonly<Load> {

@@ -273,7 +273,7 @@ export class InFlight {
     for (let sent = this.#sent.first; sent !== undefined && sent.checkAtMs <= nowMs; sent = this.#sent.first) {
       this.#health.noteSilent(sent.backlog, sent.sentAtMs);
       this.#sent.shift();
-      sent.isSilent = this.#giveUpSlot(sent.backlog);
+      sent.isSilent = this.#freeSlotOfSilent(sent.backlog);
       if (sent.isSilent) continue;
       sent.checkAtMs = nowMs + SILENT_AFTER_MS;
       this.#sent.push(sent);
@@ -281,14 +281,14 @@ export class InFlight {
   }
 
   /** False when the silent budget is used up, or no attempt of the backlog has a slot. */
-  #giveUpSlot(backlog: BacklogKey): boolean {
+  #freeSlotOfSilent(backlog: BacklogKey): boolean {
     const load = this.#backlogs.find(backlog);
     if (!load || load.silent === load.count) return false;
-    const hasPermit = this.isHealthy(backlog)
+    const isAllowed = this.isHealthy(backlog)
       ? load.silent < this.#silent.capacityOf(load.projectId).count
       : !this.#silent.isExceeded;
-    if (hasPermit) this.#change(backlog, load, { count: 0, bytes: 0, silent: 1 });
-    return hasPermit;
+    if (isAllowed) this.#change(backlog, load, { count: 0, bytes: 0, silent: 1 });
+    return isAllowed;
   }
 
   #loadOf(backlog: BacklogKey): BacklogLoad {

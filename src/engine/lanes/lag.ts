@@ -6,12 +6,12 @@ import type { ClaimedDue } from '../dispatch/claims.ts';
 import type { Millis } from '../model.ts';
 
 /** Whether a project has little lag: less than half of the largest one. */
-export function isFresh(lagMs: Millis, farthestMs: Millis): boolean {
-  return lagMs < farthestMs / 2;
+export function isFresh(lagMs: Millis, largestLagMs: Millis): boolean {
+  return lagMs < largestLagMs / 2;
 }
 
 /** `claimed`, which is sorted by due time, with the messages of projects that lag less first. */
-export function leastBehindFirst(claimed: readonly ClaimedDue[]): ClaimedDue[] {
+export function leastLagFirst(claimed: readonly ClaimedDue[]): ClaimedDue[] {
   const ofProjects = [...Map.groupBy(claimed, ({ message }) => message.projectId).values()];
   return ofProjects.toSorted((one, other) => earliestDueAtMs(other) - earliestDueAtMs(one)).flat();
 }

@@ -1,6 +1,6 @@
 /**
  * Decides whether this worker may still own messages of a project that can move between stores. The claims of its attempts move
- * with the project, and the new store counts the worker as alive for one heartbeat timeout (src/cells/move/workers.ts). If it
+ * with the project, and the new store counts the worker as alive for one heartbeat timeout (src/cells/move/announce-workers.ts). If it
  * sends no heartbeat there in that time, other workers release its claims, although its fence in the former store is open. So
  * each heartbeat asks for the projects with attempts in flight. The attempts of a project that no heartbeat has found for as
  * long as a fence stays open are interrupted.

@@ -29,7 +29,7 @@ export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'
 /** The parts of the worker that are notified of the results. */
 export interface RescueListeners {
   /** Has the slots for attempts. */
-  dispatcher: { holds(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
+  dispatcher: { hasClaim(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
   /** A worker has expired, which may have left a task of several transactions unfinished, such as the deletion of a queue. */
   noteExpiredWorker(): void;
 }
@@ -124,7 +124,7 @@ export class Rescue {
     this.#isCommitUnknown = false;
     await this.#releaseOrphans();
     const unknown = (await store.workers.claimsOf({ worker })).filter(
-      ({ claimToken }) => !(dispatcher.holds(claimToken) || isActiveElsewhere(claimToken)),
+      ({ claimToken }) => !(dispatcher.hasClaim(claimToken) || isActiveElsewhere(claimToken)),
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));

@@ -8,7 +8,7 @@ import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
-import { keepMemory } from '../../system/memory.ts';
+import { startIdleCollection } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { openMetrics } from '../metrics.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
@@ -62,7 +62,7 @@ async function run(port: MessagePort, start: ThreadStart): Promise<void> {
       else if (message.kind === 'stop') void worker.stop(message.limitMs).then(end);
       else void follow(message, worker, config.host, tell);
     });
-    keepMemory();
+    startIdleCollection();
     tell({ kind: 'started', worker: worker.id });
   });
 }

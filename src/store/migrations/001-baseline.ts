@@ -435,7 +435,7 @@ const cells = ({ bigint, smallint }: SqlDialect): string[] => [
   draining ${smallint} not null
 )`,
   // The phase of each move, the command that runs it (`mover`), and the heartbeat of that command: another command takes over
-  // only when the heartbeat stops. In the other cells the row only identifies the mover (src/cells/move/mover.ts).
+  // only when the heartbeat stops. In the other cells the row only identifies the mover (src/cells/move/mover-check.ts).
   `create table project_moves (
   project_id ${bigint} primary key,
   from_cell ${bigint} not null,

@@ -348,7 +348,7 @@ class MemoryAccounts implements Accounts {
     this.#callers.delete(tokenHash);
   }
 
-  async tellOthers(): Promise<void> {}
+  async notifyOthers(): Promise<void> {}
 
   get sharedVersion(): undefined {
     return undefined;

@@ -85,7 +85,7 @@ export class Movers {
   #move(projectId: ProjectId, way: MoveRoute): Promise<void> {
     return this.#run('move', projectId, way, async (options, take) => {
       const { directory, mover, clock } = options;
-      if (!(await directory.beginMove({ projectId, ...way, mover, startedAtMs: clock.wallMs() }))) return;
+      if (!(await directory.startMove({ projectId, ...way, mover, startedAtMs: clock.wallMs() }))) return;
       await moveProject(this.#sabotaged(await take()));
       this.#world.countOne('moved');
     });
@@ -142,7 +142,7 @@ export class Movers {
       else world.violate('P11', `${about} failed: ${String(error)}`);
     } finally {
       move.toMs = world.clock.elapsedMs;
-      await Promise.race([lease?.stop(), clock.death]).catch(() => {});
+      await Promise.race([lease?.stopRenewal(), clock.death]).catch(() => {});
     }
   }
 

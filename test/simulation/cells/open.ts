@@ -29,7 +29,7 @@ export async function openCellDatabases(
       nowMs: 0,
       firstName: 'cell-1',
     });
-    await store.cells.beginCell({ cellId });
+    await store.cells.initializeCell({ cellId });
     await sabotaged(drivers[index] as Driver);
     await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // into the emptiest
     const projects = await directory.projects.listProjects();

@@ -1,6 +1,6 @@
 /** Entry point of a database thread, which keeps fsyncs and long lists off the event loop of the server. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { keepMemory } from '../../../system/memory.ts';
+import { startIdleCollection } from '../../../system/memory.ts';
 import { migrate } from '../../migrations/index.ts';
 import { DatabaseServer } from './database-server.ts';
 import { SqliteDriver } from './driver.ts';
@@ -19,7 +19,7 @@ async function serve(owner: MessagePort, { path, role, limits }: ThreadStart): P
     owner.close();
     return;
   }
-  keepMemory();
+  startIdleCollection();
   new DatabaseServer(driver, owner, limits).start();
 }
 

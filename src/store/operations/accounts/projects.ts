@@ -1,6 +1,6 @@
 /** Creates and lists projects, and replaces their signing keys. */
 
-import { homeOf, listCells } from '../../../cells/store/directory.ts';
+import { cellForNewProject, listCells } from '../../../cells/store/directory.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
 import type { CellId, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -26,7 +26,7 @@ export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
     const { name, signingKeys, nowMs } = args;
-    const { cellId, placement } = await homeOf(tx, args.cellId);
+    const { cellId, placement } = await cellForNewProject(tx, args.cellId);
     const made = await tx.run(
       `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, placement)
      select coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ? from projects where true

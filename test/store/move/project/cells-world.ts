@@ -36,7 +36,7 @@ export async function twoCells([first, second]: readonly [Driver, Driver]): Prom
   for (const name of ['one', 'two', 'three'])
     await one.store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
   const two = storeOver(second);
-  await two.store.cells.beginCell({ cellId: SECOND });
+  await two.store.cells.initializeCell({ cellId: SECOND });
   const directory = await one.store.projects.listProjects();
   await place(one, { 1: FIRST, 2: FIRST, 3: SECOND });
   await two.store.cells.adoptProjects({ projects: directory.filter(({ projectId }) => projectId === 3) });

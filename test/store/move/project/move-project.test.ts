@@ -171,7 +171,7 @@ describe('a move', () => {
     ['from a cell where the project does not live', { projectId: 3 }, 'does not live in that cell'],
   ])('%s is refused', async (_, options, message) => {
     const cells = await cellsOn('SQLite');
-    await cells.first.store.moves.beginMove({
+    await cells.first.store.moves.startMove({
       projectId: PROJECT,
       fromCell: FIRST,
       toCell: SECOND,
@@ -187,7 +187,7 @@ describe('a move', () => {
   ])('is not %s by a caller who has read an earlier move, in the other direction', async (_, end) => {
     const cells = await cellsOn('SQLite');
     const wanted = await rowsOf(cells.first, PROJECT);
-    await cells.first.store.moves.beginMove({ ...there(cells), startedAtMs: T0 });
+    await cells.first.store.moves.startMove({ ...there(cells), startedAtMs: T0 });
     await expect(end(back(cells))).rejects.toThrow('on its way from cell 1 to cell 2');
     expect(await rowsOf(cells.first, PROJECT)).toEqual(wanted);
     expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);

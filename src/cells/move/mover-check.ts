@@ -11,9 +11,9 @@ import type { Driver, Transaction } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 
 /** Identifies a move and the command that carries it out. */
-export type OwnMove = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
+export type MoveRef = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
 
-interface MoveDrivers {
+interface CellDrivers {
   source: Driver;
   target: Driver;
 }
@@ -23,13 +23,16 @@ interface MoveDrivers {
  * has taken over. Then no transaction of an earlier mover is running, and none can follow. The directory must have the name of
  * this mover already.
  */
-export async function takeCells(cells: MoveDrivers, move: OwnMove): Promise<MoveDrivers> {
+export async function takeOverCells(cells: CellDrivers, move: MoveRef): Promise<CellDrivers> {
   const { fromCell, toCell } = move;
-  return { source: await takeCell(cells.source, fromCell, move), target: await takeCell(cells.target, toCell, move) };
+  return {
+    source: await takeOverCell(cells.source, fromCell, move),
+    target: await takeOverCell(cells.target, toCell, move),
+  };
 }
 
 /** Does the same for one cell. */
-export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Promise<Driver> {
+export async function takeOverCell(cell: Driver, cellId: CellId, move: MoveRef): Promise<Driver> {
   const { projectId, fromCell, toCell, mover } = move;
   if (cellId !== FIRST_CELL) {
     await cell.transaction(async (tx) => {
@@ -40,43 +43,43 @@ export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Pro
       );
     });
   }
-  return guardedBy(cell, move);
+  return guardedDriver(cell, move);
 }
 
 /** Deletes the mover's name from both cells. In the directory, `endMove` deletes the move itself. */
-export async function releaseCells(cells: MoveDrivers, move: OwnMove): Promise<void> {
-  for (const cell of besideDirectory(cells, move)) {
+export async function releaseCells(cells: CellDrivers, move: MoveRef): Promise<void> {
+  for (const cell of cellsWithoutDirectory(cells, move)) {
     await cell.transaction(async (tx) => {
       await tx.run('delete from project_moves where project_id = ? and mover = ?', [move.projectId, move.mover]);
     });
   }
 }
 
-function besideDirectory({ source, target }: MoveDrivers, { fromCell, toCell }: OwnMove): Driver[] {
+function cellsWithoutDirectory({ source, target }: CellDrivers, { fromCell, toCell }: MoveRef): Driver[] {
   return [...(fromCell === FIRST_CELL ? [] : [source]), ...(toCell === FIRST_CELL ? [] : [target])];
 }
 
-function guardedBy(cell: Driver, move: OwnMove): Driver {
+function guardedDriver(cell: Driver, move: MoveRef): Driver {
   return {
     dialect: cell.dialect,
     read: (work) => cell.read(work),
     transaction: (work, options) =>
       cell.transaction(async (tx) => {
-        await check(tx, move);
+        await checkMover(tx, move);
         return work(tx);
       }, options),
     close: () => cell.close(),
   };
 }
 
-async function check(tx: Transaction, { projectId, mover }: OwnMove): Promise<void> {
+async function checkMover(tx: Transaction, { projectId, mover }: MoveRef): Promise<void> {
   const own = await tx.query('select mover from project_moves where project_id = ? and mover = ? for share', [
     projectId,
     mover,
   ]);
-  if (own.length === 0) throw takenOver();
+  if (own.length === 0) throw takenOverError();
 }
 
-export function takenOver(): MoveRefused {
+export function takenOverError(): MoveRefused {
   return new MoveRefused('another command has taken over the move of the project');
 }

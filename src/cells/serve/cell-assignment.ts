@@ -9,28 +9,28 @@
 import type { CellId, WorkerId } from '../../engine/model.ts';
 
 /** A worker can serve this many cells at no noticeable cost. */
-export const CELLS_OF_WORKER = 64;
+export const CELLS_PER_WORKER = 64;
 /** Workers of each cell: when one is lost, the other already has the cell open, or polls it. */
-const WORKERS_MIN = 2;
+const WORKERS_PER_CELL_MIN = 2;
 
 /** The number of workers that serve each cell. */
-export function workersOfEach(cells: number, workers: number, cellsOfWorker = CELLS_OF_WORKER): number {
-  return Math.min(workers, Math.max(WORKERS_MIN, Math.ceil((cellsOfWorker * workers) / cells)));
+export function workersPerCell(cells: number, workers: number, cellsPerWorker = CELLS_PER_WORKER): number {
+  return Math.min(workers, Math.max(WORKERS_PER_CELL_MIN, Math.ceil((cellsPerWorker * workers) / cells)));
 }
 
 /** Those of `cells` that `worker` serves. `others`: the other live workers. */
-export function cellsServed(
+export function assignedCells(
   cells: readonly CellId[],
   { worker, others }: { worker: WorkerId; others: readonly WorkerId[] },
-  cellsOfWorker?: number,
+  cellsPerWorker?: number,
 ): Set<CellId> {
   const workers = [worker, ...others];
-  const count = workersOfEach(cells.length, workers.length, cellsOfWorker);
+  const count = workersPerCell(cells.length, workers.length, cellsPerWorker);
   if (count === workers.length) return new Set(cells);
   const seeds = workers.map(seedOf);
   return new Set(
     cells.filter((cellId) => {
-      const [own = 0, ...their] = seeds.map((seed) => mixed(seed ^ Math.imul(cellId, GOLDEN)));
+      const [own = 0, ...their] = seeds.map((seed) => mixBits(seed ^ Math.imul(cellId, GOLDEN)));
       return their.filter((weight) => weight > own).length < count;
     }),
   );
@@ -47,7 +47,7 @@ function seedOf(worker: WorkerId): number {
 }
 
 /** Each bit of the result depends on each bit of `value` (the last steps of MurmurHash3). */
-function mixed(value: number): number {
+function mixBits(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);

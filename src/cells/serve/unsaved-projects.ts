@@ -3,7 +3,7 @@ import type { Project } from '../../engine/accounts/store.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Store } from '../../store/store.ts';
 
-export class Adoptions {
+export class UnsavedProjects {
   readonly #known = new Set<ProjectId>();
   readonly #unsaved = new Map<ProjectId, Project>();
   #saving: Promise<void> | undefined;

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { moveProject } from '../../src/cells/move/move-project.ts';
-import { followed } from '../../src/cells/serve/followed.ts';
+import { followMoves } from '../../src/cells/serve/follow-moves.ts';
 import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
@@ -26,7 +26,7 @@ beforeEach(async () => {
     return driver;
   };
   cells = await twoCells([await open(), await open()]);
-  own = followed(cells.first.store, (_, work) => work(cells.second.store));
+  own = followMoves(cells.first.store, (_, work) => work(cells.second.store));
 });
 afterEach(async () => {
   for (const driver of drivers.splice(0)) await driver.close();
@@ -109,7 +109,7 @@ it('hands the slot of a lane on as long as the project is here', async () => {
   });
   const handoff = { worker: 'worker', claimToken: 9_000, bytesMax: 100 };
   const { message, claimToken } = await cells.first.world.acceptClaimed();
-  const engineStore = followed(store, (_, work) => work(cells.second.store));
+  const engineStore = followMoves(store, (_, work) => work(cells.second.store));
   await engineStore.messages.settle({
     settlement: settlement(message, claimToken, delivered(T0 + 5)),
     nowMs: T0 + 5,

@@ -8,15 +8,15 @@ import { ProjectAway } from '../../engine/store-errors.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Calls `work` with the store of the project's current cell. Throws `StoreUnavailable`. */
-export type InCellOf = <T>(projectId: ProjectId, work: (store: Store) => Promise<T>) => Promise<T>;
+export type WithCellOf = <T>(projectId: ProjectId, work: (store: Store) => Promise<T>) => Promise<T>;
 
-export function followed(store: Store, inCellOf: InCellOf): Store {
+export function followMoves(store: Store, withCellOf: WithCellOf): Store {
   const follow = async <T>(work: (store: Store) => Promise<T>): Promise<T> => {
     try {
       return await work(store);
     } catch (error) {
       if (!(error instanceof ProjectAway && error.isGone)) throw error;
-      return inCellOf(error.projectId, work);
+      return withCellOf(error.projectId, work);
     }
   };
   const { messages, runs } = store;

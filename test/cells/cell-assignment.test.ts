@@ -1,7 +1,7 @@
 /** Which workers serve a cell, whatever their names are: the rule that each worker applies by itself. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cellsServed, workersOfEach } from '../../src/cells/serve/share.ts';
+import { assignedCells, workersPerCell } from '../../src/cells/serve/cell-assignment.ts';
 
 const cellsUpTo = (count: number) => Array.from({ length: count }, (_, index) => index + 2);
 const names = (count: number) =>
@@ -12,7 +12,7 @@ function shares(cells: readonly number[], workers: readonly string[]): Map<strin
   return new Map(
     workers.map((worker) => [
       worker,
-      cellsServed(cells, { worker, others: workers.filter((other) => other !== worker) }),
+      assignedCells(cells, { worker, others: workers.filter((other) => other !== worker) }),
     ]),
   );
 }
@@ -26,7 +26,7 @@ describe('a worker serves', () => {
   it('all cells while it is alone or one of two', () => {
     const cells = cellsUpTo(1_000);
     for (const share of shares(cells, ['a', 'b']).values()) expect(share).toEqual(new Set(cells));
-    expect(cellsServed(cells, { worker: 'a', others: [] })).toEqual(new Set(cells));
+    expect(assignedCells(cells, { worker: 'a', others: [] })).toEqual(new Set(cells));
   });
 
   it('about as many of 1,000 cells as any other of twenty, and each cell is served by two', () => {
@@ -35,7 +35,7 @@ describe('a worker serves', () => {
         const cells = cellsUpTo(1_000);
         const each = shares(cells, workers);
         const served = [...each.values()].flatMap((share) => [...share]);
-        expect(workersOfEach(1_000, 20)).toBe(2);
+        expect(workersPerCell(1_000, 20)).toBe(2);
         expect(served).toHaveLength(2 * cells.length);
         expect(new Set(served)).toEqual(new Set(cells));
         for (const share of each.values()) {
@@ -54,8 +54,8 @@ it('when a worker leaves, its cells go to others, and nobody gives one up', () =
       const cells = cellsUpTo(1_000);
       const before = shares(cells, [leaving, ...staying]);
       const after = shares(cells, staying);
-      const count = workersOfEach(cells.length, staying.length);
-      expect(workersOfEach(cells.length, staying.length + 1)).toBe(count);
+      const count = workersPerCell(cells.length, staying.length);
+      expect(workersPerCell(cells.length, staying.length + 1)).toBe(count);
       const orphans = before.get(leaving) ?? new Set<number>();
       for (const worker of staying) {
         const [had, has] = [before.get(worker) ?? new Set<number>(), after.get(worker) ?? new Set<number>()];
