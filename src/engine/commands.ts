@@ -44,7 +44,7 @@ export interface CellState {
   readTotals(): Promise<Totals>;
 }
 
-/** A cell whose store does not work now. */
+/** A cell whose store does not work at present. */
 export interface UnavailableCell {
   name: string;
   /** As `StoreUnavailable.reason`. */
@@ -80,8 +80,8 @@ export interface Engine extends Commands {
    * Accepts all messages together or none, except those whose queue would exceed the limit of queues. Resolves after the commit
    * (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the messages exceed the daily
    * limit of the project; `Overloaded` (503) when more is published than can be saved, unless a command continues a run;
-   * `ApiError` when the run of a message is over (400) or its journal would be too long (412). If the accounts that admitted the
-   * caller have changed, it calls `readmit`, and throws the error of that.
+   * `ApiError` when the run of a message has ended (400) or its journal would be too long (412). If the accounts that admitted
+   * the caller have changed, it calls `readmit`, and throws the error of that.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
   /** Notifies `watcher` of new log entries of the project. Returns a function that stops the watch. */
@@ -91,7 +91,7 @@ export interface Engine extends Commands {
    * working cell is enough; the result lists those that do not work.
    */
   ping(): Promise<readonly UnavailableCell[]>;
-  /** Whether this worker works on this claim. */
+  /** Whether this worker works on the claim with this token. */
   hasActiveClaim(claimToken: ClaimToken): boolean;
   /**
    * Starts no more attempts, waits up to `limitMs` for those in flight, and then releases the rest uncounted. For other workers

@@ -1,4 +1,4 @@
-/** The context that the commands and loops of a running engine share. Each takes it as its first argument. */
+/** The context that the commands and loops of a running engine share as their first argument. */
 import type { Store } from '../store/store.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DeliveryContext } from './dispatch/context.ts';
@@ -14,6 +14,7 @@ export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, Deliv
   active: ActiveRuns;
   operatorEvents: OperatorEvents | undefined;
   dispatcher: Dispatcher;
+  /** Cancels the remaining messages of ended runs. */
   cancellations: DueLoop;
   /** Ends waits at their deadlines. */
   waiters: DueLoop;
@@ -23,8 +24,8 @@ export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'>, Deliv
 
 /** Functions of the context as methods: `(context, ...rest) => result` becomes `(...rest) => result`. */
 export type BoundFunctions<Functions> = {
-  [M in keyof Functions]: Functions[M] extends (context: EngineContext, ...rest: infer Rest) => infer Answer
-    ? (...rest: Rest) => Answer
+  [M in keyof Functions]: Functions[M] extends (context: EngineContext, ...rest: infer Rest) => infer Result
+    ? (...rest: Rest) => Result
     : never;
 };
 

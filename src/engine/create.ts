@@ -1,4 +1,4 @@
-/** Creates the engine: first recovery, then its loops, then its commands. */
+/** Creates the engine: it recovers the claims of earlier workers, and then starts the loops and binds the commands. */
 import { COMMANDS, type Engine } from './commands.ts';
 import { bindContext, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
@@ -58,7 +58,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   return Object.assign(engine, bindContext(COMMANDS, context));
 }
 
-/** Adds the loops that need the context themselves. */
+/** Adds the loops that take the context as an argument. */
 function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): EngineContext {
   const context = shared as EngineContext;
   context.waiters = waiterLoop(context);
@@ -66,7 +66,7 @@ function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): Engine
   return context;
 }
 
-/** Adds all backlogs, or only the first batch if heartbeats read the others: the first heartbeat must not wait for a million. */
+/** Adds all backlogs; with heartbeats only the first batch, and heartbeats read the others: a million would delay the first one. */
 async function addBacklogs(
   dispatcher: Dispatcher,
   { store }: EngineDeps,
@@ -109,7 +109,7 @@ export async function releaseAll(context: RecoveryContext, isLossReported: boole
   } catch (error) {
     if (!(error instanceof StoreFull)) throw error;
   }
-  // Later claims belong to this process.
+  // Claims with later tokens belong to this process and are not released.
   const upToToken = await context.store.messages.lastClaim();
   const loop = new DueLoop(context, 'recovery_failed', async () => {
     await releaseUpTo(context, isLossReported, upToToken);
@@ -126,7 +126,7 @@ async function releaseUpTo(context: RecoveryContext, isLossReported: boolean, up
   if (released === 0) return;
   log.info('recovered', { count: released });
   if (!isLossReported) return;
-  // A worker that was stopped has released its claims, so these are of one that was lost.
+  // A worker that was stopped has released its claims: these belong to a worker that was lost.
   const example = `the process before, with ${released} attempts under way`;
   const key = await store.messages.reserveNumbers({ count: 1 });
   const fact = { key, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example } as const;

@@ -1,4 +1,4 @@
-/** The dependencies of an engine, and how it recovers the claims of earlier workers. */
+/** The dependencies of an engine, among them how it recovers the claims of earlier workers. */
 
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
@@ -26,19 +26,19 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /** Whether it deletes expired rows. Default: yes. Of the threads on an embedded store, one is enough. */
+  /** Whether this worker deletes expired rows. Default: yes. One of the threads on an embedded store is enough. */
   dropsExpired?: boolean;
-  /** Resolves once the event loop has handled pending work. Long work awaits it between slices. Absent: no pauses. */
+  /** Resolves once the event loop has handled pending work. Long work waits for it between slices. Absent: no pauses. */
   endOfTurn?: () => Promise<void>;
 }
 
-/** How a worker finds the claims of workers that are gone. */
+/** How a worker releases the claims of workers that have ended. */
 export type Recovery =
-  /** It is the only worker of the store: it releases all existing claims when it starts. */
+  /** For the only worker of a store: it releases all existing claims when it starts. */
   | { kind: 'releaseAll' }
-  /** The process that starts it has released them. Other workers of that process may run at the same time; all end together. */
+  /** For a thread: its process has released the claims before it starts its threads, which all end together. */
   | { kind: 'none' }
-  /** Other workers start and stop independently of it: it releases the claims of those whose heartbeats have stopped. */
+  /** For one of several independent workers: it releases the claims of workers whose heartbeats have stopped. */
   | {
       kind: 'heartbeat';
       /** The same as `EngineDeps.clock`. */
@@ -53,7 +53,7 @@ export type Recovery =
       isActiveElsewhere?: (claimToken: ClaimToken) => boolean;
     };
 
-/** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
+/** The projects, tokens and signing keys that this worker has in memory. Other workers may change them in the store. */
 export interface SharedAccounts {
   /** The version in memory. */
   readonly version: number;

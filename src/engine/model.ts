@@ -13,7 +13,7 @@ export type { EntryKind, FailureCallbackState };
 export type Millis = number;
 /** The order of messages, and a part of their id: the only key of a message in the store. A safe integer. */
 export type MessageKey = number;
-/** The result of a request to attempt a message at once. `attempting`: an attempt is in flight. */
+/** The result of a request to attempt a message at once. `attempting`: an attempt is already in flight. */
 export type MadeDue = 'due' | 'attempting' | 'missing';
 /** `msg_…`. */
 export type MessageId = string;
@@ -50,7 +50,7 @@ export interface InProjectAt extends InProject {
   nowMs: Millis;
 }
 
-/** What was published. Never changes. */
+/** A message as it was published. It never changes. */
 export interface Message {
   key: MessageKey;
   id: MessageId;
@@ -82,16 +82,16 @@ export interface Claimed {
   message: Message;
   /** Retries already made; the value of `Upstash-Retried`. */
   retried: number;
-  /** How many of the latest attempts in a row parked its run; absent: none. */
+  /** The number of latest attempts in a row that parked its run; absent: 0. */
   parkings?: number;
   claimToken: ClaimToken;
   /** Its position in the journal of its run; absent: it is in no journal. */
   journal?: JournalPosition;
-  /** A call continues with it: it is not sent. */
+  /** Set when a call continues with the message: it is not sent. */
   isInCall?: true;
   /** The body that is sent instead of the message's own: the journal of its run. */
   deliveredBody?: Uint8Array;
-  /** It is in no lane and in no run, so settling it touches no shared rows. Absent: not known. */
+  /** Set when the message is in no lane and in no run: settling it touches no shared rows. Absent: not known. */
   isAlone?: true;
   /** When the claim was made and ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
@@ -173,7 +173,7 @@ export type Outcome =
       body: Uint8Array;
       /** The body was longer than the part that is kept. */
       isCut?: true;
-      /** Frees memory that other responses may wait for: call it once the outcome is saved. */
+      /** Frees the memory of the response, for which other responses may wait. Call it once the outcome is saved. */
       release?(): void;
     }
   /** `error` names the class of failure and never an internal address. */
@@ -239,7 +239,7 @@ export interface NewMessage {
   message: Message;
   /** The proposal of the worker; a lane may make the message wait. */
   state: NewMessageState;
-  /** Only for a message that is not sent. Absent: CREATED, and ACTIVE if the store finds that it is sent at once. */
+  /** Only for a message that is not sent. Absent: CREATED, and ACTIVE if the store saves the message as claimed. */
   events?: LogEvent[];
   /** Reserved in the same transaction. If it is taken already, no message is saved. */
   deduplication?: { hash: string; expiresAtMs: Millis };
@@ -247,7 +247,7 @@ export interface NewMessage {
   entry?: NewEntry;
   /** The run that starts with it; `entry` is the first of that run. */
   run?: NewRun;
-  /** It follows from another message or from a run, and was not published. */
+  /** Set when the message follows from another message or from a run, and was not published. */
   isFollowUp?: true;
 }
 
@@ -277,7 +277,7 @@ export interface NewRun {
   invoker?: NewRecord;
 }
 
-/** An entry that is not a message: a wait or an invocation. Its content is stored like that of a message, and is never sent. */
+/** A journal entry that is not a message: a wait or an invocation. Its content is stored like a message, but is never sent. */
 export interface NewRecord {
   message: Message;
   entry: NewEntry;
@@ -313,7 +313,7 @@ export interface Change {
   follows?: NewMessage[];
   /** The end of the run, because its message is dead or had the result. */
   ending?: RunEnding;
-  /** The last step of the ended run, with all its events: it enters the journal as delivered, and is never sent. */
+  /** The last step of the ended run, with all its events. It enters the journal as delivered and is never sent. */
   lastStep?: NewMessage;
   /** The outcome of the failure callback, if the message is one. */
   failureCallback?: FailureCallbackState;
@@ -343,7 +343,7 @@ export interface Settlement {
   changeIfCancelRequested?: Change;
 }
 
-/** Messages of a run that end together during a call, and the messages that enter its journal with them. */
+/** The messages of a run that a checkpoint settles, and the messages that it adds to the journal in the same transaction. */
 export interface Checkpoint {
   done: Settlement[];
   follows: NewMessage[];

@@ -36,8 +36,8 @@ export type JumpListener = (byMs: Millis) => void;
 export interface Clock extends Machine {
   /**
    * Unix time for delays, retries, rates, deadlines, claims, and their log entries. It follows the wall clock, but keeps running
-   * when that is set back (`steady-clock.ts`). It is not monotonic: it follows the wall clock back by moments, and by more than a
-   * day.
+   * when the wall clock is set back (`steady-clock.ts`). It is not monotonic: it follows changes back of a moment, and of more
+   * than a day.
    */
   nowMs(): Millis;
   /** How far the latest `nowMs` was ahead of the wall clock. Two readings also differ by the time between them. */
@@ -63,7 +63,7 @@ export interface AttemptInFlight {
 /** Makes attempts. Never interprets them and never throws: each failure is an outcome. */
 export interface Delivery {
   /**
-   * Sends one HTTP request for `claimed`. The outcome is `interrupted` when `signal` aborts first. Calls `begun` at once if a
+   * Sends one HTTP request for `claimed`. The outcome is `interrupted` when `signal` aborts first. Calls `onStart` when the
    * request is sent.
    */
   attempt(claimed: Claimed, signal: AbortSignal, onStart?: (attempt: AttemptInFlight) => void): Promise<Outcome>;
@@ -80,7 +80,7 @@ export interface Observer {
   settled(claimed: Claimed, change: Change, atMs: Millis): void;
   /** The run returned or was cancelled. A failed run is reported by `settled`. */
   runEnded(run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void;
-  /** The wait that `record` registered is over. */
+  /** The wait that `record` registered has ended. */
   woken(record: Message, by: 'event' | 'deadline', atMs: Millis): void;
 }
 

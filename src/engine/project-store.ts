@@ -13,13 +13,13 @@ type ProjectOperations<Noun> = {
     : never;
 };
 
-/** The operations on one project, without the arguments that are filled in: project and time. */
+/** The operations on one project, without the arguments `projectId` and `nowMs`, which are filled in. */
 export type ProjectStore = { readonly [Noun in keyof Operations]: ProjectOperations<Operations[Noun]> };
 
 /** Calls an operation of a store with the filled-in arguments. */
 type Call = (store: Operations | ProjectStore, more?: InProjectAt) => Promise<unknown>;
 
-/** `ask` chooses the store for each call. */
+/** `route` chooses the store for each call. */
 export function routedStore(route: (call: Call) => Promise<unknown>): ProjectStore {
   const operationsOf = (noun: PropertyKey): object =>
     new Proxy(NOTHING, {

@@ -49,7 +49,7 @@ export class Reports {
     this.#spans?.attempted(claimed, outcome, endedAtMs);
   }
 
-  /** The outcome of an attempt was not saved (P6). */
+  /** The outcome of an attempt was not saved, because its claim is lost (P6). */
   claimLost(): void {
     this.#metrics?.claimLost();
   }
@@ -94,7 +94,7 @@ export class Reports {
     else this.#log.debug(event, about);
   }
 
-  /** The wait that `record` registered is over. */
+  /** The wait that `record` registered has ended. */
   woken(record: Message, by: 'event' | 'deadline', atMs: Millis): void {
     this.#spans?.woken(record, by, atMs);
   }
@@ -116,7 +116,7 @@ export class Reports {
   }
 }
 
-/** What follows a failed attempt whose message is not dead. */
+/** Describes what follows a failed attempt whose message is not dead. */
 function describeNext({ next, events }: Change, retried: number, atMs: number): string {
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')
@@ -128,7 +128,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
-/** The URL without user name and password. */
+/** The URL without query, user name and password. */
 function withoutQuery(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname } = new URL(url);

@@ -18,7 +18,7 @@ import { publishAll } from './runs/publish.ts';
 import { StoreUnavailable } from './store-errors.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
 
-/** What recovery has started. */
+/** The loops that recovery has started. */
 export interface RecoveryLoops {
   heartbeat?: Heartbeat;
   release?: DueLoop | undefined;
@@ -29,7 +29,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly #retention: RetentionLoop;
   readonly #watch: StoreWatch | undefined;
   readonly #heartbeat: Heartbeat | undefined;
-  /** Set while claims of an earlier process are still to be released. */
+  /** Releases the claims of an earlier process, if that could not be done at the start. */
   readonly #release: DueLoop | undefined;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;

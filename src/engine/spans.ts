@@ -1,6 +1,6 @@
 /**
- * The trace spans of messages, attempts, waits and runs. The ids of spans are derived from the ids of these. So each worker knows
- * them, also after a crash, and none is stored (docs/decisions/031).
+ * The trace spans of messages, attempts, waits and runs. Span ids are derived from the ids of messages and runs. So each worker
+ * can compute them, even after a crash, and none is stored (docs/decisions/031).
  */
 import { hash } from 'node:crypto';
 import { memo } from '../protocol/memo.ts';
@@ -8,7 +8,7 @@ import type { MessageSettings, RunSettings, TraceContext } from '../protocol/opt
 import { parseTraceParent } from '../protocol/trace-context.ts';
 import type { Claimed, Message } from './model.ts';
 
-/** The position of a span in its trace; ids in hexadecimal digits. */
+/** The ids of a span, of its trace and of its parent, in hexadecimal digits. */
 export interface SpanIds {
   traceId: string;
   spanId: string;
@@ -37,7 +37,7 @@ export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>):
   return spanWithinMessage(claimed.message, claimed.claimToken, 0);
 }
 
-/** The span of the wait before that attempt; for a retry, after the attempt under this claim. */
+/** The span of the wait before the attempt under this claim, or after it (before a retry). */
 export function spanOfWait(
   claimed: Pick<Claimed, 'message' | 'claimToken'>,
   which: 'before' | 'after',
@@ -45,7 +45,7 @@ export function spanOfWait(
   return spanWithinMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
 }
 
-/** `trace`: that of the run, of any of its messages, or none. */
+/** `trace`: the trace of the run or of any of its messages; `undefined`: none. */
 export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanIds | undefined {
   const { traceId, spanId } = idsOf(`${run.id} ${run.createdAtMs}`);
   const parent = trace && readParent(trace.parent);
@@ -57,7 +57,7 @@ export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): Sp
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };
 }
 
-/** `trace` with the span at `place` as parent for its receiver; unchanged when it is not recorded. */
+/** `trace` with `span` as the parent for the receiver of the trace; unchanged when the span is not recorded. */
 export function traceWithin(span: SpanIds | undefined, trace: TraceContext | undefined): TraceContext | undefined {
   return span ? { ...trace, parent: `00-${span.traceId}-${span.spanId}-01` } : trace;
 }
@@ -75,13 +75,13 @@ function parentOf({ run, trace }: MessageSettings): Parent | 'not recorded' | un
 }
 
 function spanWithinMessage(message: Message, claimToken: number, part: number): SpanIds | undefined {
-  const whole = spanOfMessage(message);
-  if (!whole) return undefined;
+  const messageSpan = spanOfMessage(message);
+  if (!messageSpan) return undefined;
   const { high, low } = idsOf(message.id);
   // A claim token has 53 bits, so these bits are free.
   const first = high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30);
   const spanId = digitsOf(first) + digitsOf(low ^ (claimToken % 2 ** 32));
-  return { traceId: whole.traceId, spanId, parentId: whole.spanId };
+  return { traceId: messageSpan.traceId, spanId, parentId: messageSpan.spanId };
 }
 
 /** 32 bits as eight digits. */

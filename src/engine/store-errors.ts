@@ -1,4 +1,4 @@
-/** The errors of a store that could not do an operation. */
+/** The errors of a store that could not perform an operation. */
 import type { ProjectId } from './model.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */

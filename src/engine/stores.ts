@@ -42,7 +42,7 @@ export interface Handoff {
 
 /** `Next`: the form in which the next message of the lane is returned. */
 export type Settled<Next = Claimed> =
-  /** The message was claimed again or is gone; nothing was written (P6). */
+  /** The message was claimed again or no longer exists; nothing was written (P6). */
   | { kind: 'stale' }
   /** The run that was to end with the message has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
@@ -51,13 +51,13 @@ export type Settled<Next = Claimed> =
   /**
    * `next`: the next message of the lane, claimed in the same transaction under the token of the handoff. `follows`: how each
    * message of `change.follows` was saved, in their order; absent when there is none, or when a cancel replaced `change`.
-   * `isCancelled`: `changeIfCancelRequested` was saved instead of `change`. `isMoreLeft`: as in `EndedAs`.
+   * `isCancelled`: `changeIfCancelRequested` was saved instead of `change`. `isMoreLeft`: as in `RunEndResult`.
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true; isMoreLeft?: true };
 
 /** The result of a checkpoint. Nothing was written unless it is `saved`. */
 export type Checkpointed =
-  /** A message that was to be done was claimed again or is gone (P6). */
+  /** A finished message was claimed again or no longer exists (P6). */
   | { kind: 'stale' }
   | { kind: 'runOver' }
   /** The run has changed since the entries were made: read it again. */
@@ -121,9 +121,9 @@ export interface LiveEntry extends LogPosition {
 
 /** The work in a cell that no worker may be serving. */
 export interface CellPoll {
-  /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
+  /** The time until the next message, schedule or wait is due; `Infinity` when there is none. */
   dueInMs: Millis;
-  /** The same for operator events. */
+  /** The time until the next operator event is due; `Infinity` when there is none. */
   eventInMs: Millis;
   /** Whether work is left over from a worker, waits in lists, or belongs to a project that is being moved. */
   isNeglected: boolean;

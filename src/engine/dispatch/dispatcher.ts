@@ -109,7 +109,7 @@ export class Dispatcher implements CallSlots {
     this.inFlight.noteActivity(backlog, this.#context.clock.elapsedMs);
   }
 
-  /** This worker has ended a run. `isMoreLeft`: as in `EndedAs`. */
+  /** This worker has ended a run. `isMoreLeft`: as in `RunEndResult`. */
   noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
     this.#context.bodies.forget(runKey);
     this.#idleCalls.endOf(runKey);

@@ -45,22 +45,22 @@ export interface UnfinishedFilter extends AttributeFilter {
   unfinishedState?: UnfinishedState[];
 }
 
-/** Its message has an empty body, and the messages of its queue or key are not counted. */
+/** An unfinished message in a list: with an empty body, and without the number of messages ahead of it. */
 export interface UnfinishedMessage extends LiveMessage {
   unfinishedState: UnfinishedState;
   bodyBytes: number;
 }
 
-/** `isAtLeast`: there may be more, which were not counted. */
+/** A number of messages. `isAtLeast`: there may be more, which were not counted. */
 export interface Counted {
   count: number;
   isAtLeast: boolean;
 }
 
-/** The messages that wait for one limit. */
+/** The messages that wait because of one limit. */
 export interface WaitList {
   waiting: Counted;
-  /** When the first of them became due, or becomes due. */
+  /** The earliest due time of these messages, in the past or in the future. */
   firstDueAtMs: Millis;
 }
 
@@ -70,7 +70,7 @@ export interface QueueWaitList extends WaitList {
   parallelism: number;
 }
 
-/** `waiting` are the due messages. */
+/** The due messages of a flow-control key. */
 export interface KeyWaitList extends WaitList {
   key: FlowKeyState;
 }

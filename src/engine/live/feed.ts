@@ -15,7 +15,7 @@ const EVERY_MS: Millis = 500;
 /** Entries of one read. */
 export const READ_MAX = 500;
 /**
- * Full reads in a row without a pause. So a burst is published completely, and of a constant flood a thousand entries a second.
+ * Full reads in a row without a pause. A burst is thus published completely, a constant flood at a thousand entries a second.
  */
 const FULL_READS_MAX = 8;
 
@@ -23,11 +23,11 @@ const FULL_READS_MAX = 8;
 export interface LogWatcher {
   /** Each entry that is committed from now on will be published. `last`: the last entry before. */
   start(last: LogPosition | undefined): void;
-  /** New entries, in the order of the log as far as they are committed: an entry may come after later ones. None comes twice. */
+  /** New entries, each once, in the order of the log as far as they are committed: an entry may follow later ones. */
   publish(entries: readonly LiveEntry[]): void;
   /** `count` entries were skipped, because there were too many. */
   skip(count: number): void;
-  /** The log is no longer read here: it may be in another cell now. No other call follows. */
+  /** The log is no longer read by this worker: it may be in another cell now. No other call follows. */
   close(): void;
 }
 
@@ -70,7 +70,7 @@ class Feed {
   /** Full reads in a row. */
   #fullReads = 0;
 
-  /** `onLeft`: called when it has no watchers any more, because the project is gone. */
+  /** `onUnwatched`: called when the feed has closed all its watchers, because the project has left the cell. */
   constructor(projectId: ProjectId, logs: Logs, clock: Clock, onUnwatched: () => void) {
     this.#projectId = projectId;
     this.#logs = logs;
@@ -139,7 +139,7 @@ class Feed {
     return false;
   }
 
-  /** Skips to the end of the log: more entries are written than anybody could read. */
+  /** Skips to the end of the log, because more entries are written than can be published. */
   async #skipToEnd(window: LiveWindow, nowMs: Millis): Promise<void> {
     const range = { projectId: this.#projectId, toMs: LiveWindow.toMs(nowMs), count: REMEMBERED_MAX };
     const { positions, countAfter } = await this.#logs.newestLogs({ ...range, after: window.from });

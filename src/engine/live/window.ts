@@ -7,9 +7,9 @@ import type { LogPosition } from '../stores.ts';
 
 /** Entries that are remembered and read again. An entry is found unless this many later entries were committed before it. */
 export const REMEMBERED_MAX = 2_000;
-/** Older entries are forgotten, so that a read costs nothing while nothing happens. */
+/** Older entries are forgotten, so that reads are cheap while nothing happens. */
 const REMEMBERED_MS = 60_000;
-/** An entry further ahead was written before a clock was set back by days. New entries come before it. */
+/** An entry further ahead was written before a clock was set back by days. New entries are ordered before it. */
 const AHEAD_MS = 60_000;
 
 const BEFORE_ALL: LogPosition = { timeMs: -1, n: -1 };
@@ -25,7 +25,7 @@ export class LiveWindow {
     return nowMs + AHEAD_MS;
   }
 
-  /** Starts with the entries at `newest`, the last ones of the log, newest first, and all entries before them, as known. */
+  /** `newest`: the last entries of the log, newest first. They and all entries before them count as known. */
   constructor(newest: readonly LogPosition[], nowMs: Millis) {
     const isWhole = newest.length < REMEMBERED_MAX;
     this.#from = (isWhole ? undefined : newest.at(-1)) ?? BEFORE_ALL;
@@ -51,7 +51,7 @@ export class LiveWindow {
     return this.#from.timeMs > LiveWindow.toMs(nowMs);
   }
 
-  /** The entries at `positions` are known from now on, and the oldest known ones may be forgotten. */
+  /** Adds the entries at `positions` to the known ones, and forgets the oldest. */
   add(positions: readonly LogPosition[], nowMs: Millis): void {
     const known = [...this.#known, ...positions.map(({ timeMs, n }) => ({ timeMs, n }))];
     known.sort((a, b) => a.timeMs - b.timeMs || a.n - b.n);

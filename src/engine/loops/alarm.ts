@@ -1,10 +1,10 @@
-/** A single timer for the next time at which there is something to do. It wakes the dispatcher and the loops. */
+/** A timer for the next time at which there is work. The dispatcher and the loops are woken by it. */
 import type { Millis } from '../model.ts';
 import type { Clock, Timer, TimerKind } from '../ports.ts';
 
 /**
  * A timer for a time of day runs no longer than this, so that a machine that slept, or a clock that was set, is noticed soon.
- * With a held clock (in tests) neither happens: the alarm rings once, after a year if necessary.
+ * With a clock that a test controls neither happens: the alarm rings once, after a year if necessary.
  */
 const SLEEP_MAX_MS = 30_000;
 

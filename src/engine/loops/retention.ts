@@ -34,8 +34,8 @@ export class RetentionLoop {
   }
 
   /**
-   * Starts the next round at once, because another worker has crashed. The current round may already be past what that worker
-   * left unfinished.
+   * Starts the next round at once, because another worker has crashed. The current round may have passed the rows that this
+   * worker left unfinished.
    */
   hasten(): void {
     this.#isHastened = true;

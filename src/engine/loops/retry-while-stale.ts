@@ -1,4 +1,4 @@
-/** Optimistic concurrency: repeats a decision until it is saved before its data has changed. */
+/** Optimistic concurrency control: repeats a decision whose data has changed before it was saved. */
 import { ApiError } from '../../protocol/errors.ts';
 
 /** The result of a round that saved nothing, because the data has changed since it was read. */
@@ -12,7 +12,7 @@ export const ROUNDS_MAX = 20;
  * can try again.
  */
 export async function retryWhileStale<T>(
-  /** The name of the changing data, for the error message. */
+  /** The name of the data that changes, for the error message. */
   changing: string,
   round: () => Promise<T | typeof STALE>,
 ): Promise<T> {

@@ -24,23 +24,23 @@ export class Slices {
     return this.#clock.elapsedMs - this.#startedAtMs >= this.#sliceMs;
   }
 
-  /** Calls `make` for each item, in slices. Few items need one slice, and no promise. */
+  /** Calls `make` for each item, in slices. When all items fit into one slice, returns no promise. */
   map<T, U>(items: readonly T[], make: (item: T, index: number) => U): U[] | Promise<U[]> {
-    const made: U[] = [];
+    const results: U[] = [];
     for (const item of items) {
-      made.push(make(item, made.length));
-      if (this.isOver) return this.#mapRest(items, make, made);
+      results.push(make(item, results.length));
+      if (this.isOver) return this.#mapRest(items, make, results);
     }
-    return made;
+    return results;
   }
 
-  async #mapRest<T, U>(items: readonly T[], make: (item: T, index: number) => U, made: U[]): Promise<U[]> {
+  async #mapRest<T, U>(items: readonly T[], make: (item: T, index: number) => U, results: U[]): Promise<U[]> {
     await this.next();
-    while (made.length < items.length) {
-      made.push(make(items[made.length] as T, made.length));
+    while (results.length < items.length) {
+      results.push(make(items[results.length] as T, results.length));
       if (this.isOver) await this.next();
     }
-    return made;
+    return results;
   }
 
   /** Lets other work run, then starts the next slice. */

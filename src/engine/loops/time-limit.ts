@@ -1,7 +1,8 @@
+/** Limits how long the caller waits for work that has no time limit of its own. */
 import type { Millis } from '../model.ts';
 import type { Machine } from '../ports.ts';
 
-/** The result of `work`; `undefined` when it takes longer than `limitMs`. */
+/** The result of `work`; `undefined` when it takes longer than `limitMs`. The work itself is not stopped. */
 export async function withTimeLimit<T>(
   clock: Pick<Machine, 'startTimer'>,
   limitMs: Millis,

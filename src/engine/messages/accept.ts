@@ -15,7 +15,7 @@ import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../mode
 import type { Randomness } from '../ports.ts';
 import type { PublishCommand } from './publish-command.ts';
 
-/** What each new message of a publish needs besides its command. */
+/** The data that each new message of a publish needs in addition to its command. */
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;

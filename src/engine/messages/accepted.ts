@@ -2,7 +2,7 @@
 import type { JournalPosition, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
-/** `dropped`: it was not saved, because the run of its journal is over, or the journal already has its entry. */
+/** `dropped`: it was not saved, because its run has ended, or the journal already has its entry. */
 export type AcceptedState = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
@@ -20,7 +20,7 @@ export type Accepted =
    * An earlier message, or an entry of the journal of its run, replaces it. `run`: the run that it would have started exists.
    */
   | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
-  /** All messages of the publish are rejected: the run of one of them is over. */
+  /** All messages of the publish are rejected: the run of one of them has ended. */
   | { kind: 'runOver' }
   /** No message of the publish was saved: one of its runs has changed and must be read again. */
   | { kind: 'runChanged' }

@@ -25,7 +25,7 @@ const EXPLAINED_EVENTS_MAX = 1000;
 /** How long an event of another cell is remembered as saved: the worker of that cell retries within seconds. */
 const EVENT_ONCE_MS = 86_400_000;
 
-/** Dead messages retried in one transaction: their bodies are in memory together. */
+/** Dead messages retried in one transaction: all their bodies are in memory at once. */
 const RETRY_BATCH = 16;
 
 /** Messages that a bulk cancel finds with one query. */
@@ -156,7 +156,7 @@ export async function retryDead(
   for (let at = 0; at < wanted.length; at += RETRY_BATCH) {
     const batch = wanted.slice(at, at + RETRY_BATCH);
     const retried = await retryAll(context, projectId, batch, override);
-    // An entry is gone since the count: another request has retried or deleted it.
+    // Another request has retried or deleted an entry since the count.
     if (retried === undefined && messageIds.length === 0) return undefined;
     messageIds.push(...(retried ?? (await retryRemaining(context, projectId, batch, override))));
   }
@@ -177,7 +177,7 @@ async function retryRemaining(
   return retried ?? (await retryRemaining(context, projectId, remainingIds, override));
 }
 
-/** Publishes all entries again, or none if one of them is gone. */
+/** Publishes all entries again, or none if one of them does not exist any more. */
 async function retryAll(
   engine: EngineContext,
   projectId: ProjectId,

@@ -1,6 +1,6 @@
 /**
- * Decides what the outcome of an attempt means for its message. Pure, so that each rule of contract M 6.3, 8 and 17 is a table in
- * a test. The caller passes the time, and saves the decision and its follow-up messages in one transaction.
+ * Decides how the outcome of an attempt changes its message. Pure, so that each rule of contract M 6.3, 8 and 17 is a table in a
+ * test. The caller passes the time, and saves the decision and its follow-up messages in one transaction.
  */
 
 import type { HeaderMap } from '../../protocol/options/settings.ts';
@@ -43,7 +43,7 @@ export type Decision =
 export interface FailedRun {
   ended: CountedOutcome;
   atMs: Millis;
-  /** Saved instead of the change when the run is over already, or has continued. */
+  /** Saved instead of the change when the run has already ended or continued. */
   changeIfOver: Change;
   /** The run fails only while this is the last position of its journal; absent: always. */
   ifLastAt?: number;

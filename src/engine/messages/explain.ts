@@ -88,7 +88,7 @@ export interface Explanation {
   sentence: string;
   /** When the attempt started, for `attempting` and `cancelling`. */
   sinceMs?: Millis;
-  /** When it becomes due, or became so. */
+  /** When it becomes due, or became due. */
   dueAtMs?: Millis;
   /** When it was finished. */
   atMs?: Millis;

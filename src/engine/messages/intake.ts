@@ -28,8 +28,8 @@ type IntakeContext = Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'end
   reports: Pick<Reports, 'accepted'>;
 };
 
-/** Reads from the result of a save how each message was saved, in their order; `undefined` or missing: it was not. */
-type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
+/** Returns from the result of a save how each message was saved, in order; `undefined` or missing: it was not saved. */
+type SavedOf<Result> = (result: Result) => readonly (Saved | undefined)[];
 
 interface SaveOptions {
   mayBeAlone?: boolean;
@@ -65,12 +65,12 @@ export class Intake {
    * and throws what `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in `dispatchSaved`.
    * `isOfClient`: once the server is shutting down, throws `ApiError` 503. `slots`: used instead of the slots of the worker.
    */
-  async save<Answer>(
+  async save<Result>(
     drafts: readonly Draft[],
-    save: (newMessages: NewMessage[]) => Promise<Answer>,
-    savedOf: SavedOf<Answer>,
+    save: (newMessages: NewMessage[]) => Promise<Result>,
+    savedOf: SavedOf<Result>,
     { mayBeAlone = true, isOfClient = false, slots = this.#slots }: SaveOptions = {},
-  ): Promise<Answer> {
+  ): Promise<Result> {
     if (drafts.length === 0) return save([]);
     const { reports, clock, numbers } = this.#context;
     const taken = numbers.take(drafts.length);
@@ -80,9 +80,9 @@ export class Intake {
     let saved: readonly (Saved | undefined)[] = [];
     try {
       if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
-      const answer = await save(newMessages);
-      saved = savedOf(answer);
-      return answer;
+      const result = await save(newMessages);
+      saved = savedOf(result);
+      return result;
     } finally {
       const dispatched = this.slices().map(newMessages, (entry, index) => {
         const savedAs = saved[index];

@@ -34,7 +34,7 @@ export interface UrlGroupLimits {
 }
 
 /**
- * `endpoints` after adding `given` one by one. An endpoint with the same name gets the new URL. Otherwise, one with the same URL
+ * `endpoints` after adding `added` one by one. An endpoint with the same name gets the new URL. Otherwise, one with the same URL
  * gets the new name, if there is one. Otherwise the endpoint is new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], added: readonly Endpoint[]): Endpoint[] {

@@ -12,7 +12,7 @@ import { addToHistogram, type Count, emptyMinute, type Minute, minuteOf } from '
 /** The time from the first count until it is saved, and the most that a crash can lose. */
 const SAVE_AFTER_MS = 10_000;
 
-/** Minutes of a project that are kept while the store fails; beyond these the oldest are forgotten (P10). */
+/** Minutes of a project that are kept while the store fails; the oldest above this limit are forgotten (P10). */
 const UNSAVED_MAX = 60;
 
 export class MinuteCounter {
@@ -30,7 +30,7 @@ export class MinuteCounter {
     this.#alarm = new Alarm(clock, () => this.#startRound(), 'upkeep');
   }
 
-  /** Adds `counts`. Those that are not counted by the minute are ignored. */
+  /** Adds `counts`. Ignores counts that are not kept by the minute. */
   count(projectId: ProjectId, timeMs: Millis, counts: readonly Count[]): void {
     const minute = this.#minuteAt(projectId, timeMs);
     for (const name of counts) {
@@ -45,7 +45,7 @@ export class MinuteCounter {
     if (retried === 0) addToHistogram(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
   }
 
-  /** Saves all counts. Call it when nothing more can happen. */
+  /** Saves all counts. Call it after the last event. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -81,7 +81,7 @@ export class MinuteCounter {
     });
   }
 
-  /** Saves one project after the other, so that no transaction contains two. */
+  /** Saves one project after the other, each in its own transaction. */
   async #saveAll(): Promise<void> {
     for (const projectId of [...this.#unsaved.keys()]) {
       if (!(await this.#save(projectId))) return;

@@ -9,13 +9,13 @@ export type Count =
   /** Results of steps of runs. */
   | 'steps'
   | 'delivered'
-  /** Together with `delivered` these are all attempts. */
+  /** All attempts that are not `delivered`. */
   | 'failedAttempts'
   /** Failed attempts that will be retried. */
   | 'retries'
   /** Messages that failed: they are dead, or finished without a DLQ entry. */
   | 'dead'
-  /** Those messages, and runs, that entered the DLQ. */
+  /** Dead messages and failed runs that entered the DLQ. */
   | 'deadLetters'
   | 'runsStarted'
   | 'runsSucceeded'
