@@ -1,4 +1,4 @@
-/** The instruments that every other simulated test relies on: time, chance and network. */
+/** Tests the instruments of all simulated tests: clock, random numbers and network. */
 import { describe, expect, test } from 'vitest';
 import { claimed, message } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -24,7 +24,7 @@ describe('the simulated clock', () => {
     expect(ran).toEqual(['a at 10', 'b at 10', 'c at 20', 'd at 20', 'e at 20']);
   });
 
-  test('lets all that a timer sets off finish before the next one', async () => {
+  test('finishes all effects of a timer before the next one', async () => {
     const clock = new SimulatedClock();
     const ran: string[] = [];
     const takeFiftyTurns = async () => {
@@ -37,7 +37,7 @@ describe('the simulated clock', () => {
     expect(ran).toEqual(['after fifty turns', 'the next one']);
   });
 
-  test('runs a timer that a timer sets, and none that was cancelled', async () => {
+  test('runs a timer that a timer starts, and no cancelled one', async () => {
     const clock = new SimulatedClock();
     const ran: number[] = [];
     const cancelled = clock.startTimer(5, () => void ran.push(-1));
@@ -49,7 +49,7 @@ describe('the simulated clock', () => {
     expect(ran).toEqual([4]);
   });
 
-  test('sets the wall clock without touching the timers, nor the time that goes on', async () => {
+  test('sets the wall clock without effect on timers and elapsed time', async () => {
     const clock = new SimulatedClock(1_000_000);
     let fired: number[] = [];
     clock.startTimer(100, () => {
@@ -60,7 +60,7 @@ describe('the simulated clock', () => {
     expect(fired).toEqual([500_100, 1_000_100, 100]);
   });
 
-  test('says so when it does not come to rest', async () => {
+  test('throws when timers are left', async () => {
     const clock = new SimulatedClock();
     const again = () => void clock.startTimer(10, again);
     again();
@@ -69,14 +69,14 @@ describe('the simulated clock', () => {
 });
 
 describe('seeded chance', () => {
-  test('repeats itself from the same seed and differs from another', () => {
+  test('repeats values for the same seed, and gives others for another seed', () => {
     const draw = (seed: number) => Array.from(new SeededRandom(seed).bytes(32));
     expect(draw(5)).toEqual(draw(5));
     expect(draw(5)).not.toEqual(draw(6));
     expect(draw(2 ** 32 + 5)).not.toEqual(draw(5));
   });
 
-  test('spreads evenly and keeps within its bounds', () => {
+  test('is distributed evenly within its bounds', () => {
     const random = new SeededRandom(1);
     const counts = new Map<number, number>();
     for (let draw = 0; draw < 6_000; draw += 1) {
@@ -105,7 +105,7 @@ describe('the simulated network', () => {
     return { clock, net };
   }
 
-  test('answers after the way and the endpoint’s own time', async () => {
+  test('responds after the travel time and the endpoint’s own time', async () => {
     const { clock, net } = network();
     let heardAtMs = 0;
     const attempt = net.connect().attempt(claimed(), new AbortController().signal);
@@ -117,7 +117,7 @@ describe('the simulated network', () => {
     expect(heardAtMs).toBe(60);
   });
 
-  test('ends a silent attempt by the message’s own limit when that is shorter', async () => {
+  test('ends a silent attempt at the message’s own timeout if that is shorter', async () => {
     const { clock, net } = network();
     const silent = message({ origin: 'https://silent.example' });
     silent.settings.timeoutMs = 300;
@@ -126,7 +126,7 @@ describe('the simulated network', () => {
     expect(await attempt).toMatchObject({ kind: 'unreachable', reason: 'timeout' });
   });
 
-  test('still lets the endpoint see what a sender sent before it died or gave up', async () => {
+  test('delivers requests whose sender has died or given up', async () => {
     const { clock, net } = network();
     const [dying, aborting] = [net.connect(), net.connect()];
     const abort = new AbortController();

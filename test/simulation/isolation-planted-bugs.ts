@@ -10,22 +10,22 @@ import { altered } from './planted-bugs.ts';
 import type { Sabotage } from './world.ts';
 
 export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partial<EngineSettings> }> = {
-  'attempts that hang have no more places than slots': () => ({ settings: { silentMax: ISOLATED.inFlightMax / 2 } }),
-  'a claim ignores how many attempts may hang': () =>
+  'silent attempts are limited like slots': () => ({ settings: { silentMax: ISOLATED.inFlightMax / 2 } }),
+  'a claim ignores the limits of endpoints of unknown health': () =>
     claimingWith(({ unknown: _, capacityByBacklog: __, ...request }) => request),
-  'a claim takes every endpoint for one that answers': () =>
+  'a claim treats every endpoint as healthy': () =>
     claimingWith((request) => ({
       ...request,
       ...(request.unknown && {
         unknown: { ...request.unknown, slots: 1e9, defaultCapacity: 1e9, capacityByProject: {} },
       }),
     })),
-  'the lines of all projects but one are taken for empty': () => altered(servingOne),
+  'the backlogs of all projects but one are treated as empty': () => altered(servingOne),
 };
 
 /** The same for the simulation of an outage. */
 export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
-  'a project that has just begun to wait has its turn like the others': () =>
+  'a project with a new backlog is served in the rotation like the others': () =>
     claimingWith(({ freshBacklogs = 0, backlogsToServe, ...request }) => ({
       ...request,
       backlogsToServe: [...backlogsToServe.slice(freshBacklogs), ...backlogsToServe.slice(0, freshBacklogs)],

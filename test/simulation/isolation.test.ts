@@ -16,7 +16,7 @@ test.for(Object.entries(ISOLATION_BUGS))('catches that %s', async ([, sabotage])
   expect(promises).toContain('P9');
 });
 
-test.for([1])('P9: after an outage nobody waits for the backlogs of others (seed %i)', async (seed) => {
+test.for([1])('P9: after an outage no project waits for the backlogs of others (seed %i)', async (seed) => {
   expect(await simulateOutage(seed)).toEqual([]);
 });
 

@@ -7,25 +7,28 @@ import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 
 export const LANE_BUGS: Record<string, PlantedBug> = {
-  'a queue lets the next one go while a retry is pending': {
+  'a queue starts its next message while a retry is pending': {
     promise: 'P5',
     seed: 6,
     sabotage: () => atRetry(withOneMoreSlot),
   },
-  'a slot of a queue is freed twice': { promise: 'P5', seed: 8, sabotage: () => atEnd(withOneMoreSlot) },
-  'a slot of a queue is never freed': { promise: 'P2', sabotage: () => atEnd(withoutSlots) },
+  'a permit of a queue is released twice': { promise: 'P5', seed: 8, sabotage: () => atEnd(withOneMoreSlot) },
+  'a permit of a queue is never released': { promise: 'P2', sabotage: () => atEnd(withoutSlots) },
   'a batch is enqueued backwards': { promise: 'P5', sabotage: () => altered(enqueuedBackwards) },
-  'a paused queue goes on': { promise: 'P5', seed: 6, sabotage: () => altered(withoutQueuePause) },
-  'a deleted queue goes on': { promise: 'P2', seed: 28, sabotage: () => altered(withoutDeletion) },
-  'the next one of a lane is claimed and not started': {
+  'a paused queue starts messages': { promise: 'P5', seed: 6, sabotage: () => altered(withoutQueuePause) },
+  'a deleted queue starts messages': { promise: 'P2', seed: 28, sabotage: () => altered(withoutDeletion) },
+  'the next message of a lane is claimed but not started': {
     promise: 'P2',
     seed: 36,
     sabotage: () => altered(forgettingSuccessors),
   },
-  'what a lane lets go wakes nobody': { promise: 'P2', sabotage: () => altered(withoutWakeUps) },
-  'a key has one more in flight than it may': { promise: 'P4', seed: 27, sabotage: () => altered(withOneMoreInFlight) },
+  'workers are not notified of messages that a lane releases': {
+    promise: 'P2',
+    sabotage: () => altered(withoutWakeUps),
+  },
+  'a key exceeds its parallelism by one': { promise: 'P4', seed: 27, sabotage: () => altered(withOneMoreInFlight) },
   'the rate does not count retries': { promise: 'P4', sabotage: () => atRetry(withFreshWindow) },
-  'a paused key goes on': { promise: 'P4', seed: 9, sabotage: () => altered(withoutKeyPause) },
+  'a paused key starts messages': { promise: 'P4', seed: 9, sabotage: () => altered(withoutKeyPause) },
   'a pin changes nothing': { promise: 'P4', seed: 145, sabotage: () => altered(withoutPins) },
 };
 

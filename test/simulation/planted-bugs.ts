@@ -46,26 +46,26 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a settle does not check the claim token': { promise: 'P6', seed: 16, sabotage: withoutTokenCheck },
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
-  'a cancel is confirmed, but not made': { promise: 'P2', sabotage: () => altered(forgettingCancels) },
+  'a cancel is confirmed but not saved': { promise: 'P2', sabotage: () => altered(forgettingCancels) },
   'a retry is saved without its count': { promise: 'P2', seed: 39, sabotage: () => altered(uncountedRetries) },
-  'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
-  'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
+  'a message is sent that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
+  'a delivered message is not logged': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutDeadLetter) },
-  'the deduplication id is reserved, but not with its message': { promise: 'P3', sabotage: reservingApart },
-  'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingBacklogs) },
-  'an outcome is given up when the store refuses it': {
+  'a deduplication id is reserved in another transaction than its message': { promise: 'P3', sabotage: reservingApart },
+  'endpoint backlogs are forgotten': { promise: 'P2', sabotage: () => altered(forgettingBacklogs) },
+  'an outcome is dropped when the store rejects it': {
     promise: 'P7',
     seed: 8,
     steps: 100,
     sabotage: () => altered(givingUpOutcomes),
   },
-  'a slot is never given back': { promise: 'P2', sabotage: () => altered(losingSlots) },
-  'a restart does not give back what was in flight': {
+  'a slot is never released': { promise: 'P2', sabotage: () => altered(losingSlots) },
+  'a restart does not release the claims in flight': {
     promise: 'P7',
     seed: 5,
     sabotage: () => altered(withoutRecovery),
   },
-  'a claim ignores the room that origins have left': {
+  'a claim ignores the capacity of origins': {
     promise: 'P9',
     seed: 5,
     sabotage: () => altered(ignoringCapacity),
@@ -84,12 +84,12 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     seed: 7,
     sabotage: () => altered(callbacksOfStale),
   },
-  'callbacks are saved in a transaction of their own': {
+  'callbacks are saved in a separate transaction': {
     promise: 'P3',
     seed: 10,
     sabotage: () => altered(savingCallbacksApart),
   },
-  'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
+  'retention deletes nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },
 };
 
 /** Replaces some methods of the store. */

@@ -1,4 +1,4 @@
-/** What judges the schedules: the clock on the wall, and the endpoints that a group may have had. */
+/** Tests the helpers of the schedule checks: the wall clock, and the possible endpoints of a group. */
 import { describe, expect, test } from 'vitest';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { possibleGroups } from './group-workload.ts';
@@ -19,14 +19,14 @@ describe('the wall clock', () => {
     return new WallClock({ clock, jumps, isShared: false });
   }
 
-  test('knows the earliest and the latest that it showed in a time', async () => {
+  test('knows its earliest and latest readings in a period', async () => {
     const wall = await wallClock();
     expect([wall.lowest(0, 50), wall.highest(0, 50)]).toEqual([1_000, 1_050]);
     expect([wall.lowest(50, 150), wall.highest(50, 150)]).toEqual([800, 1_100]);
     expect([wall.lowest(150, 400), wall.highest(150, 400)]).toEqual([850, 2_000]);
   });
 
-  test('finds each moment at which it showed a multiple, those that come twice, twice', async () => {
+  test('finds each moment at which it showed a multiple, including repeated ones', async () => {
     const wall = await wallClock();
     expect(wall.multiples(50, 60, 160)).toEqual([
       { atMs: 100, timeMs: 1_100 },
@@ -47,7 +47,7 @@ describe('the endpoints that a group may have had', () => {
     return { action, groupName: 'g', urls: urls(names), result, startAtMs, endedAt: 0, endedAtMs: startAtMs + 10 };
   }
 
-  test('are those before and after a change while it is made, and those after it from then on', () => {
+  test('are those before or after a change while it is pending, and then those after it', () => {
     const calls = [call('add', 'b a', 100, 'acked'), call('remove', 'a', 200, 'acked')];
     expect([...possibleGroups(calls, 'g', [0, 99])]).toEqual(['']);
     expect([...possibleGroups(calls, 'g', [50, 105])]).toEqual(['', 'a b']);
@@ -56,13 +56,13 @@ describe('the endpoints that a group may have had', () => {
     expect([...possibleGroups(calls, 'g', [300, 300])]).toEqual(['b']);
   });
 
-  test('stay open when nobody heard the answer, until the group is deleted', () => {
+  test('stay uncertain after a lost response, until the group is deleted', () => {
     const calls = [call('add', 'a', 100, 'unknown'), call('add', 'b', 200, 'acked'), call('delete', '', 300, 'acked')];
     expect([...possibleGroups(calls, 'g', [250, 250])].sort()).toEqual(['a b', 'b']);
     expect([...possibleGroups(calls, 'g', [400, 400])]).toEqual(['']);
   });
 
-  test('are not changed by what was refused, nor by what befalls another group', () => {
+  test('are not changed by rejected calls or by calls for another group', () => {
     const calls = [call('add', 'a', 100, 'rejected'), { ...call('add', 'b', 200, 'acked'), groupName: 'other' }];
     expect([...possibleGroups(calls, 'g', [300, 300])]).toEqual(['']);
   });

@@ -9,18 +9,25 @@ import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';
 
 export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
-  'a schedule moves on without its messages': { promise: 'P16', sabotage: () => altered(movingOnAlone) },
-  'messages are made while the schedule stays where it is': { promise: 'P16', sabotage: () => altered(stayingBehind) },
-  'messages are made before the schedule moves on': {
+  'a schedule advances without its messages': { promise: 'P16', sabotage: () => altered(movingOnAlone) },
+  'messages are created while the schedule does not advance': {
+    promise: 'P16',
+    sabotage: () => altered(stayingBehind),
+  },
+  'messages are created before the schedule advances': {
     promise: 'P16',
     seed: 8,
     steps: 150,
     sabotage: () => altered(movingOnLater),
   },
-  'a schedule moves on whatever its version': { promise: 'P16', seed: 9, sabotage: () => altered(withoutVersions) },
+  'a schedule advances regardless of its version': {
+    promise: 'P16',
+    seed: 9,
+    sabotage: () => altered(withoutVersions),
+  },
   'a paused schedule is triggered': { promise: 'P16', seed: 6, sabotage: () => altered(withoutPause) },
   'a deleted schedule is triggered': { promise: 'P16', seed: 19, steps: 20, sabotage: () => altered(withoutDeletion) },
-  'a clock that is set back has its times come again': {
+  'a clock that is set back repeats times': {
     promise: 'P16',
     steps: 150,
     sabotage: () => altered(forgettingPassed),
@@ -31,19 +38,19 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
     steps: 150,
     sabotage: () => altered(forgettingMissed),
   },
-  'every time that was missed is made up for': {
+  'every missed time is caught up': {
     promise: 'P16',
     seed: 13,
     steps: 150,
     sabotage: () => altered(makingUpForEach),
   },
-  'nobody asks whether the trigger before has ended': {
+  'the end of the previous trigger is not checked': {
     promise: 'P16',
     seed: 26,
     steps: 150,
     sabotage: () => altered(neverBusy),
   },
-  'a group is published to as it once was': { promise: 'P16', seed: 27, sabotage: rememberingGroups },
+  'a publish to a group uses outdated endpoints': { promise: 'P16', seed: 27, sabotage: rememberingGroups },
   'the last endpoint of a group gets nothing': {
     promise: 'P16',
     seed: 5,

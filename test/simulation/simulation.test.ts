@@ -11,7 +11,7 @@ test(`the simulated service keeps its promises through crashes, refusals, slow e
   expect((await seeds.results()).broken).toEqual([]);
 });
 
-test('the same seed gives the same events twice, and another seed others', async () => {
+test('the same seed gives the same events, and another seed gives others', async () => {
   const [once, twice, other] = [
     await simulate({ seed: 7, steps: 40 }),
     await simulate({ seed: 7, steps: 40 }),
@@ -21,6 +21,6 @@ test('the same seed gives the same events twice, and another seed others', async
   expect(other.digest).not.toBe(once.digest);
 });
 
-test('the seeds meet what they are meant to meet', async () => {
+test('the seeds cover all kinds of events', async () => {
   expect(zeroCounts(await seeds.results())).toEqual([]);
 });

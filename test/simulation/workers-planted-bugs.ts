@@ -13,31 +13,31 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
     seed: 20,
     sabotage: PLANTED_BUGS['a settle does not check the claim token']?.sabotage ?? (() => ({})),
   },
-  'nobody gives back what the dead had in flight': { promise: 'P7', sabotage: () => altered(withoutRescue) },
-  'a claim is left over when the answer was lost': {
+  'the claims of dead workers are not released': { promise: 'P7', sabotage: () => altered(withoutRescue) },
+  'a claim remains when its response was lost': {
     promise: 'P7',
     seed: 12,
     sabotage: () => altered(withoutReconciliation),
   },
-  'each worker goes by the clock of its machine': {
+  'each worker uses the clock of its machine': {
     promise: 'P4',
     seed: 7,
     sabotage: () => ({ clock: (machine) => new UncorrectedClock(machine) }),
   },
-  'a heartbeat counts although it was not answered': {
+  'a heartbeat counts although it got no response': {
     promise: 'P4',
     seed: 41,
     sabotage: () => altered(believingBeats),
   },
-  'a schedule is triggered whoever else has triggered it': {
+  'a schedule is triggered by two workers': {
     promise: 'P16',
-    sabotage: SCHEDULE_BUGS['a schedule moves on whatever its version']?.sabotage ?? (() => ({})),
+    sabotage: SCHEDULE_BUGS['a schedule advances regardless of its version']?.sabotage ?? (() => ({})),
   },
 };
 
 /** Among workflows. */
 export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
-  'what is known by its number has one from a block of its worker': {
+  'single numbers come from a block of the worker': {
     promise: 'P17',
     seed: 1,
     sabotage: () => altered(inBlocks),

@@ -23,47 +23,50 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     sabotage: () => withoutEntryKeys('plan'),
   },
   'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutEntryKeysOfInvocations },
-  'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(withWholeBatch) },
+  'each message of a batch is delivered with the whole batch': {
+    promise: 'P8',
+    sabotage: () => altered(withWholeBatch),
+  },
   'a journal is read without its latest entry': { promise: 'P8', sabotage: () => altered(withoutLatestEntry) },
-  'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
+  'an omitted journal cannot be fetched': { promise: 'P8', sabotage: () => altered(withoutFetching) },
   'the end of a run is acknowledged before its commit': {
     promise: 'P1',
     seed: 29,
     sabotage: () => altered(endingTooEarly),
   },
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
-  'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isCallResult) },
-  'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
-  'a run ends as it was known before another invoked it': {
+  'the response to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isCallResult) },
+  'a parent is not notified of the end of its child': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
+  'a run ends with the invokers of an older version': {
     promise: 'P14',
     seed: 60,
     sabotage: () => altered(endingWithOldVersion),
   },
-  'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
+  'the failure of a run is not reported': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
   'deadlines of waits are forgotten': { promise: 'P14', sabotage: () => altered(withoutDeadlines) },
   'a wait times out before its time': { promise: 'P17', sabotage: () => altered(timingOutEarly) },
-  'a notification wakes one of those who wait': { promise: 'P17', sabotage: () => altered(wakingOne) },
-  'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingPendingEvents) },
-  'the latest of what was saved is taken first': {
+  'a notification wakes only one waiter': { promise: 'P17', sabotage: () => altered(wakingOne) },
+  'a pending event is lost': { promise: 'P17', sabotage: () => altered(losingPendingEvents) },
+  'the latest pending event is taken first': {
     promise: 'P17',
     seed: 6,
     sabotage: () => altered(latestPendingEventFirst),
   },
-  'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
-  'what follows in a run leaves its trace': { promise: 'P17', sabotage: () => altered(withoutTrace) },
-  'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
-  'a checkpoint of a call that was given up is saved': {
+  'later messages lack the headers of the trigger': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
+  'later messages leave the trace of their run': { promise: 'P17', sabotage: () => altered(withoutTrace) },
+  'a resumed run starts from the beginning': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
+  'a checkpoint of a lost call is saved': {
     promise: 'P6',
     seed: 15,
     sabotage: () => altered(withoutTokenCheckOfCalls),
   },
-  'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(acknowledgingEarly) },
-  'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
-  'the last step is forgotten that comes with the end': {
+  'a checkpoint is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgingEarly) },
+  'a call continues from another result than is saved': { promise: 'P8', sabotage: () => altered(replacingResults) },
+  'a last step that is sent with the end of its run is forgotten': {
     promise: 'P8',
     sabotage: () => altered(withLastStep(() => undefined)),
   },
-  'another result of the last step is kept than the run ended with': {
+  'another result of the last step is saved than the run ended with': {
     promise: 'P8',
     sabotage: () => altered(withLastStep(otherResult)),
   },
@@ -88,7 +91,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     promise: 'P3',
     sabotage: () => whenParked((next) => ({ ...next, retried: next.retried + 1 })),
   },
-  'a parked run is tried again at once': {
+  'a parked run is retried at once': {
     promise: 'P2',
     sabotage: () => whenParked((next, atMs) => ({ ...next, dueAtMs: atMs })),
   },
@@ -97,12 +100,15 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     promise: 'P8',
     sabotage: () => ({ workflows: { isUnchecked: true } }),
   },
-  'what is left of a run that is over is forgotten': {
+  'remaining messages of an ended run are forgotten': {
     promise: 'P2',
     sabotage: () => altered(withoutCancellingTheRest),
   },
-  'a revived run goes out with its first piece': { promise: 'P8', sabotage: () => altered(retryingPartly) },
-  'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
+  'a resumed run starts after the first chunk of its journal': {
+    promise: 'P8',
+    sabotage: () => altered(retryingPartly),
+  },
+  'runs are never deleted': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
 type Waiting = Extract<Settlement['change']['next'], { kind: 'waiting' }>;

@@ -7,11 +7,11 @@ const STEPS = 30;
 
 const seeds = playSeeds(simulateWorkflows, { first: 22, count: 3, steps: STEPS });
 
-test('workflows come to their ends through crashes of both sides', async () => {
+test('workflows end despite crashes of the server and of endpoints', async () => {
   expect((await seeds.results()).broken).toEqual([]);
 });
 
-test('the same seed gives the same events twice', async () => {
+test('the same seed gives the same events', async () => {
   const [first, second] = [
     await simulateWorkflows({ seed: 7, steps: 10 }),
     await simulateWorkflows({ seed: 7, steps: 10 }),
@@ -19,6 +19,6 @@ test('the same seed gives the same events twice', async () => {
   expect(second).toEqual(first);
 });
 
-test('the seeds meet what they are meant to meet', async () => {
+test('the seeds cover all kinds of events', async () => {
   expect(zeroCounts(await seeds.results())).toEqual([]);
 });

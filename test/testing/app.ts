@@ -1,4 +1,4 @@
-/** The user's side in tests of the test kit: an HTTP server on loopback that notes what it is sent. */
+/** The user's app in tests of the test kit: an HTTP server on loopback that records its requests. */
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listen } from '../support/listen.ts';

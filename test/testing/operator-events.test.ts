@@ -1,4 +1,4 @@
-/** Is the operator of a whole server told, by requests that the official client takes for genuine? */
+/** Operator events reach the operator of a server, with signatures that the official client accepts. */
 import { readFileSync } from 'node:fs';
 import { Client, Receiver } from '@upstash/qstash';
 import { Client as WorkflowClient } from '@upstash/workflow';
@@ -20,9 +20,9 @@ async function open(settings: Record<string, string> = {}): Promise<void> {
   });
 }
 
-const told = () => app.calls.filter(({ path }) => path === '/operator');
+const received = () => app.calls.filter(({ path }) => path === '/operator');
 
-it('tells of a dead message and a failed run, signed, once, also after a restart', async () => {
+it('reports a dead message and a failed run once, signed, also across a restart', async () => {
   await open({ WAYPOST_OPERATOR_EVENTS_PROJECT: 'test-1' }); // whose keys are known here
   await new Client({ baseUrl: waypost.url, token: waypost.token }).publish({ url: `${app.url}/fails`, retries: 0 });
   await new WorkflowClient({ baseUrl: waypost.url, token: waypost.token }).trigger({
@@ -34,7 +34,7 @@ it('tells of a dead message and a failed run, signed, once, also after a restart
   await waypost.advance('1h');
   const dead = await waypost.dlq();
   expect(
-    told()
+    received()
       .map(({ body }) => JSON.parse(body))
       .toSorted((a, b) => (a.kind < b.kind ? -1 : 1)),
   ).toMatchObject([
@@ -43,22 +43,22 @@ it('tells of a dead message and a failed run, signed, once, also after a restart
   ]);
   const { current: currentSigningKey, next: nextSigningKey } = waypost.signingKeys;
   const receiver = new Receiver({ currentSigningKey, nextSigningKey });
-  for (const { headers, body } of told()) {
+  for (const { headers, body } of received()) {
     const signature = String(headers['upstash-signature']);
     expect(await receiver.verify({ signature, body, url: `${app.url}/operator` })).toBe(true);
     await expect(receiver.verify({ signature, body: `${body} `, url: `${app.url}/operator` })).rejects.toThrow();
   }
 });
 
-it('tells as a project of the operator, in which no other has a part', async () => {
+it('reports in a separate project, in which no other project takes part', async () => {
   await open({ WAYPOST_OPERATOR_EVENTS: 'message_buried:2,run_failed' });
   const client = new Client({ baseUrl: waypost.url, token: waypost.token });
   await client.publish({ url: `${app.url}/fails`, retries: 0 });
   await waypost.advance('2s');
-  expect(told()).toEqual([]);
+  expect(received()).toEqual([]);
   await client.publish({ url: `${app.url}/fails`, retries: 0 });
   await waypost.advance('2s');
-  expect(told().map(({ body }) => JSON.parse(body))).toMatchObject([{ kind: 'message_buried', count: 2 }]);
+  expect(received().map(({ body }) => JSON.parse(body))).toMatchObject([{ kind: 'message_buried', count: 2 }]);
   expect((await waypost.messages()).map(({ url }) => url)).toEqual([`${app.url}/fails`, `${app.url}/fails`]);
 });
 

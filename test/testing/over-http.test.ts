@@ -1,4 +1,4 @@
-/** `waypost dev --virtual-time`, for tests in any language: time passes when a request says so. */
+/** `waypost dev --virtual-time`, for tests in any language: requests advance the clock. */
 import { Client } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startVirtual, virtualConfig } from '../../src/cli/run/virtual-time.ts';
@@ -45,7 +45,7 @@ describe('a server on virtual time', () => {
 
   const advance = (body: unknown) => pass(server.url, 'advance', body);
 
-  it('lets a week pass, and answers when all that was due has happened', async () => {
+  it('advances by a week, and responds when all due work is finished', async () => {
     const { json: start } = await advance({ duration: 0 });
     await client.publishJSON({ url: app.url, body: {}, delay: '7d' });
     const before = await advance({ duration: '6d23h' });
@@ -54,13 +54,13 @@ describe('a server on virtual time', () => {
     expect([after.json, app.calls.length]).toEqual([{ now: start.now + 7 * DAY_MS, isIdle: true }, 1]);
   });
 
-  it('lets time pass for all who ask at the same time, one after the other', async () => {
+  it('handles concurrent requests to advance one after the other', async () => {
     const { json: start } = await advance({ duration: 0 });
     const ends = await Promise.all([advance({ duration: '1d' }), advance({ duration: '2d' })]);
     expect(ends.map(({ json }) => json.now - start.now)).toEqual([DAY_MS, 3 * DAY_MS]);
   });
 
-  it('goes on until all is idle, or to the limit', async () => {
+  it('runs until idle, or until the limit', async () => {
     const { json: start } = await advance({ duration: 0 });
     await client.publishJSON({ url: app.url, body: {}, delay: '3d' });
     const halted = await pass(server.url, 'run-until-idle', { limit: '2d' });
@@ -69,7 +69,7 @@ describe('a server on virtual time', () => {
     expect([idle.json, app.calls.length]).toEqual([{ now: start.now + 3 * DAY_MS, isIdle: true }, 1]);
   });
 
-  it('is idle while somebody watches the log, who is told without time passing', async () => {
+  it('is idle while a client watches the log, which gets events without an advance', async () => {
     const closing = new AbortController();
     const { body } = await fetch(`${server.url}/v2/waypost/live`, {
       headers: { authorization: `Bearer ${token}` },
@@ -100,7 +100,7 @@ describe('a server on virtual time', () => {
   });
 });
 
-describe('where time passes by itself, or by calls of the test kit', () => {
+describe('without virtual time, or with the test kit', () => {
   it('has no such routes, and does not document them', async () => {
     const waypost = await startWaypost();
     const { status } = await pass(waypost.url, 'advance', { duration: '1d' }, waypost.token);
@@ -109,7 +109,7 @@ describe('where time passes by itself, or by calls of the test kit', () => {
     expect([status, document.includes('/waypost/time/')]).toEqual([404, false]);
   });
 
-  it('cannot be asked of the server for production, nor of several workers', async () => {
+  it('is rejected by the production server, and with several workers', async () => {
     const refusals = [
       await giveCommand(['serve', '--virtual-time']),
       await giveCommand(['dev', '--virtual-time', '--workers', '2']),

@@ -27,7 +27,7 @@ afterEach(async () => {
 const passedMs = (from: Date): number => waypost.now().getTime() - from.getTime();
 
 describe('time', () => {
-  it('stands still until it is told to pass', async () => {
+  it('does not pass until it is advanced', async () => {
     const start = waypost.now();
     await client.publishJSON({ url: app.url, body: {}, delay: '7d' });
     await waypost.advance(0);
@@ -38,7 +38,7 @@ describe('time', () => {
     expect([passedMs(start), app.calls.length]).toEqual([7 * DAY_MS, 1]);
   });
 
-  it('begins when the test says so', async () => {
+  it('starts at the time that the test sets', async () => {
     const startAt = new Date('2030-01-01T00:00:00Z');
     const other = await startWaypost({ startAt });
     expect(other.now()).toEqual(startAt);
@@ -58,13 +58,13 @@ describe('time', () => {
     );
   });
 
-  it('does not run until idle what never ends within the limit', async () => {
+  it('rejects if work is left after the limit', async () => {
     await client.publishJSON({ url: app.url, body: {}, delay: '3d' });
     await expect(waypost.runUntilIdle({ limit: '2d' })).rejects.toThrow('something still waits after 2d');
     expect(app.calls).toHaveLength(0);
   });
 
-  it('fires a schedule at each of its times of a month, and does not wait for it to end', async () => {
+  it('triggers a schedule at each of its times in a month, without waiting for its end', async () => {
     const other = await startWaypost({ startAt: new Date('2030-04-01T12:00:00Z') });
     await new Client({ baseUrl: other.url, token: other.token }).schedules.create({
       destination: app.url,
@@ -82,7 +82,7 @@ describe('time', () => {
   });
 });
 
-it('dates signatures by the real clock, so that the official receiver takes them', async () => {
+it('signs with the time of the real clock, so that the official receiver accepts it', async () => {
   // By virtual time the signature was over long ago.
   const other = await startWaypost({ startAt: new Date('2020-01-01T00:00:00Z') });
   await new Client({ baseUrl: other.url, token: other.token }).publishJSON({ url: app.url, body: {}, delay: '90d' });
@@ -95,7 +95,7 @@ it('dates signatures by the real clock, so that the official receiver takes them
   await expect(receiver.verify({ signature, body: call?.body ?? '', url: app.url })).resolves.toBe(true);
 });
 
-it('has what failed for good in the dead letter queue', async () => {
+it('shows dead messages in the dead letter queue', async () => {
   answers = [503, 503];
   await client.publishJSON({ url: app.url, body: { a: 1 }, retries: 1 });
   await waypost.runUntilIdle();
@@ -105,7 +105,7 @@ it('has what failed for good in the dead letter queue', async () => {
 });
 
 describe('a disturbance', () => {
-  it('answers in place of the endpoint', async () => {
+  it('responds instead of the endpoint', async () => {
     waypost.disturb({ answer: 503, body: 'busy' });
     await client.publishJSON({ url: app.url, body: {} });
     await waypost.runUntilIdle();
@@ -117,7 +117,7 @@ describe('a disturbance', () => {
     });
   });
 
-  it('lets an answer take its time', async () => {
+  it('delays a response', async () => {
     const start = waypost.now();
     waypost.disturb({ delay: '20s' });
     await client.publishJSON({ url: app.url, body: {} });
@@ -141,7 +141,7 @@ describe('a disturbance', () => {
     },
   );
 
-  it('comes to some URLs only, and as often as it says', async () => {
+  it('applies to matching URLs only, and as many times as requested', async () => {
     waypost.disturb({ answer: 500, to: `${app.url}/b`, times: 2 });
     await client.publishJSON({ url: `${app.url}/a`, body: {} });
     await client.publishJSON({ url: `${app.url}/b`, body: {} });
@@ -161,7 +161,7 @@ it('disturbs attempts of one project only', async () => {
   expect(attempts).toEqual([1, 2]);
 });
 
-it('goes on with what it has stored when the server is started again', async () => {
+it('continues with the stored data after a restart', async () => {
   const { url, signingKeys } = waypost;
   waypost.disturb({ answer: 'lost' });
   await client.publishJSON({ url: `${app.url}/now`, body: {} });
@@ -174,7 +174,7 @@ it('goes on with what it has stored when the server is started again', async () 
   expect(app.calls[1]?.headers['upstash-retried']).toBe('0');
 });
 
-it('has projects that see nothing of each other', async () => {
+it('isolates projects from each other', async () => {
   const project = await waypost.project();
   await new Client({ baseUrl: project.url, token: project.token }).publishJSON({ url: app.url, body: {} });
   await waypost.runUntilIdle();
@@ -196,7 +196,7 @@ it('has projects that see nothing of each other', async () => {
   ).resolves.toBe(true);
 });
 
-it('takes settings by the names of their variables, and tells what the server logs', async () => {
+it('accepts settings by the names of their variables, and passes on log events', async () => {
   const events: string[] = [];
   const other = await startWaypost({
     settings: { WAYPOST_ALLOW_DESTINATIONS: 'all' },

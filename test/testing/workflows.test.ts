@@ -1,4 +1,4 @@
-/** The test kit with the official workflow library, which runs as it is. */
+/** The test kit with the unmodified official workflow library. */
 import { Client } from '@upstash/workflow';
 import { serve } from '@upstash/workflow/express';
 import express from 'express';
@@ -46,7 +46,7 @@ it('lets a workflow sleep for seven days', async () => {
   await app.close();
 });
 
-it('comes to the deadline of an event that nobody sends', async () => {
+it('reaches the deadline of an event that is never sent', async () => {
   const app = await open(async (context) => {
     const { timeout } = await context.waitForEvent('payment', 'paid', { timeout: '3d' });
     return timeout ? 'never paid' : 'paid';
@@ -59,7 +59,7 @@ it('comes to the deadline of an event that nobody sends', async () => {
   await app.close();
 });
 
-it('does a step once more whose answer was lost, and has a run that failed in the dead letter queue', async () => {
+it('repeats a step whose response was lost, and shows a failed run in the dead letter queue', async () => {
   const app = await open((context) => context.run('charge', () => 'charged'));
   waypost.disturb({ answer: 'lost' });
   await client.trigger({ url: app.url, body: {}, retries: 1 });

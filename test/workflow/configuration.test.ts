@@ -1,4 +1,4 @@
-/** What the trigger of a run fixes for its later messages (contract W 7). */
+/** The configuration that the trigger of a run fixes for its later messages (contract W 7). */
 import { describe, expect, test } from 'vitest';
 import type {
   MessageSettings,
@@ -50,7 +50,7 @@ describe('a run', () => {
     expect(runConfigOf(options(), wish, URL).isKept).toBe(isKept);
   });
 
-  test('keeps user headers, but none that speak of the delivery they came with', () => {
+  test('keeps user headers, without those that configure the trigger’s own delivery', () => {
     const header = {
       'X-User': ['ada'],
       'Content-Type': ['text/plain'],
@@ -60,12 +60,12 @@ describe('a run', () => {
     expect({ ...config({}, header).header }).toEqual({ 'X-User': ['ada'] });
   });
 
-  test('that was triggered by REST tells its own URL of a failure when nobody else is named', () => {
+  test('that was triggered over REST reports a failure to its own URL by default', () => {
     const { failureCallback } = runConfigOf(options(), start([], { isRest: true }), URL);
     expect(failureCallback).toMatchObject({ url: URL, method: 'POST' });
   });
 
-  test('tells whom the trigger names', () => {
+  test('reports a failure to the URL that the trigger names', () => {
     const failureCallback = { url: 'https://failed.example', method: 'POST' as const, header: {} };
     expect(config({ failureCallback }).failureCallback).toEqual(failureCallback);
   });
@@ -73,7 +73,7 @@ describe('a run', () => {
   test.for([
     ['keeps', KEPT],
     ['does not keep', start([])],
-  ] as const)('that a library began and that %s its configuration tells nobody by itself', ([, wish]) => {
+  ] as const)('that a library started and that %s its configuration reports no failure by default', ([, wish]) => {
     expect(runConfigOf(options(), wish, URL).failureCallback).toBeUndefined();
   });
 });
@@ -97,7 +97,7 @@ describe('a later message', () => {
     });
   });
 
-  test('without the trigger saying so has no retry delay, labels or flow control of its own', () => {
+  test('has no retry delay, labels or flow control unless the trigger sets them', () => {
     expect(applyRunConfig(own, config()).settings).toEqual({ dialect: 'upstash', maxRetries: 3, timeoutMs: 7 });
   });
 
@@ -117,7 +117,7 @@ describe('a later message', () => {
     expect(settings).toEqual({ dialect: 'upstash', timeoutMs: 7, labels: ['a'], run, ...expected });
   });
 
-  test('of a run that does not keep its configuration stays as it is', () => {
+  test('of a run that does not keep its configuration is unchanged', () => {
     expect(applyRunConfig(own, runConfigOf(options({ maxRetries: 1 }), start([]), URL))).toEqual(own);
   });
 
@@ -128,7 +128,7 @@ describe('a later message', () => {
     expect(applyRunConfigToCall(own, loose).redact).toEqual(redact);
   });
 
-  test('that is a call gets nothing but the redaction and the trace', () => {
+  test('that is a call gets only the redaction and the trace', () => {
     expect(applyRunConfigToCall(own, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
     const trace = { parent: PARENT };
     expect(applyRunConfigToCall(own, config({ trace })).trace).toEqual(trace);
@@ -136,7 +136,7 @@ describe('a later message', () => {
     expect(applyRunConfigToCall(forwarded, config({ trace }))).not.toHaveProperty('trace');
   });
 
-  test('is in the trace of the run, whatever its own request names', () => {
+  test('is in the trace of the run, regardless of its own request', () => {
     for (const features of [[], ['WF_TriggerOnConfig']] satisfies WorkflowFeature[][]) {
       const traced = runConfigOf(options({ trace: { parent: PARENT } }), start(features), URL);
       const settings: MessageSettings = { ...own.settings, trace: { parent: OTHER_PARENT, state: 'a=1' } };

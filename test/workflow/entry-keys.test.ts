@@ -1,4 +1,4 @@
-/** How is an entry of a journal named (P8)? */
+/** The entry keys of journals (P8). */
 import { expect, test } from 'vitest';
 import {
   entryKeyOfCall,
@@ -14,7 +14,7 @@ import {
   stepIdOfResult,
 } from '../../src/workflow/entry-keys.ts';
 
-test('the names in databases that are there already stay what they are', () => {
+test('the entry keys in existing databases never change', () => {
   expect([
     INITIAL_ENTRY_KEY,
     entryKeyOfResult(4),
@@ -25,12 +25,12 @@ test('the names in databases that are there already stay what they are', () => {
   expect([entryKeyOfWait(4), entryKeyOfInvocation(4), entryKeyOfContent('Zm9v')]).toEqual(['w4', 'i4', 'hZm9v']);
 });
 
-test('the entry keys that a step has name it', () => {
+test('the entry keys of a step name its id', () => {
   const makers = [entryKeyOfResult, entryKeyOfPlan, entryKeyOfCall, entryKeyOfWait, entryKeyOfInvocation];
   expect(makers.map((entryKeyOf) => stepIdOfEntryKey(entryKeyOf(12)))).toEqual([12, 12, 12, 12, 12]);
 });
 
-test('an entry key that is named by something else names no step', () => {
+test('other entry keys name no step', () => {
   expect([INITIAL_ENTRY_KEY, entryKeyOfCallResult(90), entryKeyOfContent('12')].map(stepIdOfEntryKey)).toEqual([
     undefined,
     undefined,
@@ -38,7 +38,7 @@ test('an entry key that is named by something else names no step', () => {
   ]);
 });
 
-test('only the entry key of a result names the step of one, and only that of a call result a call', () => {
+test('only the entry key of a result names its step, and only that of a call result its call', () => {
   expect([entryKeyOfResult(3), entryKeyOfPlan(3)].map(stepIdOfResult)).toEqual([3, undefined]);
   expect([entryKeyOfCallResult(90), entryKeyOfCall(3)].map(keyOfCall)).toEqual([90, undefined]);
 });

@@ -1,4 +1,4 @@
-/** Journals to make logs of, written as short as they are thought. */
+/** Builds journals and their delivery progress for tests of logs. */
 import { Buffer } from 'node:buffer';
 import type { CallType, HeaderMap, MessageSettings, RunSettings } from '../../src/protocol/options/settings.ts';
 import type {
@@ -11,7 +11,7 @@ import type {
 import type { EntryKind, RunState } from '../../src/workflow/model.ts';
 
 export const T0 = 1_800_000_000_000;
-/** When the logs are looked at. */
+/** When the logs are read. */
 export const NOW = T0 + 60_000;
 export const WORKFLOW_URL = 'https://app.example/wf';
 
@@ -26,7 +26,7 @@ export const PART: RunSettings = {
 
 export const DELIVERED: DeliveryProgress = { end: 'delivered', failures: [] };
 export const IN_FLIGHT: DeliveryProgress = { pending: { dueAtMs: T0, isInFlight: true }, failures: [] };
-/** What became of the messages of a run that is over. */
+/** The progress of the cancelled messages of an ended run. */
 export const CANCELED: DeliveryProgress = { end: 'canceled', failures: [] };
 export const RETRYING: DeliveryProgress = {
   pending: { dueAtMs: NOW + 5_000, isInFlight: false },
@@ -38,7 +38,7 @@ export function failure(error: string, status: number, header: HeaderMap = {}): 
   return { atMs: T0 + 10, error, response: { status, header, body: Buffer.from('{"error":"Error"}') } };
 }
 
-/** Waits for its time, which is `ms` after now. */
+/** A delivery that is due `ms` after now. */
 export function dueIn(ms: number): DeliveryProgress {
   return { pending: { dueAtMs: NOW + ms, isInFlight: false }, failures: [] };
 }

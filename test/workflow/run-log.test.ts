@@ -1,4 +1,4 @@
-/** What the grouped log says of a run (contract W 18.1): its groups, the state of each step, and what comes next. */
+/** The grouped log of a run (contract W 18.1): its groups, the state of each step, and the next deliveries. */
 import { Buffer } from 'node:buffer';
 import { expect, test } from 'vitest';
 import type { DeliveryProgress, RunHistory } from '../../src/workflow/history.ts';
@@ -38,7 +38,7 @@ const both = { concurrent: 2 };
 test.for<[title: string, history: RunHistory, shape: string]>([
   // Sequences.
   [
-    'a run whose first delivery is under way',
+    'a run whose first delivery is in flight',
     new Journal().initial(IN_FLIGHT).history(),
     'init:SUCCESS next(msg_1:PROGRESS)',
   ],
@@ -53,7 +53,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS next(msg_1:RETRY)',
   ],
   [
-    'a first delivery that waits for its turn',
+    'a first delivery that waits for a slot',
     new Journal().initial(dueIn(-1_000)).history(),
     'init:SUCCESS next(msg_1:PROGRESS)',
   ],
@@ -64,12 +64,12 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS next(msg_1:CANCELED)',
   ],
   [
-    'a step whose delivery is under way',
+    'a step whose delivery is in flight',
     new Journal().initial().step(1, {}, IN_FLIGHT).history(),
     'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
   ],
   [
-    'a step that was published before its delivery was answered',
+    'a step that was published before its delivery got a response',
     new Journal().initial(IN_FLIGHT).step(1, {}, IN_FLIGHT).history(),
     'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
   ],
@@ -83,19 +83,19 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     new Journal().initial().step(1, {}, IN_FLIGHT).history('RUN_SUCCESS'),
     'init:SUCCESS s1:SUCCESS',
   ],
-  ['a run that stands still', new Journal().initial().step(1).history(), 'init:SUCCESS s1:SUCCESS'],
+  ['a run without a delivery', new Journal().initial().step(1).history(), 'init:SUCCESS s1:SUCCESS'],
   [
-    'messages whose log is gone',
+    'messages whose log was deleted',
     new Journal().initial({ failures: [] }).step(1, {}, IN_FLIGHT).history(),
     'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
   ],
   [
-    'a change of settings, which is no step',
+    'a change of settings, which is not a step',
     new Journal().initial().add('stepConfig', 'h1', {}, { callType: 'stepConfig', progress: RETRYING }).history(),
     'init:SUCCESS next(msg_2:RETRY)',
   ],
   [
-    'a body that is no step',
+    'a body that is not a step',
     new Journal().initial().add('step', 'h1', 'nonsense').step(1).history(),
     'init:SUCCESS undefined:SUCCESS s1:SUCCESS',
   ],
@@ -115,7 +115,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
   ],
   [
-    'a sleep that was ended before its time',
+    'a sleep that was ended early',
     new Journal()
       .initial()
       .step(1, { stepType: 'SleepFor', sleepFor: 90 }, IN_FLIGHT, { message: { notBeforeMs: NOW + 9_000 } })
@@ -169,7 +169,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS [s1:RETRY s2:SUCCESS]',
   ],
   [
-    'a plan that failed for good',
+    'a dead plan',
     new Journal().initial().plan(1, 2, {}, FAILED).plan(2, 2, {}, CANCELED).history('RUN_FAILED'),
     'init:SUCCESS [s1:FAILED s2:CANCELED]',
   ],
@@ -184,7 +184,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS [s1:SUCCESS s2:SUCCESS] next(msg_3:PROGRESS)',
   ],
   [
-    'a result that is there twice',
+    'a repeated result',
     new Journal().initial().step(1).add('step', 'h9', { stepId: 1, stepName: 'again' }).history(),
     'init:SUCCESS s1:SUCCESS',
   ],
@@ -203,15 +203,11 @@ test.for<[title: string, history: RunHistory, shape: string]>([
   ],
 
   // Calls.
-  ['a call under way', new Journal().initial().call(1, IN_FLIGHT).history(), 'init:SUCCESS s1:PROGRESS'],
+  ['a call in flight', new Journal().initial().call(1, IN_FLIGHT).history(), 'init:SUCCESS s1:PROGRESS'],
   ['a call that is retried', new Journal().initial().call(1, RETRYING).history(), 'init:SUCCESS s1:RETRY'],
+  ['a dead call, which is a result', new Journal().initial().call(1, FAILED).history(), 'init:SUCCESS s1:PROGRESS'],
   [
-    'a call that failed for good, which is a result',
-    new Journal().initial().call(1, FAILED).history(),
-    'init:SUCCESS s1:PROGRESS',
-  ],
-  [
-    'the result of a call on its way',
+    'the result of a call in flight',
     new Journal().initial().call(1, FAILED).callback(500, IN_FLIGHT).history(),
     'init:SUCCESS s1:PROGRESS',
   ],
@@ -221,7 +217,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS s1:RETRY',
   ],
   [
-    'the result of a call that nobody takes',
+    'the result of a call that cannot be delivered',
     new Journal().initial().call(1, DELIVERED).callback(200, FAILED).history('RUN_FAILED'),
     'init:SUCCESS s1:FAILED',
   ],
@@ -239,7 +235,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
   // Waits and invocations.
   ['a wait', new Journal().initial().wait(1).history(), 'init:SUCCESS s1:PROGRESS'],
   [
-    'a wait whose delivery is not answered yet',
+    'a wait whose delivery has no response yet',
     new Journal().initial(IN_FLIGHT).wait(1).history(),
     'init:SUCCESS s1:PROGRESS',
   ],
@@ -251,7 +247,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
   ['a wait that a cancel ended', new Journal().initial().wait(1).history('RUN_CANCELED'), 'init:SUCCESS s1:CANCELED'],
   ['an invocation', new Journal().initial().invoke(1).history(), 'init:SUCCESS s1:PROGRESS'],
   [
-    'an invocation of a run that failed elsewhere goes on',
+    'an invocation continues when its run has failed elsewhere',
     new Journal().initial().plan(1, 2).plan(2, 2, {}, FAILED).invoke(1, both).history('RUN_FAILED'),
     'init:SUCCESS [s1:PROGRESS s2:FAILED]',
   ],
@@ -280,7 +276,7 @@ test.for<[title: string, history: RunHistory, shape: string]>([
   expect(shapeOf(history)).toBe(shape);
 });
 
-test('a call is one record, which says what was sent and what was answered', () => {
+test('a call is one step, with its request and its response', () => {
   const journal = new Journal()
     .initial()
     .call(1, FAILED)
@@ -307,7 +303,7 @@ test('a call is one record, which says what was sent and what was answered', () 
   });
 });
 
-test('a call says the call type of the message that it has come to', () => {
+test('a call has the call type of its latest message', () => {
   const callTypes = [
     new Journal().initial().call(1, IN_FLIGHT),
     new Journal().initial().call(1, DELIVERED).callback(200, IN_FLIGHT),
@@ -315,7 +311,7 @@ test('a call says the call type of the message that it has come to', () => {
   expect(callTypes).toEqual(['toCallback', 'fromCallback']);
 });
 
-test('a step of its plan names the step that it plans only until it has a result', () => {
+test('a planned step has a target step only until it has a result', () => {
   const planned = runLogOf(parallel().history(), NOW).groups[1]?.steps[0]?.info;
   const done = runLogOf(parallel().step(1, both).history(), NOW).groups[1]?.steps[0]?.info;
   expect(planned).toMatchObject({ stepId: 1, targetStep: 1, concurrent: 2, messageId: 'msg_2' });
@@ -323,7 +319,7 @@ test('a step of its plan names the step that it plans only until it has a result
   expect(done).not.toHaveProperty('targetStep');
 });
 
-test('a wait says how long, until when, and whether it timed out; its data is decoded', () => {
+test('a wait has its timeout and deadline, whether it timed out, and its decoded data', () => {
   const out = Buffer.from('{"a":"é"}');
   const notified = new Journal()
     .initial()
@@ -342,7 +338,7 @@ test('a wait says how long, until when, and whether it timed out; its data is de
   expect(second?.wait).toEqual({ eventId: 'e1', timeout: '1m', deadlineMs: T0 + 60_000, isTimeout: true });
 });
 
-test('an invocation shows the run that it began, with its payload', () => {
+test('an invocation shows the run that it started, with its payload', () => {
   const child = { ...new Journal().initial().entries[0]?.message };
   const journal = new Journal().initial().invoke(1, {}, child as NonNullable<RunHistory['entries'][number]['child']>);
   const info = runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info;
@@ -355,24 +351,24 @@ test.for<[members: Record<string, unknown>, expected: Record<string, number>]>([
   [{ sleepFor: 0.5 }, { sleepForMs: 500 }],
   [{ sleepFor: '1m30s' }, { sleepForMs: 90_000 }],
   [{ sleepUntil: T0 / 1000 + 0.25 }, { sleepUntilMs: T0 + 250 }],
-])('a sleep of %j is told in milliseconds', ([members, expected]) => {
+])('a sleep of %j is reported in milliseconds', ([members, expected]) => {
   const journal = new Journal().initial().step(1, { stepType: 'SleepFor', ...members });
   expect(runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info).toMatchObject(expected);
 });
 
-test('a sleep until a time that has no date says none', () => {
+test('a sleep until a time out of range has no end time', () => {
   const journal = new Journal().initial().step(1, { stepType: 'SleepUntil', sleepUntil: 1e13 });
   expect(runLogOf(journal.history(), NOW).groups[1]?.steps[0]?.info).not.toHaveProperty('sleepUntilMs');
 });
 
-test('a failing step is told with its attempts, and with its name where the answer has it', () => {
+test('a failing step is shown with its attempts, and with its name if the response contains it', () => {
   const failures = [failure('500 Internal Server Error', 500, { 'Upstash-Error-Step-Name': ['charge'] })];
   const progress: DeliveryProgress = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures };
   const [step] = runLogOf(new Journal().initial(progress).history(), NOW).next;
   expect(step).toMatchObject({ state: 'STEP_RETRY', stepName: 'charge', failures, nextDeliveryAtMs: NOW + 5_000 });
 });
 
-test('what is parked says why once, beside what failed before, and until when', () => {
+test('a parked step shows the reason once, the earlier failures, and its next delivery', () => {
   const [failed, parked] = [failure('500', 500), failure('This run has step 1, and the code has none.', 409)];
   const progress: DeliveryProgress = {
     pending: { dueAtMs: NOW + 5_000, isInFlight: false },
@@ -388,12 +384,12 @@ test('what is parked says why once, beside what failed before, and until when', 
   expect(runLogOf(new Journal().initial(isInFlight).history(), NOW).next).toMatchObject([{ state: 'STEP_PROGRESS' }]);
 });
 
-test('a plan that is retried says why and when', () => {
+test('a retried plan shows its failures and its next delivery', () => {
   const [, group] = runLogOf(new Journal().initial().plan(1, 2, {}, RETRYING).plan(2, 2).history(), NOW).groups;
   expect(group?.steps[0]).toMatchObject({ failures: RETRYING.failures, nextDeliveryAtMs: NOW + 5_000 });
 });
 
-test('a run that failed says with which answer', () => {
+test('a failed run shows the response that failed it', () => {
   const log = runLogOf(new Journal().initial().call(1, FAILED).callback(200, FAILED).history('RUN_FAILED'), NOW);
   expect(log.failure).toEqual(FAILED.failures[0]);
   expect(runLogOf(new Journal().initial().history('RUN_CANCELED'), NOW)).not.toHaveProperty('failure');

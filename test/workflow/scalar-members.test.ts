@@ -1,4 +1,4 @@
-/** Reading some members of an object agrees with `JSON.parse`, and reads nothing else. */
+/** Reading some members of an object agrees with `JSON.parse`, and skips all others. */
 
 import { describe, expect, test } from 'vitest';
 import { memberJson, scalarMembers } from '../../src/workflow/scalar-members.ts';
@@ -42,13 +42,13 @@ test('never throws and never hangs, whatever the bytes', () => {
   );
 });
 
-describe('what is no object', () => {
+describe('a text that is not an object', () => {
   test.for(['', '[]', '"a"', '{', '{"a"', '{"a":1', '{"a":1}x', '{"a" 1}', 'null'])('%j has no members', (text) => {
     expect(scalarMembers(bytes(text), NAMES)).toBeUndefined();
   });
 });
 
-test('of a name that comes twice the last counts', () => {
+test('the last member of a repeated name counts', () => {
   expect({ ...scalarMembers(bytes('{"a":1,"a":2}'), NAMES) }).toEqual({ a: 2 });
 });
 
@@ -56,7 +56,7 @@ test('escapes in names and values are read', () => {
   expect({ ...scalarMembers(bytes('{"\\u0061":"\\"}\\\\"}'), NAMES) }).toEqual({ a: '"}\\' });
 });
 
-test('the JSON of a member is as it is written, whatever its shape', () => {
+test('the JSON of a member is returned unchanged, whatever its shape', () => {
   const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
   for (const json of ['"a,\\"}b"', '{ "x": [1, 2] }', '[]', 'null', '1e3', deep]) {
     expect(new TextDecoder().decode(memberJson(bytes(`{"a":1, "b" : ${json} }`), 'b'))).toBe(json);

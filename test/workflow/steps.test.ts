@@ -1,4 +1,4 @@
-/** Which entry key in the journal is a message's (P8)? */
+/** The entry keys of messages in the journal (P8). */
 import { describe, expect, test } from 'vitest';
 import { entryIdentityOf, readStep, stepIdOfCall } from '../../src/workflow/steps.ts';
 
@@ -9,7 +9,7 @@ function entryKeyOfBody(body: string, url = 'https://app.example/wf'): string {
 }
 
 describe('reading a step', () => {
-  test('keeps what concerns us and nothing else', () => {
+  test('keeps only the members that the server uses', () => {
     const body = bytes('{"stepId":3,"stepName":"pay","stepType":"Run","out":"1","concurrent":2,"extra":null}');
     expect(readStep(body)).toEqual({ stepId: 3, stepName: 'pay', stepType: 'Run', concurrent: 2 });
   });
@@ -28,7 +28,7 @@ describe('reading a step', () => {
     expect(readStep(bytes(body as string))).toBeUndefined();
   });
 
-  test('members of another type than expected are left out', () => {
+  test('members of an unexpected type are omitted', () => {
     expect(readStep(bytes('{"stepId":1,"stepName":7,"concurrent":"2","targetStep":{}}'))).toEqual({ stepId: 1 });
   });
 });
@@ -44,17 +44,17 @@ test.for([
 });
 
 describe('the entry key of a message', () => {
-  test('is that of the step whose result it is, whatever the result', () => {
+  test('is that of the step, regardless of its result', () => {
     expect(entryKeyOfBody('{"stepId":4,"out":"1"}')).toBe('s4');
     expect(entryKeyOfBody('{"out":"2","stepId":4}')).toBe('s4');
   });
 
-  test('is another for the plan of a step than for its result', () => {
+  test('differs between the plan of a step and its result', () => {
     const plan = entryIdentityOf({ callType: 'step', url: '', header: {}, body: bytes('{"stepId":0,"targetStep":4}') });
     expect(plan).toEqual({ kind: 'plan', entryKey: 'p4' });
   });
 
-  test('of a call is that of the step which its result will name', () => {
+  test('of a call is that of the step that its result will name', () => {
     const callbackHeader = { 'Upstash-Workflow-Stepid': ['5'] };
     const call = entryIdentityOf({
       callType: 'toCallback',
@@ -66,7 +66,7 @@ describe('the entry key of a message', () => {
     expect(call).toEqual({ kind: 'toCallback', entryKey: 'c5' });
   });
 
-  test('is made of all that was published where no step is named', () => {
+  test('is a hash of everything published if no step is named', () => {
     const entryKey = entryKeyOfBody('hello');
     expect(entryKey).toMatch(/^h/);
     expect(entryKeyOfBody('hello')).toBe(entryKey);
@@ -74,7 +74,7 @@ describe('the entry key of a message', () => {
     expect(entryKeyOfBody('hello', 'https://app.example/other')).not.toBe(entryKey);
   });
 
-  test('never takes a plan for a result when both ids are given', () => {
+  test('is that of the result if both ids are given', () => {
     const body = bytes('{"stepId":6,"targetStep":6,"stepType":"Wait"}');
     expect(entryIdentityOf({ callType: 'step', url: '', header: {}, body })).toEqual({ kind: 'step', entryKey: 's6' });
   });

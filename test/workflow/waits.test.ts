@@ -21,12 +21,12 @@ describe('the result of a wait (contract W 14.6)', () => {
     expect(Object.keys(result).slice(0, 6)).toEqual(Object.keys(STEP));
   });
 
-  it('says nothing of an empty event', () => {
+  it('has no output for an empty event', () => {
     const result = parsed(notifiedStep(bytes(STEP), 'e', new Uint8Array()));
     expect(result).toEqual({ ...STEP, waitEventId: 'e', waitTimeout: false });
   });
 
-  it('has no output after a time-out, whatever the step was registered with', () => {
+  it('has no output after a timeout, whatever the registered step contained', () => {
     const result = parsed(timedOutStep(bytes({ ...STEP, out: 'forged' }), 'e'));
     expect(result).toEqual({ ...STEP, waitEventId: 'e', waitTimeout: true });
   });
@@ -42,7 +42,7 @@ describe('the event of a webhook (contract W 14.9)', () => {
     url: '/v2/workflows/hooks/u/wfr_x/e?q=1',
   };
 
-  it('is the request as it came', () => {
+  it('is the unchanged request', () => {
     expect(parsed(hookEvent(call))).toEqual({
       method: 'POST',
       header: { 'Content-Type': ['application/json'], 'X-Many': ['1', '2'] },
@@ -53,12 +53,12 @@ describe('the event of a webhook (contract W 14.9)', () => {
     });
   });
 
-  it('has no body when there was none, or when no request with its method can have one', () => {
+  it('has no body if the request had none, or if its method allows none', () => {
     expect(parsed(hookEvent({ ...call, body: new Uint8Array() }))).not.toHaveProperty('body');
     for (const method of ['GET', 'HEAD']) expect(parsed(hookEvent({ ...call, method }))).not.toHaveProperty('body');
   });
 
-  it('can be made a request again, whatever headers came', () => {
+  it('can be converted back to a request, whatever its headers', () => {
     const header = headerMap({ 'Bad Name': ['x'], 'X-Split': ['a\r\nb'], 'X-Latin': ['\xe9'], Good: ['y'] });
     const event = parsed(hookEvent({ ...call, header }));
     expect(event['header']).toEqual({ 'X-Latin': ['\xe9'], Good: ['y'] });

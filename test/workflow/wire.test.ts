@@ -1,4 +1,4 @@
-/** What journals and results look like on the wire, and which answers show that nobody speaks the protocol. */
+/** The encoding of journals and results, and the responses of endpoints that do not speak the protocol. */
 import { describe, expect, test } from 'vitest';
 import type { CallType, HeaderMap, RunSettings } from '../../src/protocol/options/settings.ts';
 import { detectionError, hasNoFailureFunction } from '../../src/workflow/detection.ts';
@@ -26,7 +26,7 @@ describe('a journal', () => {
     [2, 'fromCallback'],
     [3, 'toCallback'],
     [1000, 'stepConfig'],
-  ])('of an entry of %d bytes is as long as foretold', ([length, callType]) => {
+  ])('with an entry of %d bytes has the computed length', ([length, callType]) => {
     const encoded = encodeEntry({ messageId: ID, body: new Uint8Array(length), callType });
     expect(encoded.length + ','.length).toBe(entryBytesOf(length, callType));
   });
@@ -58,7 +58,7 @@ describe('the result of an invocation', () => {
   });
 });
 
-describe('an answer to the first message of a run', () => {
+describe('a response to the first message of a run', () => {
   const part: RunSettings = {
     key: 1,
     id: 'wfr_a',
@@ -98,7 +98,7 @@ describe('an answer to the first message of a run', () => {
   });
 });
 
-test('a workflow without a failure function says so in a header of either dialect', () => {
+test('a workflow reports a missing failure function in a header of either dialect', () => {
   expect(hasNoFailureFunction({ 'Upstash-Workflow-Failure-Callback-Notfound': ['true'] })).toBe(true);
   expect(hasNoFailureFunction({ 'Waypost-Workflow-Failure-Callback-Notfound': ['true'] })).toBe(true);
   expect(hasNoFailureFunction({})).toBe(false);

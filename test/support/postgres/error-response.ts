@@ -1,4 +1,4 @@
-/** What a PostgreSQL server says before it closes a connection (ErrorResponse in its protocol). */
+/** Encodes the error that a PostgreSQL server sends before it closes a connection (ErrorResponse in its protocol). */
 export function errorResponse(code: string, message: string): Buffer {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
   const head = Buffer.alloc(5, 'E');

@@ -1,4 +1,4 @@
-/** Who starts the PostgreSQL that the tests share (shared.ts), and ends it? The process that runs them all. */
+/** Starts the PostgreSQL servers that tests share (shared.ts), in the main process of the test run, and stops them. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/system/system.ts';
 import type { PostgresVersion } from './binaries.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 
-/** Listens for the tests that need a cluster, and answers how to end what was started. */
+/** Starts an HTTP server through which tests request clusters and databases; returns the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const clusters = new Map<PostgresVersion, Promise<Cluster>>();
   const cluster = (version: PostgresVersion) => {
@@ -52,14 +52,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return async () => {
     server.closeAllConnections();
     server.close();
-    // One that could not start has told the tests so.
+    // The tests have reported clusters that could not start.
     await Promise.allSettled(Array.from(clusters.values(), async (started) => (await started).dispose()));
   };
 }
 
 const TEMPLATE = 'migrated';
 
-/** Name of a database that has the schema: a copy of it is made sooner than another one like it. */
+/** Creates a database with the schema, and returns its name. Copying it is faster than migrating another one. */
 async function makeTemplate(cluster: Cluster): Promise<string> {
   const url = await cluster.createDatabase(TEMPLATE);
   const store = await openPostgresStore({

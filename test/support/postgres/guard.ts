@@ -1,11 +1,11 @@
-/** Who ends a server and removes its folder, even if the process that started it was killed? */
+/** Stops a server and removes its folder, even if the process that started it was killed. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /**
- * A shell that waits until its standard input ends, which the death of our process does too. What it ends is the
- * process that the file names, if it really works in the file's folder: a killed server leaves the file behind, and its
- * number may belong to another process by now. One that was frozen hears of its end when it goes on, and ends its children.
+ * A shell script that waits until its standard input ends, which also happens when our process dies. It stops the process in
+ * the pid file if that process runs in the file's folder: a killed server leaves the file behind, and its pid may be reused.
+ * A frozen server handles the signal when it continues, and stops its children.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -19,16 +19,16 @@ until rm -rf "$2" 2>/dev/null; do sleep 0.02; done
 `;
 
 export interface Guard {
-  /** Ends the server at once, as a crash would, and removes the folder. */
+  /** Stops the server at once, as in a crash, and removes the folder. */
   finish(): Promise<void>;
 }
 
 /**
- * `pidFile` is in the folder that the server works in. Both paths without symbolic links; `folder` is removed with all
- * that is in it.
+ * `pidFile` is in the working directory of the server. Both paths have no symbolic links. `folder` is removed with its
+ * contents.
  */
 export function guard(pidFile: string, folder: string): Guard {
-  // Detached: an interrupt on the terminal goes to the whole group of processes, and it must outlive that.
+  // Detached, so that it survives an interrupt on the terminal, which goes to the whole process group.
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'guard', pidFile, folder], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,

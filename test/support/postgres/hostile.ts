@@ -1,7 +1,7 @@
-/** How does a test get a database whose defaults change how statements are understood, and values written and read? */
+/** Changes the defaults of a database so that statements and values have another meaning. */
 import pg from 'pg';
 
-/** For each, a value that differs from PostgreSQL's own, and breaks a program that relies on that. */
+/** Values that differ from PostgreSQL's defaults, and break programs that rely on them. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   bytea_output: "'escape'",
   DateStyle: "'SQL, DMY'",
@@ -16,14 +16,14 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   default_transaction_isolation: "'serializable'",
   default_transaction_deferrable: 'on',
   synchronous_commit: 'off',
-  // The statement that replaces these is under them itself: it must not take as long on a busy machine.
+  // The statement that replaces these is subject to them: it must not take that long on a busy machine.
   statement_timeout: "'3s'",
   lock_timeout: "'1ms'",
   idle_in_transaction_session_timeout: "'3s'",
   transaction_timeout: "'3s'",
 };
 
-/** From now on new sessions of the database begin with these, and look for tables in a schema where a store there is not. */
+/** Sets these defaults for new sessions of the database, with a search path that starts with a schema without the store. */
 export async function makeHostile(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,4 +1,4 @@
-/** How does a test get a real PgBouncer in front of its PostgreSQL, that it may stop and start as it likes? */
+/** Starts a PgBouncer in front of a PostgreSQL server, which a test can stop and restart. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -9,9 +9,9 @@ import { findPort, makeFolder } from './cluster.ts';
 import { guard } from './guard.ts';
 
 export interface PoolerOptions {
-  /** Of PostgreSQL, on this machine. */
+  /** The port of PostgreSQL on this machine. */
   port: number;
-  /** Connections to each database at once, at most. */
+  /** The maximum number of connections to each database. */
   poolSize: number;
   /** Settings of PgBouncer, on top of those below. */
   settings?: Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ export interface PoolerOptions {
 export const PROGRAM = 'pgbouncer';
 const USER = 'postgres';
 
-/** As docs/operations.md has them, but for the log-ins. */
+/** The settings of docs/operations.md, except for authentication. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addr: '127.0.0.1',
   unix_socket_dir: '',
@@ -30,7 +30,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   server_login_retry: '1',
 };
 
-/** Whether the one that is installed can keep the prepared statements of its clients apart, as it can since 1.21. */
+/** Whether the installed version supports prepared statements per client: 1.21 or later. */
 export function keepsStatementsApart(): boolean {
   const [, major, minor] =
     /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { env: DEBIAN_ENV, encoding: 'utf8' }).stdout) ??
@@ -39,7 +39,7 @@ export function keepsStatementsApart(): boolean {
 }
 
 export class Pooler {
-  /** Stays the same from start to start. */
+  /** Stays the same across restarts. */
   readonly port: number;
   readonly #folder: string;
   readonly #finish: () => Promise<void>;
@@ -88,12 +88,12 @@ export class Pooler {
     return changed.href;
   }
 
-  /** What it has written to its log since it was started. */
+  /** Its log since the latest start. */
   get log(): string {
     return this.#log;
   }
 
-  /** Resolves when it takes connections. */
+  /** Resolves when it accepts connections. */
   async start(): Promise<void> {
     const server = spawn(PROGRAM, ['pgbouncer.ini'], {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -113,7 +113,7 @@ export class Pooler {
     this.#server = server;
   }
 
-  /** As in a crash: every connection ends, in whatever it is. */
+  /** Stops it as in a crash: all connections end immediately. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
@@ -123,7 +123,7 @@ export class Pooler {
     this.#server = undefined;
   }
 
-  /** Ends it and removes its folder. */
+  /** Stops it and removes its folder. */
   async close(): Promise<void> {
     await this.kill();
     await this.#finish();

@@ -1,11 +1,11 @@
-/** How do all tests of a run share one PostgreSQL, that only starts if one of them asks for it? */
+/** Gives tests databases on a shared PostgreSQL server, which is started on the first request. */
 import pg from 'pg';
 import { inject } from 'vitest';
 import type { PostgresVersion } from './binaries.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the process that runs the tests starts clusters for them: test/support/postgres/global-setup.ts. */
+    /** The URL at which the main process of the test run starts clusters: test/support/postgres/global-setup.ts. */
     postgresStarterUrl: string;
   }
 }
@@ -16,25 +16,25 @@ export interface SharedCluster {
   url(database?: string): string;
 }
 
-/** The cluster that all tests of this run share, one a version. Nobody stops it, changes its settings or its roles. */
+/** The cluster that all tests of this run share, one per version. Tests must not stop it or change its settings or roles. */
 export async function sharedCluster(version: PostgresVersion = 18): Promise<SharedCluster> {
   const { port } = await ask<{ port: number }>(`cluster/${version}`);
   return { port, url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}` };
 }
 
-/** The URL of a new, empty database, that nobody else uses. It goes with the cluster. */
+/** The URL of a new, empty database for one test. It is removed with the cluster. */
 export async function freshDatabase(version: PostgresVersion = 18): Promise<string> {
   const { url } = await ask<{ url: string }>(`database/${version}`);
   return url;
 }
 
-/** The URL of a copy of such a database, which nobody may use meanwhile. */
+/** The URL of a copy of such a database, which must have no connections. */
 export async function copyOf(databaseUrl: string): Promise<string> {
   const { url } = await ask<{ url: string }>(`copy/18${new URL(databaseUrl).pathname}`);
   return url;
 }
 
-/** As `freshDatabase`, with the schema, and nothing in it. */
+/** Like `freshDatabase`, with the schema and without rows. */
 export async function migratedDatabase(version: PostgresVersion = 18): Promise<string> {
   const { url } = await ask<{ url: string }>(`migrated/${version}`);
   return url;
@@ -42,15 +42,15 @@ export async function migratedDatabase(version: PostgresVersion = 18): Promise<s
 
 export interface BorrowedDatabase {
   url: string;
-  /** Nobody uses it any more: it is emptied, for whoever asks next. */
+  /** Empties the database and makes it available for another test. */
   giveBack(): Promise<void>;
 }
 
 const givenBack: string[] = [];
 
 /**
- * As `migratedDatabase`, of 18; but numbers go on where they were. For hundreds of tests: making a database takes longer than
- * most of them.
+ * Like `migratedDatabase` of version 18, but reused, so that numbers continue. For hundreds of tests: creating a database takes
+ * longer than most of them.
  */
 export async function borrowDatabase(): Promise<BorrowedDatabase> {
   const url = givenBack.pop() ?? (await migratedDatabase());

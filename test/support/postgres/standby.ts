@@ -1,4 +1,4 @@
-/** How does a test get a PostgreSQL with a standby that follows it and can take its place? */
+/** Starts a PostgreSQL server with a standby that replicates it and can be promoted. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,27 +10,27 @@ import { type Cluster, makeFolder, startCluster } from './cluster.ts';
 export interface StandbyOptions {
   /** Default 18. */
   version?: PostgresVersion;
-  /** True: a commit is answered once the standby has it on disk too. False: as soon as the primary has. */
+  /** True: a commit returns when the standby also has it on disk. False: when the primary has it. */
   synchronous: boolean;
-  /** Settings of both. */
+  /** Settings of both servers. */
   settings?: Readonly<Record<string, string>>;
 }
 
 export interface Pair {
   primary: Cluster;
   standby: Cluster;
-  /** What lies between the two: it delays, stalls or cuts the stream. */
+  /** The proxy between the two, which delays, stalls or cuts the replication stream. */
   link: TcpProxy;
-  /** Makes the standby a primary of its own; resolves when it takes writes. It waits for no other standby. */
+  /** Promotes the standby; resolves when it accepts writes. Its commits wait for no other standby. */
   promote(): Promise<void>;
   dispose(): Promise<void>;
 }
 
 const NAME = 'standby';
 
-/** Resolves when the standby follows. Both write to disk for certain, since they are made to be killed. */
+/** Resolves when the standby replicates. Both use fsync, since tests kill them. */
 export async function startPair({ version = 18, synchronous, settings = {} }: StandbyOptions): Promise<Pair> {
-  // A standby whose primary is gone tries again only so often, and a promotion waits for the end of the pause: 5 s.
+  // A standby without a primary retries at this interval (default: 5 s), and a promotion waits for the end of the interval.
   const both = { fsync: 'on', wal_retrieve_retry_interval: '50ms', ...settings };
   const primary = await startCluster({ version, settings: both });
   const link = await TcpProxy.open(primary.port);
@@ -39,7 +39,7 @@ export async function startPair({ version = 18, synchronous, settings = {} }: St
     await Promise.all(clusters.map((cluster) => cluster.dispose()));
   };
   try {
-    // A new cluster is copied fastest while it is down.
+    // Copying a new cluster is fastest while it is stopped.
     const folder = makeFolder({ onDisk: true });
     const dataDir = join(folder, 'data');
     await primary.stop();
@@ -72,7 +72,7 @@ async function isFollowed(primary: Cluster, synchronous: boolean): Promise<boole
   return row?.['state'] === 'streaming' && row['sync_state'] === (synchronous ? 'sync' : 'async');
 }
 
-/** With the owner that it has: PostgreSQL takes no other. */
+/** Copies the folder with its owner, since PostgreSQL requires it. */
 function copy(from: string, to: string): void {
   const { status, stderr } = spawnSync('cp', ['-a', from, to], { ...RUN_AS, encoding: 'utf8' });
   if (status !== 0) throw new Error(`cp ended with ${status}: ${stderr}`);
