@@ -9,7 +9,7 @@ const QUIET = 2;
 
 interface Client {
   projectId: number;
-  /** How long it waits after an answer before it publishes again. */
+  /** The wait after a response before the next publish. */
   pauseMs: number;
   nextAtMs: number;
 }
@@ -20,7 +20,7 @@ interface Seen {
   retryAfterS: number[];
 }
 
-/** Publishes of clients that wait for each answer, and come back when they are told to; a server that saves so many a second. */
+/** Clients that wait for each response and obey retry times, and a server that saves a number of publishes a second. */
 class World {
   readonly #admission = new Admission(TARGET_MS);
   readonly #clients: Client[] = [];
@@ -44,7 +44,7 @@ class World {
     this.#clients.length = count;
   }
 
-  /** What has come of publishes meanwhile, by project. */
+  /** The outcomes of publishes since the last call, by project. */
   run(ms: number): (projectId: number) => Seen {
     this.#seen.clear();
     for (const endMs = this.#nowMs + ms; this.#nowMs < endMs; this.#nowMs += 1) this.#step();
@@ -226,7 +226,7 @@ describe('a limited project', () => {
     admission.leave(BUSY, 0, 600);
   });
 
-  /** One more is done at `doneMs`, after `delayMs`. */
+  /** Another publish is saved at `doneMs`, after `delayMs`. */
   function finish(delayMs: number, doneMs: number): void {
     admission.enter(BUSY, doneMs - delayMs);
     admission.leave(BUSY, doneMs - delayMs, doneMs);

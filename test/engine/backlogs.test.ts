@@ -12,7 +12,7 @@ function linesOf(projectId: number, count: number): BacklogKey[] {
   return Array.from({ length: count }, (_, nth) => backlogKey(projectId, `https://${nth}.example`));
 }
 
-/** Counts how often it is asked what a line may have. */
+/** Counts the reads of a backlog's limit. */
 class CountedInFlight extends InFlight {
   asked = 0;
 
@@ -192,7 +192,7 @@ test('P9: with backlogs that may start, it takes about as many steps as there ar
 });
 
 describe('of a project with very many backlogs (P10)', () => {
-  /** Reads what the row wants to have read of `stored`, until it wants no more. */
+  /** Reads backlogs of `stored` until no more are requested. */
   function readOn(row: Backlogs, stored: readonly BacklogKey[]): void {
     for (let piece = row.nextRange(); piece; piece = row.nextRange()) {
       const { after, limit } = piece;
@@ -248,7 +248,7 @@ describe('of a project with very many backlogs (P10)', () => {
     const served: BacklogKey[] = [];
     const waiting = new Set(lines);
     for (let steps = 0; !row.isEmpty && steps < 99; steps += 1) {
-      if (steps === 3) row.add(lines[0] as BacklogKey); // before the place where it is read on
+      if (steps === 3) row.add(lines[0] as BacklogKey); // before the position where reading continues
       const [line] = row.some(1);
       if (line) {
         served.push(line);
@@ -317,7 +317,7 @@ describe('of a project with very many backlogs (P10)', () => {
           if (random.chance(0.2)) inFlight.noteNoResponse(line);
         }
       };
-      /** What is read is a moment old when it comes. */
+      /** A result is a moment old when it arrives. */
       const read = () => {
         if (reading) row.noteRead(reading.piece, reading.found);
         const piece = row.nextRange();

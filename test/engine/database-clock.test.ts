@@ -5,7 +5,7 @@ import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const DATABASE_MS = 1_900_000_000_000;
 
-/** A clock of which the database's was asked `tookMs` ago, and has just answered `nowMs`. */
+/** A clock that requested the time of the database `tookMs` ago, and has just received `nowMs`. */
 async function measured({
   tookMs = 0,
   nowMs = DATABASE_MS,

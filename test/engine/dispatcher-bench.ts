@@ -23,20 +23,20 @@ export interface Bench {
   dispatcher: Dispatcher;
   numbers: Numbers;
   warnings: string[];
-  /** What was said to come next after each attempt that failed. */
+  /** The planned next attempt after each failed one. */
   details: string[];
   /** Keys in the order in which they were sent. */
   sent: () => number[];
 }
 
-/** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
+/** A dispatcher over a fake store; endpoints respond with 200 after 10 ms. Call `dispatcher.wake()` to start it. */
 export function bench(
   options: {
     settings?: Partial<EngineSettings>;
     waitingBacklogs?: BacklogKey[];
     fence?: Fence;
     areClaimsApart?: boolean;
-    /** Given, a message takes a millisecond to go out, and this ends a turn of the event loop. */
+    /** If set, a message takes a millisecond to start, and this ends a turn of the event loop. */
     endOfTurn?: () => Promise<void>;
   } = {},
 ): Bench {

@@ -48,7 +48,7 @@ describe('when it polls the store', () => {
     await clock.advanceBy(9);
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1);
-    store.add(to('a', 1)); // too late for the claim that is being answered
+    store.add(to('a', 1)); // too late for the current claim
     await clock.advanceBy(20);
     expect(sent()).toEqual([1]);
   });
@@ -60,7 +60,7 @@ describe('when it polls the store', () => {
     await clock.advanceBy(9);
     dispatcher.noteWaitingBacklog('1 https://a.example');
     await clock.advanceBy(1);
-    store.add(to('a', 1), { isInBacklog: true }); // too late for the claim that is being answered
+    store.add(to('a', 1), { isInBacklog: true }); // too late for the current claim
     await clock.advanceBy(20);
     expect(sent()).toEqual([1]);
   });
@@ -224,7 +224,7 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(100);
     expect(offered).toHaveLength(16);
-    // As many as an endpoint may have that never answers.
+    // As many as an endpoint may have that never responds.
     expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
   });
 
@@ -246,7 +246,7 @@ describe('P9: the limits', () => {
     await clock.advanceBy(2_000);
     expect(most).toBe(3);
     takesMs = 15;
-    await clock.advanceBy(101); // those under way are answered
+    await clock.advanceBy(101); // running attempts get their responses
     most = 0;
     await clock.advanceBy(1_000);
     expect(store.rows.size).toBe(0);
@@ -303,7 +303,7 @@ describe('P9: the limits', () => {
     const { claim, settle } = store;
     for (let key = 5_001; key <= 6_200; key += 1) store.add(to('abcd'.charAt(key % 4), key));
     dispatcher.wake();
-    await clock.advanceBy(5_000); // by now the endpoints have answered often
+    await clock.advanceBy(5_000); // by now the endpoints have responded often
     store.claims.length = 0;
     store.claim = async (...args) => clock.delay(5).then(() => claim.apply(store, args));
     store.settle = async (...args) => clock.delay(600).then(() => settle.apply(store, args));
@@ -352,7 +352,7 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(150);
     const [first, ...others] = store.claims;
-    expect([first?.due, first?.limit]).toEqual([true, 64]); // at the start it is not known what is due
+    expect([first?.due, first?.limit]).toEqual([true, 64]); // at the start, the next due time is unknown
     expect(others.map(({ due }) => due)).toEqual(others.map(() => false));
     expect(others.length).toBeGreaterThan(0);
     for (const { limit } of others) expect(limit).toBeLessThanOrEqual(10);
@@ -597,7 +597,7 @@ describe('a drain', () => {
     await clock.advanceBy(60_000);
     await drained;
     expect(drainedAtMs).toBe(5_005);
-    expect(store.rows.get(1)?.claimToken).toBeDefined(); // goes out again at the next start
+    expect(store.rows.get(1)?.claimToken).toBeDefined(); // starts again at the next start
   });
 
   test('of an idle dispatcher ends at once and leaves no timer', async () => {

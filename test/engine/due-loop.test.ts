@@ -7,9 +7,9 @@ import { NOW_MS } from './fixtures.ts';
 
 let clock: SimulatedClock;
 let warnings: string[];
-/** What pieces answer, one after the other, as milliseconds from the start; then there is nothing due any more. */
+/** The results of chunks in order, as milliseconds from the start; then nothing is due. */
 let answers: ('more' | number | Promise<number> | StoreUnavailable)[];
-/** When pieces began, in milliseconds from the start. */
+/** The starts of chunks, in milliseconds from the start. */
 let pieces: number[];
 let loop: DueLoop;
 

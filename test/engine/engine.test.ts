@@ -41,22 +41,22 @@ interface Bench {
   engine: Engine;
 }
 
-/** An engine whose one endpoint answers with `status` after 10 ms. */
+/** An engine whose only endpoint responds with `status` after 10 ms. */
 async function bench(
   options: {
     settings?: Partial<EngineSettings>;
     status?: number;
     prepare?: (store: Store) => Promise<unknown>;
-    /** Other workers may be on the store. */
+    /** Other workers may use the store. */
     isShared?: boolean;
-    /** Given, whatever the engine does takes a millisecond each time that it looks how long it took. */
+    /** If set, each check of the elapsed time takes a millisecond. */
     onTurn?: (world: Omit<Bench, 'engine'>) => unknown;
   } = {},
 ): Promise<Bench> {
   const driver = await openDatabase();
   const store = storeOver(driver);
   onTestFinished(async () => {
-    await store.close(); // when what is being saved is saved
+    await store.close(); // after the pending writes
     await driver.close();
   });
   await options.prepare?.(store);
@@ -100,7 +100,7 @@ function command(changes: Partial<PublishCommand['options']> = {}): PublishComma
   return { url: `${ORIGIN}/hook`, body: new Uint8Array(), options };
 }
 
-/** What is published is not refused here. */
+/** Publishes a message that must not be refused. */
 async function publish(engine: Engine, commands: PublishCommand[]): Promise<Published[]> {
   const outcomes = await engine.publish(PROJECT, commands);
   return outcomes.filter((outcome) => outcome !== 'tooManyQueues');
@@ -211,7 +211,7 @@ describe('publishing', () => {
     test('is accepted if it continues a run, with everything that follows', async () => {
       const { engine } = await standingStill();
       const append = { kind: 'append' as const, runId: 'wfr_none', callType: 'step' as const, features: [] };
-      // Nothing but the run that is missing is in its way.
+      // Everything but the missing run is as usual.
       await expect(publish(engine, [command(), command({ run: append })])).rejects.toThrow('cancelled workflow');
     });
   });
@@ -332,7 +332,7 @@ describe('a publish of many messages', () => {
     expect(network.attempts).toHaveLength(MANY);
     const portions = [...sentAtTurns, MANY].map((sent, turn) => sent - (sentAtTurns[turn - 1] ?? 0));
     expect(Math.max(...portions)).toBeLessThanOrEqual(5);
-    // As many portions again, and again, until all were drafted and had their places.
+    // The same number of slices again, until all were drafted and had their slots.
     expect(sentAtTurns.filter((sent) => sent === 0).length).toBeGreaterThanOrEqual(2 * (MANY / 5));
   });
 

@@ -16,7 +16,7 @@ const KINDS: Record<string, EntryKind> = {
   x: 'stepConfig',
 };
 
-/** Entries by their slots, in order; the key of each is its position plus 100. */
+/** Entries by their entry keys, in order; the key of each is its position plus 100. */
 function journal(...slots: string[]): EntryOutline[] {
   return slots.map((entryKey, position) => ({
     position,

@@ -8,7 +8,7 @@ import { runLogOf } from '../../src/workflow/run-log.ts';
 import { DELIVERED, dueIn, failure, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
 import { message } from './fixtures.ts';
 
-/** Where unfinished messages stand when no lane holds them, with the number of retries made. */
+/** The states of unfinished messages in no lane, with the number of retries made. */
 function explained(history: RunHistory, state?: LiveMessage['state']) {
   const live = new Map(
     liveEntriesOf(history).map((entry): [string, LiveMessage] => {

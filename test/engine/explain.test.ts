@@ -131,7 +131,7 @@ test('a message whose project has reached its limit of attempts in flight is exp
   expect(explain(live, NOW_MS)).toMatchObject({ reason: 'parallelism', dueAtMs: NOW_MS });
 });
 
-/** Latest first, a second apart. */
+/** The events, latest first, a second apart. */
 function logOf(...states: (LogState | [LogState, LogDetail])[]): LogEntry[] {
   return states.map((entry, index) => {
     const [state, detail] = typeof entry === 'string' ? [entry, undefined] : entry;

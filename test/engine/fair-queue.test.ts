@@ -29,7 +29,7 @@ describe('projects', () => {
     for (let nth = 0; nth < count; nth += 1) queue.push(projectId, projectId, cost);
   }
 
-  /** What is taken into one batch: runs of one project, `<project> x <how many>`. */
+  /** The entries of one batch, as series of one project: `<project> x <count>`. */
   function take(room: number): string[] {
     const batch: number[] = [0];
     const before = queue.cost;

@@ -10,7 +10,7 @@ const callback = { url: 'https://b.example/done', method: 'POST' as const, heade
 const flowControl = { key: 'k', rate: 1, periodS: 1 };
 const failureCallback = { ...callback, url: 'https://c.example/failed' };
 
-/** A message to `a` whose attempts are told to `b`, and its death to `c`. */
+/** A message to `a` whose attempts are reported to `b`, and its death to `c`. */
 function told(key: number, settings: Partial<MessageSettings> = {}): Message {
   return to('a', key, { settings: { dialect: 'upstash', maxRetries: 0, callback, failureCallback, ...settings } });
 }
@@ -19,7 +19,7 @@ function attemptsTo({ network }: Bench, letter: string) {
   return network.attempts.filter(({ origin }) => origin === `https://${letter}.example`);
 }
 
-/** Takes the numbers that are at hand, so that the next one has to be fetched. */
+/** Takes the available numbers, so that the next one must be fetched. */
 async function useUp({ numbers }: Bench): Promise<void> {
   for (;;) {
     const next = numbers.take(1);
@@ -29,7 +29,7 @@ async function useUp({ numbers }: Bench): Promise<void> {
   }
 }
 
-/** The states in which the follow-ups came to the store. */
+/** The states in which the follow-ups were saved. */
 function states({ store }: Bench): string[] {
   return store.offered.map(({ message, state }) => `${new URL(message.url).pathname} ${state.kind}`);
 }
@@ -63,7 +63,7 @@ describe('a message that follows from an attempt', () => {
     });
     const given = [...numbers, ...it.store.settlements.map(({ claimToken }) => claimToken)];
     expect(numbers).toHaveLength(8);
-    expect(given.length - new Set(given).size).toBe(4); // the claims of the follow-ups, settled in turn
+    expect(given.length - new Set(given).size).toBe(4); // the claims of the follow-ups, which are settled next
   });
 
   test('takes no numbers and does not change a settle when there is none', async () => {
@@ -122,7 +122,7 @@ describe('a settle that does not save its following messages', () => {
     await it.clock.advanceBy(1_000);
     expect(states(it)).toEqual(['/done claimed']);
     expect(attemptsTo(it, 'b')).toEqual([]);
-    await it.dispatcher.drain(0); // ends only when no place is taken
+    await it.dispatcher.drain(0); // ends only when no slot is taken
   });
 
   test('because a cancel takes effect, sends nothing and releases the slots', async () => {

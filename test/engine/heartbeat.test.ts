@@ -30,26 +30,26 @@ const QUIET: Omit<HeartbeatResponse, 'wallMs'> = {
   accountsVersion: 1,
 };
 
-/** As much of a store as the heartbeat sees. */
+/** The part of a store that the heartbeat uses. */
 class FakeWorkers implements Omit<Store['workers'], 'workersWithOldAccounts'> {
   readonly workers = this;
   readonly messages = this;
-  /** What the next heartbeats answer. */
+  /** The results of the next heartbeats. */
   nextAnswer: Partial<HeartbeatResponse> = {};
   refuses = false;
-  /** Whether claims are of a project that is on the move. */
+  /** Whether claims are of a project that is being moved. */
   refusesReleases = false;
-  /** How long an answer takes. */
+  /** The duration of a heartbeat. */
   answerMs = 0;
   late: WorkerId[] = [];
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   backlogs: BacklogKey[] = [];
-  /** Messages that wait for a limit of their project which is gone. */
+  /** Messages that wait for a former limit of their project. */
   held = 0;
-  /** How many at a time. */
+  /** The number of messages per command. */
   readonly backlogsAskedFor: number[] = [];
-  /** How long it takes to read some. */
+  /** The duration of a read of backlogs. */
   backlogAnswerMs = 0;
   /** For claims and backlogs. */
   reads = 0;
@@ -112,13 +112,13 @@ class FakeWorkers implements Omit<Store['workers'], 'workersWithOldAccounts'> {
   }
 }
 
-/** Reads what the store has. */
+/** Reads the accounts of the store. */
 class FakeAccounts implements SharedAccounts {
   version = 1;
   refreshes = 0;
-  /** Until when it was told that what it has holds. */
+  /** The time until which its accounts are confirmed. */
   holdsUntilMs = -Infinity;
-  /** Why it was told that nobody knows. */
+  /** The reason for which its accounts are unknown. */
   unknown: string | undefined;
   readonly #store: FakeWorkers;
 
@@ -145,9 +145,9 @@ interface Bench {
   clock: SimulatedClock;
   store: FakeWorkers;
   heartbeat: Heartbeat;
-  /** What the rest of the worker heard, in order. */
+  /** The notifications of the rest of the worker, in order. */
   heard: string[];
-  /** Tokens that the worker knows of. */
+  /** The tokens that the worker knows. */
   held: Set<ClaimToken>;
   refreshes: () => number;
 }
@@ -416,7 +416,7 @@ describe('claims that others have left', () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { hasLate: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard).not.toContain('death'); // another one was sooner
+    expect(heard).not.toContain('death'); // another one was faster
     store.late = ['dead'];
     await clock.advanceBy(TIMEOUT_MS / 3);
     expect(heard.filter((event) => event === 'death')).toHaveLength(1);

@@ -11,12 +11,12 @@ const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_0
 const A = backlogKey(1, 'a');
 const B = backlogKey(1, 'b');
 
-/** The backlogs of one project to that many origins. */
+/** The backlogs of one project for that many origins. */
 function backlogsOf(projectId: number, count: number): BacklogKey[] {
   return Array.from({ length: count }, (_, nth) => backlogKey(projectId, `${projectId}-${nth}`));
 }
 
-/** One that knows that `backlogs` answer. */
+/** A state in which `backlogs` are healthy. */
 function healthy(limits: typeof LIMITS & { silentMax?: number }, backlogs: BacklogKey[]): InFlight {
   const inFlight = new InFlight(limits);
   for (const backlog of backlogs) answer(inFlight, backlog, 0);
@@ -33,7 +33,7 @@ function send(inFlight: InFlight, backlog: BacklogKey, atMs: number, bytes = 0):
   return inFlight.noteSent(backlog, atMs);
 }
 
-/** Starts what may start, by turns, one attempt at a time; returns how many. */
+/** Starts as many attempts as possible in rotation, one at a time; returns their number. */
 function fill(inFlight: InFlight, backlogs: BacklogKey[], bytes = 0): number {
   let started = 0;
   for (let before = -1; before !== started; ) {
@@ -207,7 +207,7 @@ describe('an attempt without an outcome for two seconds', () => {
   const limits = { inFlightMax: 160, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000, silentMax: 800 };
   const hanging = backlogsOf(1, 700);
 
-  /** Sends what may be sent, two seconds later again, until nothing more may; returns when. */
+  /** Starts as many attempts as possible, again every two seconds until no more may start; returns the time. */
   function hang(inFlight: InFlight, backlogs: BacklogKey[]): number {
     let nowMs = 0;
     for (let before = -1; before !== inFlight.count; nowMs += 2_000) {
@@ -579,7 +579,7 @@ const steps = fc.array(
   { maxLength: 120 },
 );
 
-/** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
+/** The most that a store may take of an offer: any number of the wanted messages within the capacities. */
 function takeFrom({ reserved: _, slots, ...rest }: Offer, wanted: BacklogKey[]): BacklogKey[] {
   const request = {
     worker: '',
@@ -607,7 +607,7 @@ interface Attempt {
   isOver?: true;
 }
 
-/** Those that hold a slot for sure. */
+/** The attempts that certainly have a slot. */
 function withSlots(running: readonly Attempt[]): Attempt[] {
   return running.filter(({ sent }) => !sent?.isSilent);
 }
@@ -723,7 +723,7 @@ test('a project that wants slots has its guaranteed share once as many attempts 
   const counts = fc.record({ slots: fc.integer({ min: 50, max: 300 }), projects: fc.integer({ min: 2, max: 6 }) });
   fc.assert(
     fc.property(counts, fc.boolean(), ({ slots, projects }, answers) => {
-      // Those that do not answer share half of the slots by the same rule.
+      // Those that do not respond share half of the slots by the same rule.
       const inFlightMax = answers ? slots : 2 * slots;
       const all = Array.from({ length: projects }, (_, index) => backlogsOf(index + 1, slots));
       const limits = { inFlightMax, inFlightPerOriginMax: 10, inFlightBytesMax: 1_000 };
@@ -792,7 +792,7 @@ test('reserved bytes belong to nobody else until they are released, and never ex
 describe('the capacity of an origin in slow start', () => {
   const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
-  /** Starts what may start of what waits; returns how many attempts the backlog has then. */
+  /** Starts as many waiting messages as possible; returns the number of attempts of the backlog. */
   function start(inFlight: InFlight, nowMs = 0): number {
     while (inFlight.capacityOf(A) > 0) send(inFlight, A, nowMs);
     return inFlight.countOf(A);

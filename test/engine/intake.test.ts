@@ -10,7 +10,7 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
-/** Room for all of it. `trace`: what was done with the slots, in order; `reported`: the keys of what was told to be saved. */
+/** Has capacity for everything. `trace`: the uses of slots, in order; `reported`: the keys reported as saved. */
 function bench(reserveNumbers: () => Promise<number> = async () => 100) {
   const trace: string[] = [];
   const slots: DeliverySlots = {

@@ -12,12 +12,12 @@ function entry(position: number, text = `body ${position}`): JournalEntry {
   return { position, messageId: `msg_${position}`, callType: 'step', body: new TextEncoder().encode(text) };
 }
 
-/** A store with a journal, and what was asked of it. */
+/** A store with a journal that records its reads. */
 class Shelf {
   readonly runs = this;
   readonly asked: { afterPosition?: number; toPosition?: number }[] = [];
   entries: JournalEntry[];
-  /** Run once, while the next read is under way. */
+  /** Runs once, during the next read. */
   meanwhile: (() => void) | undefined;
 
   constructor(entries: JournalEntry[]) {
@@ -144,7 +144,7 @@ describe('the body of a step', () => {
     const shelf = new Shelf([entry(0)]);
     const bodies = new JournalBodies(shelf);
     bodies.note(RUN_KEY, entry(0));
-    // Each is of the most that is kept of one run, so that ten are too many.
+    // Each has the largest size that is kept for one run, so ten are too many.
     for (let runKey = RUN_KEY + 1; runKey <= RUN_KEY + 10; runKey += 1) {
       bodies.note(runKey, entry(0, 'x'.repeat(3 * 1024 * 1024 - 1024)));
     }

@@ -44,16 +44,16 @@ class MemoryLog implements Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'> {
   #between(after: LogPosition, toMs: number): LiveEntry[] {
     this.reads += 1;
     if (this.away) throw this.away;
-    return this.entries.filter((entry) => isBefore(after, entry) && entry.timeMs <= toMs).toSorted(byPlace);
+    return this.entries.filter((entry) => isBefore(after, entry) && entry.timeMs <= toMs).toSorted(byPosition);
   }
 }
 
-function byPlace(a: LogPosition, b: LogPosition): number {
+function byPosition(a: LogPosition, b: LogPosition): number {
   return a.timeMs - b.timeMs || a.n - b.n;
 }
 
 function isBefore(a: LogPosition, b: LogPosition): boolean {
-  return byPlace(a, b) < 0;
+  return byPosition(a, b) < 0;
 }
 
 class Notes implements LogWatcher {
@@ -225,7 +225,7 @@ it('serves all viewers with the same reads, however many they are, and reads not
 
 it('reports that the project is gone, after which the log is not read; later viewers start again', async () => {
   const notes = await watch();
-  log.away = new ProjectAway(1, false); // on its way, and perhaps back soon
+  log.away = new ProjectAway(1, false); // moving, and perhaps back soon
   await clock.advanceBy(5_000);
   expect(notes.isOver).toBe(false);
   log.away = new ProjectAway(1, true);

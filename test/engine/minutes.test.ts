@@ -42,7 +42,7 @@ class Bench {
     this.reports.accepted(entry, NOW_MS);
   }
 
-  /** An attempt that ended at `atMs`; `isCancelled`: it was asked for meanwhile. */
+  /** An attempt that ended at `atMs`; `isCancelled`: its cancel was requested. */
   settle(outcome: Outcome, of: Partial<Claimed> = {}, atMs = NOW_MS, isCancelled = false): void {
     const attempted = claimed(of);
     const decision = decide(attempted, outcome, atMs);
@@ -51,14 +51,14 @@ class Bench {
     this.reports.settled(attempted, isCancelled ? changeIfCancelRequested : change, atMs);
   }
 
-  /** All that was counted since the last call, once it is saved. */
+  /** All counts since the last call, once they are saved. */
   async counted(): Promise<Partial<Minute>[]> {
     await this.clock.advanceBy(SAVE_AFTER_MS);
     return this.saved.splice(0).flatMap(({ minutes }) => minutes.map(shown));
   }
 }
 
-/** Without what is 0; of the histograms the buckets in which something is. */
+/** Without zeros; of the histograms, the buckets with counts. */
 function shown(minute: Minute): Partial<Minute> {
   const members = Object.entries(minute).map(([name, value]) => [
     name,

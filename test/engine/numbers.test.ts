@@ -5,7 +5,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import { fc } from '../support/fast-check.ts';
 
-/** A sequence as a store keeps it; each reservation is answered when the test says so. */
+/** A sequence like that of a store; the test completes each reservation. */
 class Sequence {
   readonly messages = this;
   readonly #open: { resolve: (first: number) => void; reject: (error: Error) => void; first: number }[] = [];

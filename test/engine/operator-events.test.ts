@@ -35,14 +35,14 @@ interface Told {
   text: string;
 }
 
-/** A server that begins anew on its store each time that it is told to, and an operator who notes what comes. */
+/** A server that can be restarted on its store, and an operator that records its events. */
 class Bench {
   readonly store: Store;
-  /** Held: where time is played, nobody sets it or sleeps, so that days cost nothing. */
+  /** Stopped: simulated time is not set and does not sleep, so that days cost nothing. */
   readonly clock = Object.assign(new SimulatedClock(NOW_MS), { isHeld: true });
   readonly network = new SimulatedNetwork(this.clock, { travelMs: () => 0, timeoutMs: 60_000 });
   readonly told: Told[] = [];
-  /** Statuses with which the operator's endpoint answers, one after the other, and then 200. */
+  /** The statuses of the operator's responses in order, and then 200. */
   operatorAnswers: number[] = [];
   readonly log: string[] = [];
   engine: Engine | undefined;
@@ -102,7 +102,7 @@ class Bench {
     await this.clock.settled();
   }
 
-  /** Publishes `count` messages that fail for good. */
+  /** Publishes `count` messages that die. */
   async bury(
     count = 1,
     projectId = PROJECT,
@@ -125,7 +125,7 @@ class Bench {
     return { kind: 'answer', status: this.operatorAnswers.shift() ?? 200, afterMs: 10 };
   };
 
-  /** Publishes more to `origin`, which answers nothing, than goes on to be sent to one at a time. Each is tried twice. */
+  /** Publishes more to `origin`, which does not respond, than its concurrency window holds. Each is tried twice. */
   async overload(origin: string): Promise<void> {
     this.network.setEndpoint(origin, () => ({ kind: 'reset', afterMs: 1 }));
     const options: PublishCommand['options'] = {
@@ -218,7 +218,7 @@ describe('dead messages', () => {
   test('are reported after a crash that came first', async () => {
     const bench = await Bench.open();
     await bench.bury(2);
-    bench.sender?.die(); // and nothing of the first engine is asked again: its timers find the entry told of
+    bench.sender?.die(); // the first engine must not be polled again: its timers would find the reported tally
     await bench.start();
     await bench.clock.advanceBy(2_000);
     expect(bench.kinds()).toEqual(['message_buried 2']);
@@ -243,7 +243,7 @@ describe('dead messages', () => {
 describe('the message of an event', () => {
   const DAYS = 3 * 86_400_000;
 
-  /** Of an operator who never answers well, until nothing is left to do. */
+  /** For an operator that never responds with success, until no work is left. */
   async function playDeadOperator(bench: Bench): Promise<void> {
     bench.operatorAnswers = new Array(1_000).fill(500);
     await bench.bury();

@@ -9,7 +9,7 @@ import { message, NOW_MS } from './fixtures.ts';
 
 const LINE = backlogKey(1, 'https://a.example');
 
-/** Says what was asked of it, and answers what it is to. */
+/** Records the calls, and returns the configured results. */
 function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
   const asked: unknown[][] = [];
   const started: Claimed[] = [];

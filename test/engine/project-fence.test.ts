@@ -6,7 +6,7 @@ import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const LIMIT_MS = 12_000;
 const PROJECT = 1;
-/** The cells, as they are told apart. */
+/** The two cells. */
 const [FORMER, NEW] = [{ name: 'former' }, { name: 'new' }];
 
 let clock: SimulatedClock;
@@ -35,13 +35,13 @@ beforeEach(() => {
   });
 });
 
-/** An attempt in the former cell whose claim was asked for now. */
+/** An attempt in the former cell whose claim was requested now. */
 function begin(projectId: ProjectId = PROJECT): boolean {
   underWay.set(projectId, 1);
   return fence.mayStart(projectId, clock.elapsedMs, FORMER);
 }
 
-/** A heartbeat that is answered at once. */
+/** A heartbeat with an immediate response. */
 function beat(cell: object, here: ProjectId[], { wasKnown = true, startedAtMs = clock.elapsedMs } = {}): void {
   fence.noteHeartbeat({ requested: fence.projectsToRequest(cell), here, startedAtMs: startedAtMs, wasKnown }, cell);
 }

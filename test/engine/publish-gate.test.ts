@@ -15,7 +15,7 @@ let clock: SimulatedClock;
 let logged: string[];
 let gate: PublishGate;
 let backlog: LaggingProjects;
-/** Of those that are being saved, in the order in which they began. */
+/** The publishes that are being saved, in the order of their starts. */
 let saving: { name: string; end: (error?: Error) => void }[];
 
 beforeEach(() => {
@@ -43,14 +43,14 @@ function many(projectId: number, name: string, count: number): Promise<void>[] {
   return Array.from({ length: count }, () => publish(projectId, name));
 }
 
-/** How many of each name are being saved. */
+/** The number of publishes of each name that are being saved. */
 function savingNow(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { name } of saving) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
 }
 
-/** Ends the saving of the first `count`, and says what is being saved then. */
+/** Ends the saving of the first `count`, and returns those that are being saved then. */
 async function save(count: number): Promise<Record<string, number>> {
   for (const { end } of saving.splice(0, count)) end();
   await clock.settled();
@@ -167,7 +167,7 @@ describe('while earlier messages wait for this worker', () => {
 });
 
 describe('while nothing is saved', () => {
-  /** 200 publishes, and time enough for them to have waited for too long. */
+  /** 200 publishes, and enough time that they have waited too long. */
   async function standStill(): Promise<void> {
     void many(BUSY, 'busy', 200);
     await clock.advanceBy(2 * TARGET_MS);

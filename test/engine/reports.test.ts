@@ -34,7 +34,7 @@ function reportsInto(lines: Line[], logsAll: boolean): Reports {
   return new Reports({ log, logsAll }, { count: () => {}, attempted: () => {} });
 }
 
-/** What is told when `outcome` is settled. */
+/** The log lines when `outcome` is settled. */
 function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, logsAll = false, cancelled = false } = {}) {
   const attempted = claimed({ message: message({ url: URL_WITH_SECRETS, ...of }), retried });
   const decision = decide(attempted, outcome, NOW_MS);

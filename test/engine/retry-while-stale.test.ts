@@ -20,11 +20,11 @@ import { NOW_MS } from './fixtures.ts';
 const PROJECT = 1;
 const RUN = 'wfr_a';
 const ORIGIN = 'https://a.example';
-/** More rounds than these are no rounds, but a loop that nothing ends. */
+/** More rounds than these mean an endless loop. */
 const SPINNING = 100;
 
 describe('a value that has changed since it was read', () => {
-  /** Each round is told its number. */
+  /** Each round gets its number. */
   const rounds = (answerOf: (round: number) => string | typeof STALE) => {
     let round = 0;
     return { play: async () => answerOf(++round), count: () => round };
@@ -70,7 +70,7 @@ describe('a store that always returns that a value has changed causes a 503:', (
     return { url: `${ORIGIN}/wf`, body: step, options: { method: 'POST', ...headers, settings, run } };
   }
 
-  /** A schedule and a run, and from then on a store over which nothing is ever as it was read. */
+  /** Saves a schedule and a run; from then on, every write to the store is stale. */
   async function bench(): Promise<{ engine: Engine; isStale: { now: boolean }; rounds: () => number }> {
     const driver = await openDatabase();
     onTestFinished(() => driver.close());
@@ -123,6 +123,6 @@ describe('a store that always returns that a value has changed causes a 503:', (
     await expect(ask(engine)).rejects.toMatchObject({ status: 503, message: expect.stringContaining('too often') });
     expect(rounds()).toBe(20);
     isStale.now = false;
-    await ask(engine); // nothing is left of it that stands in the way
+    await ask(engine); // nothing of it is left
   });
 });

@@ -233,7 +233,7 @@ describe('a run that fails', () => {
     },
   });
 
-  /** After which nothing is retried. */
+  /** The time after which nothing is retried. */
   const FINAL = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
   const BOOM: Outcome = { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') };
 

@@ -16,7 +16,7 @@ interface Asked {
   page: PageRequest;
 }
 
-/** A store of `histories`, with at most `pageMax` on a page, which remembers what it was asked. */
+/** A store of `histories`, with at most `pageMax` on a page, which records its reads. */
 function logsOver(
   histories: readonly RunHistory[],
   pageMax = Infinity,

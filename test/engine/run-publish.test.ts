@@ -25,13 +25,13 @@ let clock: SimulatedClock;
 let network: SimulatedNetwork;
 let here: Engine;
 let elsewhere: Engine;
-/** How often the workers have asked their store for a run, for a journal, and to save a publish. */
+/** The number of reads of a run and of a journal, and of saved publishes, by all workers. */
 let asked: { lookups: number; journals: number; saves: number };
-/** What they have asked it to save. */
+/** The publishes that they have saved. */
 let offered: NewMessage[];
 /** Runs once, before the next publish is saved. */
 let beforeSave: (() => Promise<unknown>) | undefined;
-/** Opens a worker beside the others. */
+/** Opens another worker. */
 let open: (worker: string, seed: number, deps?: Partial<EngineDeps>) => Promise<Engine>;
 beforeEach(async () => {
   const driver = await openDatabase();
@@ -89,7 +89,7 @@ function step(stepId: number, createdAtMs?: number, out = 'x'): PublishCommand {
   return command({ kind: 'append', runId: ID, callType: 'step', features: [], ...which }, body);
 }
 
-/** What is published is not refused here. */
+/** Publishes a message that must not be refused. */
 async function publish(engine: Engine, commands: PublishCommand[]): Promise<Published[]> {
   const outcomes = await engine.publish(PROJECT, commands);
   return outcomes.filter((outcome) => outcome !== 'tooManyQueues');
@@ -100,7 +100,7 @@ async function begin(engine: Engine, changes?: Partial<RunStart>): Promise<numbe
   return begun?.run?.createdAtMs ?? 0;
 }
 
-/** How often the store is asked for the run while this step is published. */
+/** The number of reads of the run while this step is published. */
 async function lookupsFor(stepId: number, engine: Engine): Promise<number> {
   asked.lookups = 0;
   await publish(engine, [step(stepId)]);
@@ -117,13 +117,13 @@ function invoked(runId: string, stepId: number): PublishCommand {
   return { ...start({ runId, isInvoke: true }), invocation };
 }
 
-/** A message of no run. */
+/** A message outside runs. */
 function plain(): PublishCommand {
   const { run: _run, ...options } = step(1).options;
   return { ...step(1), options };
 }
 
-/** The bodies of the journal's entries that the latest delivery has shown. */
+/** The bodies of the journal entries in the latest delivery. */
 async function shown(): Promise<string[]> {
   await clock.advanceBy(100);
   const body = network.attempts.at(-1)?.claimed.deliveredBody;
@@ -131,7 +131,7 @@ async function shown(): Promise<string[]> {
   return entries.map((entry) => Buffer.from(entry.body, 'base64').toString());
 }
 
-/** The steps that the run has, by their ids. */
+/** The steps of the run, by id. */
 async function stepsOf(): Promise<number[]> {
   const [, ...entries] = (await elsewhere.readJournal(PROJECT, ID)) ?? [];
   return entries.map(({ body }) => JSON.parse(Buffer.from(body).toString()).stepId);

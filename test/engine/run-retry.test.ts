@@ -71,7 +71,7 @@ beforeEach(() => {
   nextKey = 500;
 });
 
-/** `entries`: kind, entryKey, and the message where it is begun again. */
+/** `entries`: kind, entry key, and the message if it is restarted. */
 function piecesFrom(
   entries: readonly [EntryKind, string, Message?][],
   override: RunOverride = {},

@@ -20,7 +20,7 @@ function step(key: number, bytes: number): Message {
   return to('a', key, { body: new Uint8Array(bytes), settings: { dialect: 'upstash', maxRetries: 0, run } });
 }
 
-/** Accepts the messages of one publish, which go out at once; of each is delivered what `bytes` says. */
+/** Accepts the messages of one publish, which start at once; `bytes` returns the size of each delivery. */
 function accept({ dispatcher, store }: Bench, messages: Message[], bytes: number): void {
   const newMessages = messages.map((message) => proposeState({ message }, 1_000_000 + message.key, dispatcher));
   for (const [index, entry] of newMessages.entries()) {
@@ -47,7 +47,7 @@ describe('P10: the bytes counted for a message of a run', () => {
     await it.clock.advanceBy(5);
     expect(it.sent()).toEqual([2]);
     expect(it.store.released).toEqual([3]);
-    it.dispatcher.noteDue(NOW_MS); // as the store says when it has released
+    it.dispatcher.noteDue(NOW_MS); // like the store after a release
     await it.clock.advanceBy(1_000);
     expect(it.network.attempts).toMatchObject([{ retried: 0 }, { retried: 0, sentAtMs: NOW_MS + 10 }]);
     expect(it.store.rows.size).toBe(0);

@@ -32,17 +32,17 @@ const SETTINGS: EngineSettings = {
   retentionIntervalMs: DAY_MS,
 };
 
-/** A database and a network that outlive the processes over them, of which there may be several at a time. */
+/** A database and a network that outlive the processes that use them, of which several may run at once. */
 class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly network = new SimulatedNetwork(this.clock, { travelMs: () => 0, timeoutMs: MINUTE_MS });
   readonly random = new SeededRandom(12);
   readonly driver: Driver;
   readonly store: Store;
-  /** Where in its next transaction a process dies. */
+  /** The statement of its next transaction at which a process dies. */
   crash: CrashPoint = 'none';
   crashAtStatement = 1;
-  /** What a transaction takes: time in which others see the state before. */
+  /** The duration of a transaction, during which others see the previous state. */
   commitMs = 0;
   #workers = 0;
 
@@ -96,7 +96,7 @@ class Bench {
     return { engine, die, driver };
   }
 
-  /** Times of creation of all messages, as minutes since the start. */
+  /** The creation times of all messages, as minutes since the start. */
   async triggers(): Promise<number[]> {
     const page = { count: 1_000, order: 'earliestFirst' } as const;
     const { items } = await this.store.logs.listLogs({ projectId: PROJECT, filter: { state: ['CREATED'] }, page });
@@ -156,7 +156,7 @@ test('the store is not read while nothing is due', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
   await create(process, command({ cron: '0 0 * * *' }));
-  await bench.clock.advanceBy(1); // with its start comes a round of retention
+  await bench.clock.advanceBy(1); // a start runs a round of retention
   const { calls } = process.driver;
   await bench.clock.advanceBy(23 * HOUR_MS);
   expect(process.driver.calls).toBe(calls);
@@ -241,7 +241,7 @@ test('triggers without overlap wait until the messages of the previous one are f
   const settings = { dialect: 'upstash' as const, maxRetries: 0, timeoutMs: HOUR_MS };
   const process = await bench.start();
   await create(process, command({ scheduleOverlap: 'skip', settings }));
-  // Attempts end after a minute, and are given up then.
+  // Attempts time out after a minute.
   await bench.clock.advanceBy(45 * MINUTE_MS);
   expect(await bench.triggers()).toEqual([10, 20, 30, 40]);
   await create(

@@ -60,7 +60,7 @@ function run(key: number): Run {
 
 type WaiterStore = Omit<Store['waiters'], 'listAllWaiters'>;
 
-/** Journals as lists of slots, waiters and pending events, with the answers that the interface promises. */
+/** Journals as lists of entry keys, waiters and pending events, with the results that the interface promises. */
 class MemoryStore implements WaiterStore {
   readonly runs = new Map<string, Run>();
   readonly slots = new Map<string, string>();
@@ -76,7 +76,7 @@ class MemoryStore implements WaiterStore {
     return one;
   }
 
-  /** As the end of a run does it. */
+  /** Like the end of a run. */
   end(one: Run): void {
     this.runs.delete(one.id);
     this.waiters = this.waiters.filter(({ record }) => record.settings.run?.key !== one.key);
@@ -199,11 +199,11 @@ class Bench {
   readonly store = new MemoryStore();
   readonly waits: BoundFunctions<typeof waits>;
   readonly loop: DueLoop;
-  /** DeliverySlots that are reserved and neither used nor given back. */
+  /** Delivery slots that are reserved, and neither used nor released. */
   reserved = 0;
-  /** DeliverySlots that are used. */
+  /** Delivery slots that are used. */
   started = 0;
-  /** Lines in which something waits, as the dispatcher is told. */
+  /** Backlogs with waiting messages, as reported to the dispatcher. */
   readonly lines = new Set<BacklogKey>();
 
   constructor() {
@@ -277,7 +277,7 @@ class Bench {
     return this.waits.notifyRun(PROJECT, of.id, EVENT, Buffer.from(event), { oldestOnly });
   }
 
-  /** What was told to whom: `<run> <slot>: <event>`, `late` after a time-out. */
+  /** The results of each run: `<run> <entry key>: <event>`, `late` after a timeout. */
   told(): string[] {
     return this.store.results.map(({ message, entry }) => {
       const { out, waitTimeout } = JSON.parse(Buffer.from(message.body).toString()) as Record<string, unknown>;
@@ -454,7 +454,7 @@ describe('a notification', () => {
     const bench = new Bench();
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     bench.store.calls.length = 0;
-    // Each that is woken waits for the same event again, before the next page is read.
+    // Each woken run waits for the same event again, before the next page is read.
     const { resolveWaiters } = bench.store;
     bench.store.resolveWaiters = async (args) => {
       const answers = await resolveWaiters.call(bench.store, args);
@@ -500,7 +500,7 @@ describe('a notification', () => {
     bench.store.resolveWaiters = async (args) => {
       asked += 1;
       if (asked === 3) all.resolve();
-      await all.promise; // none is answered before all are asked
+      await all.promise; // none is resolved before all have started
       return resolveWaiters.call(bench.store, args);
     };
     expect(await bench.notify()).toHaveLength(450);
@@ -651,7 +651,7 @@ describe('a notification', () => {
 });
 
 describe('the list of the waiters of an event', () => {
-  /** Of 1,100 that wait, where a read brings `perRead` at most: who is listed, after how many reads. */
+  /** With 1,100 waiters and at most `perRead` per read: the listed ones, and the number of reads. */
   async function listed(perRead: number): Promise<{ count: number; reads: number }> {
     const bench = new Bench();
     for (let key = 1; key <= 1_100; key += 1) await bench.wait(bench.store.add(run(key)));

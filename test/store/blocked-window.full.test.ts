@@ -14,18 +14,18 @@ import { migrate } from '../../src/store/migrations/index.ts';
 import { type MessageOptions, OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';
 
 const CROWD = 50_000;
-/** What a claim costs with so few of them is what it has to cost. */
+/** The expected cost of a claim is that with so few messages. */
 const FEW = 500;
 const HEALTHY = 100;
 const PAGE_BYTES = 4_096;
-/** Of the page cache: enough for what a claim looks at, and a tenth of the index in which the crowd waits. */
+/** Bytes of the page cache: enough for a claim, and a tenth of the index with the crowd. */
 const CACHED_PAGES = 64;
 
 const LIMITED = { key: 'key', parallelism: 1, periodS: 1 };
 
 interface Blocked {
   title: string;
-  /** Which lane the crowd waits in. */
+  /** The lane in which the crowd waits. */
   crowd: MessageOptions['settings'];
   block(world: World): Promise<unknown>;
 }
@@ -68,7 +68,7 @@ const BLOCKED: Blocked[] = [
 
 const CASES = BLOCKED.map((blocked) => [blocked.title, blocked] as const);
 
-/** Counts the rows that queries answer with. */
+/** Counts the rows that queries return. */
 class CountingDriver implements Driver {
   rows = 0;
   readonly dialect;
@@ -129,7 +129,7 @@ interface Cost {
   pages: number;
 }
 
-/** What `work` costs beside a crowd of `count`, once `prepare` is done. */
+/** The cost of `work` with a crowd of `count` messages, after `prepare`. */
 async function costOf(
   { crowd, block }: Blocked,
   count: number,
@@ -154,7 +154,7 @@ async function costOf(
   }
 }
 
-/** Half of them in a key of their own. */
+/** Half of the messages, in their own key. */
 async function acceptHealthy(world: World): Promise<void> {
   const flowControl = { key: 'healthy', parallelism: HEALTHY, periodS: 1 };
   for (let index = 0; index < HEALTHY; index += 1) {
@@ -167,7 +167,7 @@ async function claimHealthy(world: World): Promise<void> {
   expect(claimed).toHaveLength(HEALTHY);
 }
 
-/** What this thread has read so far, the page cache of the system included; 0 where the kernel does not say. */
+/** Bytes that this thread has read so far, including the page cache of the system; 0 if the kernel does not report it. */
 function bytesRead(): number {
   const account = '/proc/thread-self/io';
   return existsSync(account) ? Number(/^rchar: (\d+)$/m.exec(readFileSync(account, 'latin1'))?.[1]) : 0;
@@ -175,7 +175,7 @@ function bytesRead(): number {
 
 const BUSY = 'https://busy.example';
 
-async function buildLine(count: number): Promise<string> {
+async function buildBacklog(count: number): Promise<string> {
   const path = join(folder, `line-${count}.db`);
   const driver = new SqliteDriver({ path });
   await migrate(driver);
@@ -184,7 +184,7 @@ async function buildLine(count: number): Promise<string> {
   for (let from = 0; from < count; from += FEW) {
     await world.save(Array.from({ length: FEW }, () => world.message({ url: BUSY, state })));
   }
-  // A line of each of so many origins besides.
+  // In addition, a backlog of each of so many origins.
   const lines = Array.from({ length: count }, (_, index) => world.message({ url: `https://${index}.example`, state }));
   for (let from = 0; from < count; from += FEW) await world.save(lines.slice(from, from + FEW));
   for (let index = 0; index < HEALTHY; index += 1) await world.accept({ url: BUSY, projectId: OTHER_PROJECT, state });
@@ -192,8 +192,8 @@ async function buildLine(count: number): Promise<string> {
   return path;
 }
 
-async function costOfLine(count: number): Promise<Cost> {
-  const sqlite = new SqliteDriver({ path: await buildLine(count) });
+async function costOfBacklog(count: number): Promise<Cost> {
+  const sqlite = new SqliteDriver({ path: await buildBacklog(count) });
   const driver = new CountingDriver(sqlite);
   const world = await World.open(async () => createStore(driver));
   sqlite.pragma(`cache_size = ${CACHED_PAGES}`);
@@ -209,8 +209,8 @@ async function costOfLine(count: number): Promise<Cost> {
 }
 
 it('P9: a backlog of one project is read as fast with ten thousand messages in a backlog of another and before it at the same origin', async () => {
-  const few = await costOfLine(FEW);
-  const crowded = await costOfLine(20 * FEW);
+  const few = await costOfBacklog(FEW);
+  const crowded = await costOfBacklog(20 * FEW);
   expect(crowded.rows).toBe(few.rows);
   expect(crowded.pages).toBeLessThanOrEqual(few.pages + CACHED_PAGES);
 }, 120_000);

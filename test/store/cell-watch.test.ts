@@ -101,7 +101,7 @@ it('is noticed at once when a worker notifies that something is due', async () =
     times += 1;
     (times === 1 ? begun : heard).resolve();
   });
-  await begun.promise; // what was said before is unknown
+  await begun.promise; // earlier notifications are unknown
   await world.accept({ notBeforeMs: (await beat('a')).wallMs });
   await heard.promise;
 });
@@ -110,14 +110,14 @@ it('takes two connections for many polled stores', async () => {
   const client = new pg.Client({ connectionString: context.url });
   await client.connect();
   onTestFinished(() => client.end());
-  // In a database of their own: the store of the others opens connections when it likes.
+  // In their own database: the store of the others opens connections at any time.
   const url = `${await freshDatabase()}?schema=cell`;
   await (await openPostgresStore({ ...context, url, listenUrl: '', sender: 'another', onFatal })).close();
   const { connectionsMax, timeoutMs, clock } = context;
   const servers = new Servers({ connectionsMax, timeoutMs, clock });
   const watches = Array.from({ length: 8 }, () => watchPostgresStore({ ...context, url }, servers, url));
   await Promise.all(watches.map((each) => each.poll()));
-  // Not the server's own, such as that of a vacuum.
+  // Without processes of the server, such as a vacuum.
   const ofWaypost = "datname = $1 and application_name = 'waypost'";
   const { rows } = await client.query(`select 1 from pg_stat_activity where ${ofWaypost}`, [
     new URL(url).pathname.slice(1),

@@ -18,7 +18,7 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const WORKERS = 3;
-/** Of accepting, claiming and settling, for each worker; then it finishes what is left. */
+/** Rounds of accepting, claiming and settling for each worker, which then finishes the rest. */
 const ROUNDS = 35;
 const KEYS = ['slow', 'fast', 'rated'] as const;
 const PARALLELISM = { slow: 1, fast: 4, rated: 3 };
@@ -49,7 +49,7 @@ async function closeAll(): Promise<void> {
   await Promise.all(stores.map((store) => store.close()));
 }
 
-/** Who holds what, as the workers know it: noted before a settle begins, so that it is never ahead of the store. */
+/** The permits that workers know of, noted before a settle starts, so that they are never ahead of the store. */
 class Holders {
   readonly #counts = new Map<string, number>();
   readonly violations: string[] = [];
@@ -132,7 +132,7 @@ describe('several workers at once', () => {
               events: [{ atMs: T0, state: 'RETRY' as const }],
             }
           : delivered();
-        // A queue's slot is kept by a message that is retried; a key's is not.
+        // A retried message keeps its queue permit, but not its permit of a key.
         if (lane) holders.leave(lane.name);
         const handoff = { worker: 'w', claimToken: world.number(), bytesMax: 1e6 };
         const settled = await store.messages.settle({
@@ -151,7 +151,7 @@ describe('several workers at once', () => {
         await settle(store, world, claimed, random);
       };
 
-      /** Another worker may have the logs locked for longer than it waits: then it is for the next time. */
+      /** Another worker may lock the logs for longer than it waits: then they are dropped the next time. */
       const dropExpired = async (store: Store): Promise<void> => {
         const limits = {
           logsBeforeMs: 0,

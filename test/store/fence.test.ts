@@ -85,7 +85,7 @@ describe.each([
     const cell = await cellOver(await open());
     await begin(cell.world, { id: 'r' });
     await become(cell, 'gone');
-    // A move deletes what it has left behind a piece at a time.
+    // A move deletes leftover rows in chunks.
     await cell.driver.transaction((tx) => tx.run('delete from contents', []));
     const again = begin(cell.world, { id: 'r', createdAtMs: T0 + 1 });
     await expect(again).rejects.toEqual(away(true));
@@ -120,11 +120,11 @@ describe.each([
     const { world, store } = cell;
     await world.accept();
     await world.accept(IN_LANE);
-    const inLine = await world.accept({ url: 'https://busy.example/' });
+    const inBacklog = await world.accept({ url: 'https://busy.example/' });
     await world.claim({ capacityByOrigin: { 'https://busy.example': 0, 'https://example.com': 0 } });
     const other = await world.accept(OF_OTHER);
     await become(cell, 'leaving');
-    const lines = ['https://example.com', inLine.origin].map((origin) => backlogKey(PROJECT, origin));
+    const lines = ['https://example.com', inBacklog.origin].map((origin) => backlogKey(PROJECT, origin));
     const first = await world.claim({ backlogsToServe: lines });
     expect(first.claimed.map(({ message }) => message.key)).toEqual([other.key]);
     expect(first.emptied).toEqual(lines);
@@ -257,7 +257,7 @@ describe('on PostgreSQL, with two workers', () => {
     const options = limits ? { limits } : {};
     const first = await cellOver(held, options);
     const second = await cellOver(openPostgres(url), options);
-    for (const { world } of [first, second]) await world.acceptClaimed(OF_OTHER); // numbers for its log are there
+    for (const { world } of [first, second]) await world.acceptClaimed(OF_OTHER); // so that numbers for their logs are reserved
     return { held, first, second, mover };
   }
 
@@ -350,7 +350,7 @@ async function isSomebodyWaiting(driver: Driver): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** A database of which one transaction can be held, or find that a project has left since it looked. */
+/** A database whose next transaction can be stopped, or whose project can leave after a claim has read it. */
 class LateDriver implements Driver {
   readonly dialect: Driver['dialect'];
   leaveAfterLook: ((tx: Transaction) => Promise<void>) | undefined;
@@ -362,7 +362,7 @@ class LateDriver implements Driver {
     this.#driver = driver;
   }
 
-  /** The next transaction is held before its commit. Resolves when it is there; `release` lets it go on. */
+  /** Stops the next transaction before its commit. Resolves when it is there; `release` lets it continue. */
   hold(): { isThere: Promise<void>; release: () => void } {
     const there = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();

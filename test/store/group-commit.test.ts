@@ -11,12 +11,12 @@ const LATE_MS = 100;
 
 interface Flushed {
   commands: readonly WriteCommand[];
-  /** Of projects 7 and 8, when it began. */
+  /** The commands of projects 7 and 8, when it started. */
   suspected: boolean[];
   answer: (results: WriteResult[]) => void;
 }
 
-/** Flushes that the test answers, and pauses that it ends. */
+/** Flushes that the test completes, and pauses that it ends. */
 let flushes: Flushed[];
 let pauses: (() => void)[];
 let latePauses: (() => void)[];
@@ -61,7 +61,7 @@ function runAccept(name: string): Promise<void> {
   return commits.run('addMinutes', { projectId: 7, minutes: [] }).then(() => void order.push(name));
 }
 
-/** Answers the next flush, in order. */
+/** Completes the next flush, in order. */
 async function answer(...results: WriteResult[]): Promise<Flushed> {
   await settled();
   const flush = flushes.shift();
@@ -72,7 +72,7 @@ async function answer(...results: WriteResult[]): Promise<Flushed> {
   return flush;
 }
 
-/** A batch that is late, and one that has begun beside it. */
+/** A late batch, and a second one that has started. */
 async function lateAndBeside(): Promise<Promise<void>[]> {
   const all = [run('late')];
   await settled();
@@ -82,7 +82,7 @@ async function lateAndBeside(): Promise<Promise<void>[]> {
   return all;
 }
 
-/** After it, each batch under way is late. */
+/** After it, each running batch is late. */
 async function passLatePause(): Promise<void> {
   elapsedMs += LATE_MS + 1;
   for (const resolve of latePauses.splice(0)) resolve();

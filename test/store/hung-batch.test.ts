@@ -9,7 +9,7 @@ const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cance
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
 const SAVED: WriteResult = { kind: 'answer', answer: undefined };
 
-/** Two commands in a batch, and a third that comes while it is under way: what becomes of the third. */
+/** Two commands in a batch, and a third that arrives during it: the outcome of the third. */
 async function behind(results: WriteResult[], tookMs: number): Promise<string> {
   let elapsedMs = 0;
   const batches: ((outcome: BatchOutcome) => void)[] = [];

@@ -9,7 +9,7 @@ const onFatal = (error: Error) => {
   throw error;
 };
 
-/** What a store cannot show that guards the projects which are here. */
+/** Whether a store that checks placements can show these cases. */
 const isOfAllProjects = (noun: string) => noun === 'projects' || noun === 'cells';
 
 storeConformance(
@@ -21,7 +21,7 @@ storeConformance(
 /** The projects of all cases. */
 const PROJECTS = Array.from({ length: 12 }, (_, id) => [id, `project ${id}`, '', '', 0]);
 
-// One of several cells does the same for projects that are here.
+// One of several cells behaves the same for its projects.
 storeConformance(
   'guarded inline SQLite',
   async (limits) => {

@@ -11,7 +11,7 @@ import { testFolder } from '../support/folder.ts';
 import { begin } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
-/** What breaks each invariant of a store that holds one of everything, and the name that is found. */
+/** The change that breaks each invariant of a store with one row of everything, and the offender that is found. */
 const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
   'Every unfinished message has its content.': {
     sql: 'delete from contents where key in (select key from messages where wait_state = 0 and claim_token is null)',

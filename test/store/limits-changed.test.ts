@@ -20,7 +20,9 @@ afterEach(() => driver.close());
 const startWith = (parallelismMax: number): Store =>
   createStore(driver, { limits: { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0 } });
 
-/** Four messages of which one may start; the last has a flow-control key. Returns the keys of those held, sorted. */
+/**
+ * Four messages, of which one may start; the last has a flow-control key. Returns the sorted keys of the waiting ones.
+ */
 async function hold(world: World): Promise<number[]> {
   await world.acceptClaimed();
   const held = [await world.acceptClaimed(), await world.acceptClaimed(), await world.acceptClaimed(IN_LANE)];

@@ -26,14 +26,14 @@ import {
   World,
 } from './conformance/world.ts';
 
-/** Says that it has many writers, and records whose rows were to be locked. */
+/** Pretends to have many writers, and records the projects whose rows would be locked. */
 class RecordingDriver implements Driver {
   readonly #driver = new SqliteDriver({ path: ':memory:' });
   readonly dialect: Driver['dialect'] = { ...this.#driver.dialect, manyWriters: true };
-  /** Projects whose rows somebody else has: nobody waits for them here. */
+  /** Projects whose rows another transaction has locked: nobody waits for them here. */
   readonly others = new Set<ProjectId>();
   locked: ProjectId[] = [];
-  /** Whether what a claim might find has come only after the look at whose it is. */
+  /** Whether messages appear only after the claim has read which projects to lock. */
   comesLater = false;
   /** Whether others have every message locked. */
   areMessagesTaken = false;
@@ -76,7 +76,7 @@ async function open(limits: Partial<StoreLimits> = {}): Promise<void> {
   for (const name of ['one', 'two', 'three'])
     await store.projects.ensureProject({ name, signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
   world = await World.open(async () => store);
-  // So that no transaction is done again for numbers for its log.
+  // Numbers for the log, so that no transaction runs again to get them.
   await settle(await world.acceptClaimed());
 }
 
@@ -88,7 +88,7 @@ async function reopen(limits: Partial<StoreLimits>): Promise<void> {
 beforeEach(() => open());
 afterEach(() => world.store.close());
 
-/** Whose rows `act` locks, sorted, each lock by itself. */
+/** The projects whose rows `act` locks, sorted, for each lock separately. */
 async function lockedBy(act: () => Promise<unknown>): Promise<RecordingDriver['locked']> {
   driver.locked = [];
   await act();
@@ -295,7 +295,7 @@ describe('a claim with concurrent transactions', () => {
 
   it('leaves messages of projects that it has not locked unchanged, and takes messages that share nothing', async () => {
     const listed = await world.accept(OF_KEY);
-    const inLine = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
+    const inBacklog = await world.accept({ ...OF_KEY, projectId: OTHER_PROJECT });
     await world.claim({ defaultCapacity: 0 });
     const plain = await world.accept();
     const backlogsToServe = [
@@ -305,7 +305,7 @@ describe('a claim with concurrent transactions', () => {
     driver.comesLater = true;
     expect(await keysOf({ backlogsToServe })).toEqual([plain.key]);
     driver.comesLater = false;
-    expect(await keysOf({ backlogsToServe })).toEqual([listed.key, inLine.key]);
+    expect(await keysOf({ backlogsToServe })).toEqual([listed.key, inBacklog.key]);
   });
 
   it('takes no message of a project with limited attempts that it has not locked', async () => {
@@ -416,7 +416,7 @@ describe('a batch with suspect projects', () => {
   const SUSPECT = new Set([OTHER_PROJECT, 3]);
   const of = (projectId: ProjectId) => ({ method: 'saveQueue', args: { projectId } }) as WriteCommand;
 
-  /** Which projects it has, and of each command which project it lacks. */
+  /** The projects that it has locked, and the missing project of each command. */
   async function take(
     commands: WriteCommand[],
     { suspects = SUSPECT, parallelismMax = 0 }: { suspects?: ReadonlySet<ProjectId>; parallelismMax?: number } = {},

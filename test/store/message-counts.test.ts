@@ -27,7 +27,7 @@ function publish(count: number, options: MessageOptions = {}): Promise<Accepted[
   return world.save(newMessages, options.createdAtMs ?? T0);
 }
 
-/** The same, as what became of each message. */
+/** The results of a publish of `count` messages. */
 async function kinds(count: number, options: MessageOptions = {}): Promise<string[]> {
   return (await publish(count, options)).map(({ kind }) => kind);
 }

@@ -10,7 +10,7 @@ import { World } from './conformance/world.ts';
 import { RecordingDriver } from './recording-driver.ts';
 import { useEverything, useLanes, useRuns } from './use-everything.ts';
 
-/** The statements of everything that a store can do, and an empty database for them. */
+/** The statements of all operations of a store, and an empty database for them. */
 let everything: { texts: ReadonlySet<string>; db: DatabaseSync };
 beforeAll(async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
@@ -53,7 +53,7 @@ it('prepares no statement again to run it with other values', () => {
   });
   const preparedAnew: string[] = [];
   for (const text of texts) {
-    if (!text.includes('limit ')) continue; // the others change rows, or are as these are
+    if (!text.includes('limit ')) continue; // the others change rows, or are like these
     const statement = db.prepare(toSqlite(text));
     const before = asked;
     for (const value of [1, 2]) statement.all(...Array.from(text.matchAll(/\?+/g), () => value));
@@ -97,7 +97,7 @@ it("counts the holders of a lane's permits without reading its waiting messages"
   db.close();
 });
 
-/** These indexes hold only what is in flight, are walked in order up to a limit, or once at a start (held). */
+/** These indexes contain only messages in flight, are read in order up to a limit, or once at a start. */
 it('looks up entry keys without reading whole journals', async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
@@ -118,7 +118,7 @@ it('looks up entry keys without reading whole journals', async () => {
   expect(lookups).toHaveLength(2);
 });
 
-/** It counts whole indexes, but not to their end. */
+/** It counts whole indexes, but up to a limit. */
 function isCountedToLimit(text: string): boolean {
   return text.includes(` limit ${COUNTED_OF_ALL_MAX}) w`);
 }

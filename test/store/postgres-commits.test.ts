@@ -13,7 +13,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const TIMEOUT_MS = 500;
 
-/** Heard of from the start, since it may come while the test waits for something else. */
+/** Awaited from the start, because it may arrive while the test waits for something else. */
 const outcomeOf = (work: Promise<void>): Promise<unknown> =>
   work.then(
     () => 'certain',
@@ -66,7 +66,7 @@ describe('a commit on a primary with a synchronous standby', () => {
         when,
         errorResponse('57P01', 'terminating connection due to administrator command'),
       );
-      // The write is answered before the commit is sent: what the server says is about the commit alone.
+      // The write is confirmed before the commit is sent: the server's response is only about the commit.
       const write = driver.transaction(async (tx) => {
         await tx.run('insert into kept (n) values (?)', [n]);
       });
@@ -117,10 +117,10 @@ describe('a commit on a primary with a synchronous standby', () => {
       const waiting = await pair.primary.query("select 1 from pg_stat_activity where wait_event = 'SyncRep'");
       return waiting.length > 0;
     });
-    proxy.stall(); // nobody hears how the primary ends before the other one is there
+    proxy.stall(); // nobody notices the end of the primary before the standby is promoted
     await pair.primary.kill();
     await pair.promote();
-    // As many transactions as make it likely that one of them has the id of the one that was lost.
+    // Enough transactions that one of them probably gets the id of the lost one.
     for (let n = 1_000; n < 1_040; n += 1) await pair.standby.query('insert into kept values ($1)', [n]);
     proxy.pointTo(pair.standby.port);
     proxy.flow();

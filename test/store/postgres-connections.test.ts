@@ -74,7 +74,7 @@ it.each(['awaited', 'only sent'])('leaves a server that turned read-only, even i
   const before = await connection();
   expect(await connection()).toEqual(before);
   const write = driver.transaction(async (tx) => {
-    await tx.run('set transaction read only'); // as all are after a failover, or when a host stops a full disk
+    await tx.run('set transaction read only'); // like all transactions after a failover, or when a host is out of disk space
     if (how === 'awaited') await tx.run('insert into kept values (1)');
     else await tx.insertMany('kept', ['n'], [[1]]);
   });

@@ -12,13 +12,13 @@ import { RUN_AS } from '../support/postgres/binaries.ts';
 import { type Cluster, makeFolder, startCluster } from '../support/postgres/cluster.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
-/** Made for these tests, valid for a century. The certificate of the server names localhost alone. */
+/** Generated for these tests, valid for a century. The server certificate names only localhost. */
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/tls/${name}`, import.meta.url));
 const AUTHORITY = fixture('authority.pem');
 const OTHER_AUTHORITY = fixture('other-authority.pem');
 const CLIENT = { sslcert: fixture('client.pem'), sslkey: fixture('client.key') };
 
-/** Databases, by what the server demands of connections to them. */
+/** Databases, by the requirements of the server for connections to them. */
 const ACCESS = `
 host    postgres  all all trust
 host    any       all all trust
@@ -70,7 +70,7 @@ function urlOf(database: string, parameters: Record<string, string>, host = '127
   return url.href;
 }
 
-/** Whether a connection that is made is encrypted. */
+/** Whether a new connection is encrypted. */
 async function isEncrypted(url: string): Promise<boolean> {
   const driver = new PostgresDriver({ url, connectionsMax: 2, timeoutMs: 10_000, prepares: true, clock: systemClock });
   try {

@@ -129,12 +129,12 @@ describe('while a worker hangs that has locked a project', () => {
     await hung.query('rollback');
     await Promise.all([lane, closed]);
     expect(order).toEqual(['lane', 'closed']);
-    await open(); // for what comes after each
+    await open(); // for the transactions after each
   });
 });
 
 async function locksWaitedFor(): Promise<number> {
-  await hung.query('select pg_stat_clear_snapshot()'); // or a transaction sees the same all the time
+  await hung.query('select pg_stat_clear_snapshot()'); // otherwise a transaction always sees the same
   const { rows } = await hung.query<{ count: number }>(
     `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );

@@ -22,11 +22,11 @@ import { bytes, delivered, type MessageOptions, PROJECT, settlement, T0, World }
 
 interface Race<State, First, Second> {
   limits?: Partial<StoreLimits>;
-  /** By the first worker, before the race. */
+  /** Done by the first worker, before the race. */
   prepare?: (first: World) => Promise<State>;
   first: (world: World, state: State) => Promise<First>;
   second: (world: World, state: State) => Promise<Second>;
-  /** What is so after both, whoever came first. */
+  /** The state after both, whoever was first. */
   holds: (answers: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
 }
 
@@ -61,7 +61,7 @@ const claimsAll = async (world: World, ...messages: Message[]): Promise<boolean>
   return messages.every(({ key }) => keys.has(key));
 };
 
-/** The last message of a queue is settled, while another one comes there. */
+/** The last message of a queue is settled, while another one is added. */
 function comesToWait<State extends { next: NewMessage }>(
   prepare: (world: World) => Promise<State>,
   second: (world: World, state: State) => Promise<unknown>,
@@ -235,7 +235,7 @@ const RACES: Record<string, AnyRace> = {
   }),
 };
 
-/** What the rows themselves protect too: here the lock of the project only keeps transactions from waiting for each other in circles. */
+/** Races that the rows protect too: here the lock of the project only avoids deadlocks. */
 const ROW_RACES: Record<string, AnyRace> = {
   "a project's messages of the day": race({
     limits: { messagesPerDayMax: 2 },
@@ -401,7 +401,7 @@ function schedule(world: World, id: string): Schedule {
   };
 }
 
-/** It moves on, with one message. */
+/** A change of the schedule to its next time, with one message. */
 function triggered(
   world: World,
   { key, id, state }: Schedule,
@@ -443,7 +443,7 @@ async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unkno
   });
 }
 
-/** PostgreSQL, with a place at which a transaction can be held, and with or without the locks of projects. */
+/** PostgreSQL, with a point at which a transaction can be stopped, and with or without the locks of projects. */
 class RacingDriver implements Driver {
   readonly dialect: Driver['dialect'];
   readonly #driver: Driver;
@@ -456,7 +456,7 @@ class RacingDriver implements Driver {
     this.#hasLocks = hasLocks;
   }
 
-  /** The next transaction is held before its commit. Resolves when it is there; `release` lets it go on. */
+  /** Stops the next transaction before its commit. Resolves when it is there; `release` lets it continue. */
   hold(): { isThere: Promise<void>; release: () => void } {
     const there = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -472,7 +472,7 @@ class RacingDriver implements Driver {
       const result = await work(this.#hasLocks ? tx : withoutLocks(tx));
       const hold = this.#beforeCommit;
       this.#beforeCommit = undefined;
-      // What only writes is sent, and done, before others are let at it.
+      // Pending writes are executed before others may continue.
       if (hold) await tx.query('select 1 as one');
       await hold?.();
       return result;
@@ -525,7 +525,7 @@ async function open(
   const store: Store = createStore(driver, { limits, batch: { blocked: { pause, scoutsMax: 1_000 } } });
   await store.projects.ensureProject({ name: 'one', signingKeys: KEYS, nowMs: T0 });
   const world = await World.open(async () => store);
-  // So that no transaction is done again for numbers for its log.
+  // Numbers for the log, so that no transaction runs again to get them.
   const warm = await world.acceptClaimed({
     projectId: (await store.projects.ensureProject({ name, signingKeys: KEYS, nowMs: T0 })).projectId,
   });

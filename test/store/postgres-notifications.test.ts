@@ -20,7 +20,7 @@ it('notifies the others of claims that one has cancelled, even if they exceed th
     for (const { store } of [one, other]) await store.close();
   });
   const listening = Promise.withResolvers<void>();
-  other.store.events.onDue = () => listening.resolve(); // said once it is connected
+  other.store.events.onDue = () => listening.resolve(); // sent once it is connected
   await listening.promise;
   const heard = new Set<number>();
   other.store.events.onCancelled = (claimTokens) => {

@@ -21,7 +21,7 @@ afterEach(() => driver.close());
 
 const reserve = (count: number) => driver.transaction((tx) => tx.reserve('keys and tokens', count));
 
-/** What a standby holds that was promoted when it had heard of the numbers below `next`. */
+/** The state of a promoted standby that had received the numbers below `next`. */
 async function failOver(next: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -16,14 +16,14 @@ import { freshDatabase } from '../support/postgres/shared.ts';
 import { T0, World } from './conformance/world.ts';
 import { useEverything } from './use-everything.ts';
 
-/** All of them are asked for their statements. */
+/** Their statements are collected on all of them. */
 const CONNECTIONS = 5;
 const ROWS = 3_000;
 
 const LARGE =
   /^(messages|contents|logs_\w+|log_details_\w+|dead|deduplications|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|pending_events)$/;
 
-/** They hold only what is in flight, or are walked in order up to a limit. */
+/** They contain only messages in flight, or are read in order up to a limit. */
 const BOUNDED = /^(messages_(claimed|due|held)|queues_deleted|schedules_due|flow_keys_wake)$/;
 
 interface Node {
@@ -82,7 +82,7 @@ export function plansOn(version: PostgresVersion): void {
       for (const name of await largeTables()) await client.query(`delete from ${name}`);
     }
 
-    /** A few thousand rows in each table, that differ from each other in all columns that must have a value. */
+    /** A few thousand rows in each table, which differ in all required columns. */
     async function fillAll({ after = 0, project = 'n' } = {}): Promise<void> {
       for (const name of await largeTables()) {
         const { rows: columns } = await client.query<{ name: string; type: string; required: boolean }>(
@@ -103,7 +103,7 @@ export function plansOn(version: PostgresVersion): void {
       }
     }
 
-    /** Of each connection, in a transaction of the driver. */
+    /** The statements of each connection, in a transaction of the driver. */
     async function onEachConnection(work: (tx: Transaction) => Promise<void>): Promise<void> {
       let begun = 0;
       const all = Promise.withResolvers<void>();
@@ -111,7 +111,7 @@ export function plansOn(version: PostgresVersion): void {
         driver.transaction(async (tx) => {
           begun += 1;
           if (begun === CONNECTIONS) all.resolve();
-          await all.promise; // so that none has its connection from one that is through
+          await all.promise; // so that none gets the connection of one that has finished
           await work(tx);
         });
       await Promise.all(Array.from({ length: CONNECTIONS }, ask));
@@ -129,7 +129,7 @@ export function plansOn(version: PostgresVersion): void {
         for (const { name, statement, params } of prepared) {
           if (seen.has(statement)) continue;
           seen.add(statement);
-          if (statement.includes(` limit ${COUNTED_OF_ALL_MAX}) w`)) continue; // it counts whole indexes, but not to their end
+          if (statement.includes(` limit ${COUNTED_OF_ALL_MAX}) w`)) continue; // it counts whole indexes, but up to a limit
           const values = params === 0 ? '' : `(${Array.from({ length: params }, () => 'null').join(', ')})`;
           const [row] = await tx.query<{ 'QUERY PLAN': string }>(`explain (format json) execute ${name}${values}`);
           const [{ Plan: plan }] = JSON.parse(row?.['QUERY PLAN'] ?? '') as [{ Plan: Node }];
@@ -150,8 +150,8 @@ export function plansOn(version: PostgresVersion): void {
       const scans = new Set<string>();
       for (const isHuge of divisions(names.length)) {
         for (const [index, name] of names.entries()) {
-          // As an `analyze` leaves it that comes amid a burst: the planner multiplies the rows a page that were seen then with
-          // the pages that there are now.
+          // As an `analyze` leaves it that comes amid a burst: the planner multiplies the rows a page that were seen
+          // then with the pages that there are now.
           await client.query('update pg_class set relpages = $2, reltuples = $3 where oid = $1::regclass', [
             name,
             ...(isHuge(index) ? [1, 1_000_000] : [1_000_000, 1]),
@@ -179,7 +179,7 @@ export function plansOn(version: PostgresVersion): void {
   });
 }
 
-/** Ways to make two kinds of `count` things, so that each is of the one kind while any given other is of the other. */
+/** Ways to make `count` things of two kinds, so that each pair differs in one of the ways. */
 function divisions(count: number): ((index: number) => boolean)[] {
   const bits = Array.from({ length: Math.ceil(Math.log2(count)) }, (_, bit) => bit);
   return bits.flatMap((bit) => [
@@ -196,13 +196,13 @@ function startOf(table: string): number {
 
 function scansIn(node: Node): string[] {
   const { 'Relation Name': table = '', 'Index Name': index = '', 'Index Cond': condition, Plans: parts = [] } = node;
-  // What is due of one project must not be looked for among what is due of all.
+  // The due messages of one project must not be searched among those of all.
   const isOfOne = index === 'messages_due' && (node.Filter ?? '').includes('project_id');
   const isWhole =
     node['Node Type'] === 'Seq Scan' || (node['Node Type'].startsWith('Index') && condition === undefined);
   const found =
     isOfOne || (isWhole && LARGE.test(table) && !BOUNDED.test(index)) ? [`${node['Node Type']} ${table} ${index}`] : [];
-  // Each row of the one side is compared with each of the other.
+  // Compares each row of one side with each of the other.
   const compared = node['Join Filter'] === undefined ? [] : [`each with each by ${node['Join Filter']}`];
   return [...found, ...compared, ...parts.flatMap(scansIn)];
 }

@@ -27,7 +27,7 @@ describe.skipIf(obstacle !== undefined)(
     const opened: { close(): Promise<void> }[] = [];
 
     beforeAll(async () => {
-      // Whoever held one connection and waited for another would wait for ever.
+      // A caller with one connection that waits for another would wait for ever.
       pooler = await Pooler.open({ port: (await sharedCluster()).port, poolSize: 1 });
     });
     afterEach(async () => {
@@ -51,7 +51,7 @@ describe.skipIf(obstacle !== undefined)(
       return store;
     }
 
-    /** Of workers that start at the same time, on a database that none has used. */
+    /** Workers that start at the same time, on an unused database. */
     async function openWorlds(count: number): Promise<World[]> {
       directUrl = await freshDatabase();
       url = pooler.through(directUrl);
@@ -122,10 +122,10 @@ describe.skipIf(obstacle !== undefined)(
       try {
         const body = new TextEncoder().encode('{"hello":"\\\\world"}');
         await world?.accept({ body });
-        const reopened = await open('later'); // looks for its tables anew
+        const reopened = await open('later'); // looks up its tables again
         const { claimed } = await (await World.open(async () => reopened)).claim();
         expect(claimed.map(({ message }) => message.body)).toEqual([body]);
-        const { rows } = await client.query('show bytea_output'); // what this proves, with one connection for all
+        const { rows } = await client.query('show bytea_output'); // the setting to prove, with one connection for all
         expect(rows).toEqual([{ bytea_output: 'escape' }]);
       } finally {
         await client.query('discard all');
@@ -147,7 +147,7 @@ describe.skipIf(obstacle !== undefined)(
           (error: unknown) => (error instanceof StoreUnavailable ? 'not committed' : error),
         );
         await cut;
-        // PgBouncer may have heard of the end of the connection before it handed the commit on.
+        // PgBouncer may notice the end of the connection before it forwards the commit.
         const [row] = await driver.read((queries) => queries.query('select n from kept where n = ?', [n]));
         expect(said).toBe(row ? 'committed' : 'not committed');
       }
@@ -178,7 +178,7 @@ describe.skipIf(obstacle !== undefined)(
     });
 
     it('names the wrong setting when statements are kept prepared although the pooler cannot', async () => {
-      // Whoever can is told not to.
+      // Poolers that can do it are configured not to.
       const careless = await Pooler.open({
         ...{ port: (await sharedCluster()).port, poolSize: 1 },
         ...(keepsStatementsApart() && { settings: { max_prepared_statements: '0' } }),

@@ -124,7 +124,7 @@ it('is migrated by another worker while the first one hangs, which opens it when
   await proxy.close();
 });
 
-/** Of somebody who is at the database. */
+/** Keeps the connection of another client. */
 async function isAdvisoryLock(url: string, state: 'had' | 'waited for'): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -60,7 +60,7 @@ it('needs no more connections for several stores than for one', async () => {
   const worlds = await Promise.all(schemas.map((schema) => World.open(() => open(inSchema(url, schema), { servers }))));
   await Promise.all(worlds.flatMap((world) => Array.from({ length: 5 }, () => world.accept())));
   const found = await execute(url, `select count(*)::int as count from pg_stat_activity where ${SESSIONS}`);
-  expect(found).toEqual([{ count: 4 }]); // three, and one that listens
+  expect(found).toEqual([{ count: 4 }]); // three, and one listener
 });
 
 it('leaves connections to the others when all statements of one wait for a lock', async () => {
@@ -114,7 +114,7 @@ it('reads no more of the catalogs when there are other schemas', async () => {
     await closeAll();
     return (await rowsRead()) - before;
   };
-  await cost(); // makes the schema
+  await cost(); // creates the schema
   const alone = await cost();
   for (const schema of ['two', 'three', 'four', 'five', 'six', 'seven']) await open(inSchema(url, schema));
   await closeAll();

@@ -59,7 +59,7 @@ it('a transaction has none of the defaults that would change its reads, nor does
     client_encoding: 'UTF8',
     client_min_messages: 'warning',
     quote_all_identifiers: 'off',
-    search_path: '"decoys"', // there is no store in any other
+    search_path: '"decoys"', // no other schema has a store
     synchronous_commit: 'on',
     statement_timeout: '4500ms',
     lock_timeout: '0',
@@ -69,11 +69,11 @@ it('a transaction has none of the defaults that would change its reads, nor does
   const settings = Object.keys(inForce).map((name) => `current_setting('${name}') as ${name}`);
   const ask = async (queries: Queries) => (await queries.query(`select ${settings.join(', ')}`))[0];
   expect(await driver.transaction(ask)).toEqual(inForce);
-  const { synchronous_commit: _, ...read } = inForce; // nothing of a read is committed
+  const { synchronous_commit: _, ...read } = inForce; // a read commits nothing
   expect(await driver.read(ask)).toEqual({ ...read, synchronous_commit: 'off' });
   const isolation = (queries: Queries) => queries.query("select current_setting('transaction_isolation') as isolation");
   expect(await driver.transaction(isolation)).toEqual([{ isolation: 'read committed' }]);
-  // The three that are of the beginning alone.
+  // The three settings that only the start sets.
   const pinned = [...Object.keys(inForce), 'default_transaction_isolation', 'default_transaction_deferrable'];
   expect(Object.keys(HOSTILE).map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(pinned));
   expect(pinned).toHaveLength(Object.keys(HOSTILE).length);
@@ -154,7 +154,7 @@ it('the server ends a transaction of a program that sends nothing, or reads no r
   const inForce = {
     statement_timeout: '4500ms',
     idle_in_transaction_session_timeout: '4500ms',
-    tcp_user_timeout: '4500', // as the system says
+    tcp_user_timeout: '4500', // as the system reports it
   };
   const settings = Object.keys(inForce).map((name) => `current_setting('${name}') as ${name}`);
   const ask = (queries: Queries) => queries.query(`select ${settings.join(', ')}`);

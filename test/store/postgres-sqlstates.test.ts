@@ -10,7 +10,7 @@ import { classify, isConflict } from '../../src/store/drivers/postgres/failures.
 
 type Meaning = 'defect' | 'unavailable' | 'refused' | 'full' | 'locked' | 'conflict';
 
-/** By class, a code of it for each meaning that occurs there. */
+/** For each class, one code for each meaning in it. */
 const MEANINGS: Record<string, Record<string, Meaning>> = {
   '03': { '03000': 'refused' },
   '08': { '08000': 'unavailable', '08006': 'unavailable', '08P01': 'unavailable' },
@@ -53,7 +53,7 @@ const MEANINGS: Record<string, Record<string, Meaning>> = {
   },
   '44': { '44000': 'refused' },
   '53': { '53000': 'unavailable', '53100': 'full', '53200': 'unavailable', '53300': 'unavailable' },
-  '54': { '54000': 'refused', '54001': 'refused' }, // 54000 is also what a server says that has no transaction ids left
+  '54': { '54000': 'refused', '54001': 'refused' }, // 54000 also means that a server has no transaction ids left
   '55': { '55000': 'unavailable', '55006': 'unavailable', '55P03': 'locked' },
   '57': { '57000': 'unavailable', '57014': 'unavailable', '57P01': 'unavailable', '57P03': 'unavailable' },
   '58': { '58000': 'unavailable', '58030': 'unavailable' },

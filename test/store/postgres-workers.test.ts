@@ -21,20 +21,20 @@ const TIMEOUT_MS = 1_500;
 interface Peer {
   engine: Engine;
   store: Store;
-  /** What happened to it, in order. */
+  /** Its events, in order. */
   events: string[];
-  /** The first message that it was to deliver, and an answer to it. */
+  /** The first message that it was to deliver, and a response to it. */
   delivering: Promise<Claimed>;
-  /** The round of retention that comes with its start is over. */
+  /** The round of retention at its start has ended. */
   tidied: Promise<void>;
   answer: (status: number) => void;
 }
 
 let url: string;
 let projectId: number;
-/** Of all workers, in order. */
+/** The events of all workers, in order. */
 let history: string[];
-/** What the operator was told by any of them. */
+/** The operator events of all workers. */
 let toldOperator: unknown[];
 let peers: Peer[];
 
@@ -148,7 +148,7 @@ test('a worker whose heartbeats fail releases its claims before another one deli
   const messageId = await publish(lost);
   const first = await lost.delivering;
   expect(Math.abs(first.claimedAtMs - systemClock.nowMs())).toBeLessThan(5_000);
-  await closeOnce(lost.store); // from now on nothing that it asks is answered
+  await closeOnce(lost.store); // from now on it gets no responses
   const second = await survivor.delivering;
   expect(history).toEqual(['lost begins', 'lost ends', 'survivor begins']);
   expect(second.message.id).toBe(messageId);
@@ -206,8 +206,8 @@ test('a full worker leaves its backlogged messages to another one with capacity,
   const idle = await start('idle', 0);
   await publish(full);
   await full.delivering;
-  const inLine = await publish(full);
-  expect((await idle.delivering).message.id).toBe(inLine);
+  const inBacklog = await publish(full);
+  expect((await idle.delivering).message.id).toBe(inBacklog);
   expect(history).toEqual(['full begins', 'idle begins']);
   idle.answer(200);
   full.answer(200);

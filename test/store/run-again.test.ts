@@ -11,9 +11,9 @@ import { delivered, settlement, T0, World } from './conformance/world.ts';
 const IN_QUEUE = { settings: { queueName: 'line' } };
 
 let driver: SqliteDriver;
-/** Of another worker. */
+/** The commands of another worker. */
 let other: World;
-/** Its first batch has no numbers for its log entries: it is rolled back, and `meanwhile` goes first. */
+/** Its first batch has no numbers for its log entries: it is rolled back, and `meanwhile` commits first. */
 let world: World;
 let meanwhile: (() => Promise<unknown>) | undefined;
 
@@ -36,7 +36,7 @@ const workers: Driver = {
   close: () => driver.close(),
 };
 
-/** Another worker goes first after the first transaction that is rolled back. */
+/** Another worker commits after the first transaction that is rolled back. */
 const losing: Driver = {
   get dialect() {
     return workers.dialect;

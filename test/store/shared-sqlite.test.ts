@@ -59,7 +59,7 @@ describe('a database with two more threads', () => {
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 2_000 } });
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 3_000 } });
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 1_000 } });
-    await other.store.ping(); // what was said before is heard before the answer
+    await other.store.ping(); // earlier notifications arrive before the response
     expect(heard).toEqual([T0 + 2_000, T0 + 1_000]);
     expect((await other.claim({}, T0 + 1_000)).nextDueAtMs).toBe(T0 + 2_000);
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 1_500 } });
@@ -72,16 +72,16 @@ describe('a database with two more threads', () => {
     other.store.events.onWaitingBacklog = (line) => heard.push(line);
     const origin = 'https://busy.example';
     const line = backlogKey(PROJECT, origin);
-    const inLine = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
+    const inBacklog = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
     await other.claim();
-    await one.accept(inLine);
-    await one.accept(inLine);
+    await one.accept(inBacklog);
+    await one.accept(inBacklog);
     await other.store.ping();
     expect(heard).toEqual([line]);
     const { claimed, emptied } = await other.claim({ backlogsToServe: [line] });
     expect([claimed.length, emptied]).toEqual([2, [line]]);
-    await one.accept({ url: inLine.url });
-    await one.claim({ capacityByOrigin: { [origin]: 0 } }); // one that has no room leaves it to whoever has
+    await one.accept({ url: inBacklog.url });
+    await one.claim({ capacityByOrigin: { [origin]: 0 } }); // a thread without capacity leaves it to the others
     await other.store.ping();
     expect(heard).toEqual([line, line]);
   });
@@ -144,7 +144,7 @@ describe('the batcher of a database thread', () => {
   const small = (count: number): WriteCommand[] =>
     Array.from({ length: count }, () => ({ method: 'reserveNumbers', args: { count: 1 } }));
 
-  /** One that has claimed all there was, and is to look again at `looksAtMs`. */
+  /** A thread that has claimed everything, and polls again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): ThreadClient {
     const client = new ThreadClient((reply: Reply) => replies.push(`${name} ${described(reply)}`));
     const answer = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };

@@ -21,7 +21,7 @@ function acceptOf(count: number, bodyBytes: number, name: string): WriteCommand 
   return { method: 'accept', args: { messages, nowMs: T0 } };
 }
 
-/** Comparing the bytes one by one would take minutes. */
+/** A comparison byte by byte would take minutes. */
 function shapeOf(commands: readonly WriteCommand[]): unknown {
   return commands.map(({ method, args }) => [
     method,
@@ -123,7 +123,7 @@ it('encodes the messages of a large batch, and decodes the rows of a page, with 
   const world = await World.open(async () => store);
   turns = 0;
   await store.messages.accept({ messages: Array.from({ length: 320 }, () => world.message()), nowMs: T0 });
-  // One for each 32 messages, one for each of four pieces, and the one that any batch begins with.
+  // One for each 32 messages, one for each of four chunks, and the one with which any batch starts.
   expect(turns).toBe(10 + 4 + 1);
   turns = 0;
   const page = await store.logs.listLogs({
@@ -131,7 +131,7 @@ it('encodes the messages of a large batch, and decodes the rows of a page, with 
     filter: {},
     page: { count: 320, order: 'latestFirst' },
   });
-  // One for each 32 messages, and one after the answer of any read.
+  // One for each 32 messages, and one after the result of any read.
   expect([page.items.length, turns]).toEqual([320, 10 + 1]);
   await store.close();
 });

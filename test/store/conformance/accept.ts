@@ -149,11 +149,11 @@ export function acceptConformance(open: OpenStore): void {
 
   it('returns the state of a message', async () => {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
-    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inBacklog = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [claimed.id], nowMs: T0 });
     const states = await Promise.all(
-      [waiting, inLine, claimed].map(async ({ id }) => {
+      [waiting, inBacklog, claimed].map(async ({ id }) => {
         const live = await world().store.messages.findLive({ projectId: PROJECT, id, nowMs: T0 });
         return live && { ...live.state, cancelRequested: live.cancelRequested };
       }),

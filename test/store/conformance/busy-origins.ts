@@ -6,9 +6,9 @@ import { delivered, eachWorld, type OpenStore, PROJECT, T0, type World } from '.
 
 const A = 'https://a.example';
 const B = 'https://b.example';
-const LINE_A = backlogKey(PROJECT, A);
+const BACKLOG_A = backlogKey(PROJECT, A);
 
-/** Messages of flow-control keys whose endpoints are busy: how they get by with two lines to wait in. */
+/** Messages of flow-control keys whose endpoints are busy, and which may wait for either of the two. */
 export function busyOriginsConformance(open: OpenStore): void {
   const world = eachWorld(open);
 
@@ -19,7 +19,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('lets no more messages of a key wait for a busy origin than could be in flight, and requests no further claim', async () => {
     await acceptMany(20, { key: 'k', parallelism: 3, periodS: 1 });
     const { claimed, waitingBacklogs, nextDueAtMs } = await world().claim({ capacityByOrigin: { [A]: 1 } });
-    expect([claimed.length, waitingBacklogs, nextDueAtMs]).toEqual([1, [LINE_A], undefined]);
+    expect([claimed.length, waitingBacklogs, nextDueAtMs]).toEqual([1, [BACKLOG_A], undefined]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
     await world().claim({ capacityByOrigin: { [A]: 0 } });
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 1, waitListSize: 17 });
@@ -35,7 +35,7 @@ export function busyOriginsConformance(open: OpenStore): void {
       waitListSize: 18,
       rateCount: 0,
     });
-    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A] }, T0 + 120_000);
+    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 + 120_000);
     expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
 
@@ -52,7 +52,7 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('releases the next message of a key when one that waits for its origin starts and ends', async () => {
     const [first, second] = await acceptMany(3, { key: 'k', parallelism: 1, periodS: 1 });
     await world().claim({ capacityByOrigin: { [A]: 0 } });
-    const { claimed } = await world().claim({ backlogsToServe: [LINE_A] });
+    const { claimed } = await world().claim({ backlogsToServe: [BACKLOG_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
     await world().settle(message, claimToken, delivered());
@@ -89,7 +89,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const [first] = await acceptMany(3, { key: 'k', parallelism: 2, periodS: 1 });
     await world().claim({ capacityByOrigin: { [A]: 0 } });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
-    expect(await world().claim({ backlogsToServe: [LINE_A] })).toMatchObject({ claimed: [], emptied: [LINE_A] });
+    expect(await world().claim({ backlogsToServe: [BACKLOG_A] })).toMatchObject({ claimed: [], emptied: [BACKLOG_A] });
     expect(await keyOf(world(), 'k')).toMatchObject({ isPaused: true, waitListSize: 3 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: false, nowMs: T0 });
     const { claimed } = await world().claim();

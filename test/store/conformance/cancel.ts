@@ -13,17 +13,17 @@ export function cancelConformance(open: OpenStore): void {
 
   it('removes delayed, waiting and retried messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
-    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inBacklog = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
     await world().settle(failed, claimToken, retrying(T0, T0 + 1_000, 1));
     expect(
       await world().store.messages.cancelById({
         projectId: PROJECT,
-        ids: [delayed.id, inLine.id, failed.id],
+        ids: [delayed.id, inBacklog.id, failed.id],
         nowMs: T0 + 1,
       }),
     ).toBe(3);
-    for (const message of [delayed, inLine, failed]) expect(await world().find(message)).toBeUndefined();
+    for (const message of [delayed, inBacklog, failed]) expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(delayed)).toEqual(cancelled);
     expect((await world().statesOf(failed)).slice(-3)).toEqual(['RETRY', 'CANCEL_REQUESTED', 'CANCELED']);
     expect((await world().claim({}, T0 + 99_000)).claimed).toEqual([]);

@@ -4,7 +4,10 @@ import type { Checkpointed, Settled } from '../../../src/engine/stores.ts';
 import { activeRun, append, appended, begin, ending, journalOf, NO_LIMITS, runLogOf } from './run-world.ts';
 import { delivered, eachWorld, type OpenStore, settlement, T0 } from './world.ts';
 
-/** What a checkpoint is done with and what it appends are saved together, while the call owns what is done. */
+/**
+ * The delivered messages of a checkpoint and its new entries are saved together, while the call owns the delivered
+ * ones.
+ */
 export function checkpointConformance(open: OpenStore): void {
   const world = eachWorld(open);
 
@@ -16,7 +19,7 @@ export function checkpointConformance(open: OpenStore): void {
     return claimed;
   }
 
-  /** A step that goes out at once, if nothing holds it back. */
+  /** A step that starts at once, if no limit holds it back. */
   function atOnce(first: Message, stepId: number, settings: object = {}): NewMessage {
     const state = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
     return appended(world(), first, { entry: { entryKey: `s${stepId}` }, state, settings });
@@ -34,7 +37,7 @@ export function checkpointConformance(open: OpenStore): void {
     return { message, claimToken: state.kind === 'claimed' ? state.claimToken : -1 };
   }
 
-  /** The states in the log of the run that are about the message. */
+  /** The states of the message in the log of the run. */
   async function statesOf({ key }: Message): Promise<string[]> {
     return (await runLogOf(world())).flatMap((event) => {
       const [state = '', of] = event.split(' ');
@@ -119,7 +122,7 @@ export function checkpointConformance(open: OpenStore): void {
     ]);
   });
 
-  /** The end of the run that began with `first`, by `by`, with its last step. */
+  /** The end of the run that started with `first`, by `by`, with its last step. */
   function end(
     first: Claimed,
     { message, claimToken }: Pick<Claimed, 'message' | 'claimToken'>,

@@ -4,8 +4,8 @@ import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, re
 
 const A = 'https://a.example';
 const B = 'https://b.example';
-const LINE_A = backlogKey(PROJECT, A);
-const LINE_B = backlogKey(PROJECT, B);
+const BACKLOG_A = backlogKey(PROJECT, A);
+const BACKLOG_B = backlogKey(PROJECT, B);
 
 export function claimConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -31,7 +31,7 @@ export function claimConformance(open: OpenStore): void {
   it('gives a message to one claim only', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
     const answers = await Promise.all(
-      Array.from({ length: 5 }, () => world().claim({ limit: 7, backlogsToServe: [LINE_A] })),
+      Array.from({ length: 5 }, () => world().claim({ limit: 7, backlogsToServe: [BACKLOG_A] })),
     );
     const keys = answers.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
@@ -53,11 +53,11 @@ export function claimConformance(open: OpenStore): void {
     await world().save(crowd);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
-    expect(first).toMatchObject({ waitingBacklogs: [LINE_A], nextDueAtMs: T0 });
+    expect(first).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 4; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().lines()).toEqual([LINE_A, LINE_B]);
-    expect(keysOf(await world().claim({ limit: 1, due: false, backlogsToServe: [LINE_B] }, T0 + 1))).toEqual([
+    expect(await world().lines()).toEqual([BACKLOG_A, BACKLOG_B]);
+    expect(keysOf(await world().claim({ limit: 1, due: false, backlogsToServe: [BACKLOG_B] }, T0 + 1))).toEqual([
       other.key,
     ]);
   });
@@ -125,8 +125,8 @@ export function claimConformance(open: OpenStore): void {
     const large2 = await world().accept({ url: A, body: new Uint8Array(100) });
     const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
-    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [LINE_A] }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [LINE_A] }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [BACKLOG_A] }))).toEqual([small.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [BACKLOG_A] }))).toEqual([large2.key, small2.key]);
   });
 
   it('lets no small message overtake a large one for which no bytes are left', async () => {
@@ -136,7 +136,7 @@ export function claimConformance(open: OpenStore): void {
     expect(keysOf(await world().claim({ bytesMax: 5 }))).toEqual([first.key]);
   });
 
-  /** One message in the due index, and one in the list of a key that may start. */
+  /** One message in the due index, and one in the wait list of a key with capacity. */
   async function dueAndListed(): Promise<{ due: number; listed: number }> {
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const { message, claimToken } = await world().acceptClaimed({ settings });
@@ -163,13 +163,13 @@ export function claimConformance(open: OpenStore): void {
     const large = await world().accept({ url: A, body: new Uint8Array(100) });
     expect(await world().claim({ bytesMax: 50, isStrict: true })).toMatchObject({
       claimed: [],
-      waitingBacklogs: [LINE_A],
+      waitingBacklogs: [BACKLOG_A],
     });
-    expect(await world().claim({ bytesMax: 50, isStrict: true, backlogsToServe: [LINE_A] })).toMatchObject({
+    expect(await world().claim({ bytesMax: 50, isStrict: true, backlogsToServe: [BACKLOG_A] })).toMatchObject({
       claimed: [],
       emptied: [],
     });
-    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [LINE_A] }))).toEqual([large.key]);
+    expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [BACKLOG_A] }))).toEqual([large.key]);
   });
 
   it('moves due messages of a full origin into its backlog, so that they delay no others', async () => {
@@ -179,16 +179,16 @@ export function claimConformance(open: OpenStore): void {
     const other = await world().accept({ url: `${B}/1` });
     const answer = await world().claim({ capacityByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
-    expect(answer).toMatchObject({ waitingBacklogs: [LINE_A], nextDueAtMs: undefined });
-    expect(await world().lines()).toEqual([LINE_A]);
+    expect(answer).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: undefined });
+    expect(await world().lines()).toEqual([BACKLOG_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
-    const fromLine = await world().claim({ due: false, backlogsToServe: [LINE_A], capacityByOrigin: { [A]: 1 } });
-    expect(keysOf(fromLine)).toEqual([second.key]);
-    expect(fromLine.emptied).toEqual([]);
-    const rest = await world().claim({ due: false, backlogsToServe: [LINE_A] });
+    const fromBacklog = await world().claim({ due: false, backlogsToServe: [BACKLOG_A], capacityByOrigin: { [A]: 1 } });
+    expect(keysOf(fromBacklog)).toEqual([second.key]);
+    expect(fromBacklog.emptied).toEqual([]);
+    const rest = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] });
     expect(keysOf(rest)).toEqual([third.key]);
-    expect(rest.emptied).toEqual([LINE_A]);
+    expect(rest.emptied).toEqual([BACKLOG_A]);
     expect(await world().lines()).toEqual([]);
   });
 
@@ -204,7 +204,7 @@ export function claimConformance(open: OpenStore): void {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
     const answer = await world().claim({ defaultCapacity: 2 });
     expect(answer.claimed).toHaveLength(2);
-    expect(answer.waitingBacklogs).toEqual([LINE_A]);
+    expect(answer.waitingBacklogs).toEqual([BACKLOG_A]);
   });
 
   it('gets past many messages of one full origin within a few claims, each of which examines 500 messages', async () => {
@@ -225,11 +225,11 @@ export function claimConformance(open: OpenStore): void {
     const answer = await world().claim({ projects });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
     expect(keysOf(answer)).toContain(other.key);
-    expect(answer.waitingBacklogs).toEqual([LINE_A]);
+    expect(answer.waitingBacklogs).toEqual([BACKLOG_A]);
     expect(
       (
         await world().claim({
-          backlogsToServe: [LINE_A],
+          backlogsToServe: [BACKLOG_A],
           projects: { ...projects, capacityByProject: { [PROJECT]: 2 } },
         })
       ).claimed,
@@ -241,7 +241,7 @@ export function claimConformance(open: OpenStore): void {
     for (const url of urls) await world().accept({ url });
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
     const known = await world().accept({ url: A });
-    const unknown = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, healthy: [LINE_A] };
+    const unknown = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, healthy: [BACKLOG_A] };
     const answer = await world().claim({ unknown });
     expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
     expect(keysOf(answer)).toContain(known.key);
@@ -251,63 +251,63 @@ export function claimConformance(open: OpenStore): void {
   it('takes no more of a backlog than its capacity, however much capacity its origin has', async () => {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const { claimed } = await world().claim({ capacityByBacklog: { [LINE_A]: 1 } });
+    const { claimed } = await world().claim({ capacityByBacklog: { [BACKLOG_A]: 1 } });
     expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 
   it('queues due messages behind their own backlog while it has messages, whoever is served, and behind no other backlog', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
     const [first, second] = [
-      await world().accept({ url: A, state: inLine }),
-      await world().accept({ url: A, state: inLine }),
+      await world().accept({ url: A, state: inBacklog }),
+      await world().accept({ url: A, state: inBacklog }),
     ];
     const late = await world().accept({ url: A, notBeforeMs: T0 + 1 });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, notBeforeMs: T0 + 1 });
     const answer = await world().claim({ hasBacklogs: true }, T0 + 1);
-    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[other.key], [LINE_A]]);
-    expect(keysOf(await world().claim({ backlogsToServe: [LINE_A], hasBacklogs: true }, T0 + 1))).toEqual(
+    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[other.key], [BACKLOG_A]]);
+    expect(keysOf(await world().claim({ backlogsToServe: [BACKLOG_A], hasBacklogs: true }, T0 + 1))).toEqual(
       [first, second, late].map(({ key }) => key),
     );
   });
 
   it('takes a due message together with the last messages of its backlog, which it empties', async () => {
-    const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
+    const inBacklog = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const due = await world().accept({ url: A, notBeforeMs: T0 + 1 });
-    const answer = await world().claim({ backlogsToServe: [LINE_A], hasBacklogs: true }, T0 + 1);
-    expect([keysOf(answer), answer.emptied]).toEqual([[inLine.key, due.key], [LINE_A]]);
+    const answer = await world().claim({ backlogsToServe: [BACKLOG_A], hasBacklogs: true }, T0 + 1);
+    expect([keysOf(answer), answer.emptied]).toEqual([[inBacklog.key, due.key], [BACKLOG_A]]);
   });
 
   it('serves backlogs before due messages, or after them', async () => {
     for (const dueFirst of [false, true]) {
-      const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
+      const inBacklog = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
       const due = await world().accept({ url: B });
-      const rest = { backlogsToServe: [LINE_A], dueFirst, limit: 1 };
-      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : inLine).key]);
-      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? inLine : due).key]);
+      const rest = { backlogsToServe: [BACKLOG_A], dueFirst, limit: 1 };
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? due : inBacklog).key]);
+      expect(keysOf(await world().claim(rest))).toEqual([(dueFirst ? inBacklog : due).key]);
     }
   });
 
   it('reserves half of its slots for the second of backlogs and due messages', async () => {
-    const inLine = Array.from({ length: 100 }, () =>
+    const inBacklog = Array.from({ length: 100 }, () =>
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
     const due = Array.from({ length: 100 }, () => world().message({ url: B }));
-    await world().save([...inLine, ...due]);
-    const ofLine = new Set(inLine.map(({ message }) => message.key));
+    await world().save([...inBacklog, ...due]);
+    const ofBacklog = new Set(inBacklog.map(({ message }) => message.key));
     for (const dueFirst of [false, true]) {
-      const claimed = keysOf(await world().claim({ backlogsToServe: [LINE_A], dueFirst, limit: 65 }));
-      expect([claimed.length, claimed.filter((key) => ofLine.has(key)).length]).toEqual([65, dueFirst ? 32 : 33]);
+      const claimed = keysOf(await world().claim({ backlogsToServe: [BACKLOG_A], dueFirst, limit: 65 }));
+      expect([claimed.length, claimed.filter((key) => ofBacklog.has(key)).length]).toEqual([65, dueFirst ? 32 : 33]);
     }
   });
 
   it('gives slots to due messages for which backlogs have no capacity', async () => {
-    const inLine = Array.from({ length: 10 }, () =>
+    const inBacklog = Array.from({ length: 10 }, () =>
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
     const due = Array.from({ length: 10 }, () => world().message({ url: B }));
-    await world().save([...inLine, ...due]);
+    await world().save([...inBacklog, ...due]);
     const answer = await world().claim({
-      backlogsToServe: [LINE_A],
+      backlogsToServe: [BACKLOG_A],
       dueFirst: true,
       limit: 6,
       capacityByOrigin: { [A]: 1 },
@@ -321,7 +321,7 @@ export function claimConformance(open: OpenStore): void {
     await world().save(fresh);
     const others = Array.from({ length: 20 }, () => world().message({ url: B, projectId: OTHER_PROJECT, ...stateOf }));
     await world().save(others);
-    const backlogsToServe = [LINE_A, backlogKey(OTHER_PROJECT, B)];
+    const backlogsToServe = [BACKLOG_A, backlogKey(OTHER_PROJECT, B)];
     const claimed = keysOf(await world().claim({ backlogsToServe, freshBacklogs: 1, due: false, limit: 22 }));
     expect(claimed).toEqual([...fresh, ...others.slice(0, 2)].map(({ message }) => message.key));
   });
@@ -331,25 +331,25 @@ export function claimConformance(open: OpenStore): void {
     const crowd = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
     await world().save(crowd);
     const other = await world().accept({ url: B, projectId: OTHER_PROJECT, ...stateOf });
-    const backlogsToServe = [LINE_A, backlogKey(OTHER_PROJECT, B)];
+    const backlogsToServe = [BACKLOG_A, backlogKey(OTHER_PROJECT, B)];
     const claimed = keysOf(await world().claim({ backlogsToServe, due: false, limit: 9 }));
     expect(claimed).toEqual([...crowd.slice(0, 8).map(({ message }) => message.key), other.key]);
   });
 
   it('serves a separate backlog for each project of the same origin', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
-    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });
-    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inLine });
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
+    for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inBacklog });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inBacklog });
     const line = backlogKey(OTHER_PROJECT, A);
-    expect(await world().lines()).toEqual([LINE_A, line]);
+    expect(await world().lines()).toEqual([BACKLOG_A, line]);
     const answer = await world().claim({ due: false, backlogsToServe: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
 
   it('lists backlogs page by page, by project and then origin', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
-    for (const line of lines) await world().accept({ ...line, state: inLine });
+    for (const line of lines) await world().accept({ ...line, state: inBacklog });
     const listed: BacklogKey[] = [];
     for (let after: BacklogKey | undefined; ; ) {
       const piece = await world().store.messages.waitingBacklogs({ after, limit: 1 });
@@ -357,14 +357,14 @@ export function claimConformance(open: OpenStore): void {
       after = piece[0];
       if (!after) break;
     }
-    expect(listed).toEqual([LINE_A, LINE_B, backlogKey(OTHER_PROJECT, A), backlogKey(OTHER_PROJECT, B)]);
+    expect(listed).toEqual([BACKLOG_A, BACKLOG_B, backlogKey(OTHER_PROJECT, A), backlogKey(OTHER_PROJECT, B)]);
     expect(await world().store.messages.waitingBacklogs({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
   it('lists the backlogs of a project from the first one on, and those of later projects after them', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
-    for (const line of lines) await world().accept({ ...line, state: inLine });
+    for (const line of lines) await world().accept({ ...line, state: inBacklog });
     const listed = await world().lines();
     const from = (after: BacklogKey) => world().store.messages.waitingBacklogs({ after, limit: 3 });
     expect(await from(backlogKey(PROJECT, ''))).toEqual(listed.slice(0, 3));
@@ -373,34 +373,34 @@ export function claimConformance(open: OpenStore): void {
   });
 
   it('serves messages in backlogs first, in the order of the origins, and leaves an origin that it did not reach unchanged', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, state: inLine });
-    const inB = await world().accept({ url: B, state: inLine });
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, state: inBacklog });
+    const inB = await world().accept({ url: B, state: inBacklog });
     await world().accept({ url: 'https://c.example' });
-    const answer = await world().claim({ limit: 1, backlogsToServe: [LINE_B, LINE_A] });
+    const answer = await world().claim({ limit: 1, backlogsToServe: [BACKLOG_B, BACKLOG_A] });
     expect(keysOf(answer)).toEqual([inB.key]);
-    expect(answer.emptied).toEqual([LINE_B]);
-    expect(keysOf(await world().claim({ limit: 2, backlogsToServe: [LINE_A] }))).toContain(inA.key);
+    expect(answer.emptied).toEqual([BACKLOG_B]);
+    expect(keysOf(await world().claim({ limit: 2, backlogsToServe: [BACKLOG_A] }))).toContain(inA.key);
   });
 
   it('takes no more of each backlog than its capacity, whatever it has taken of earlier backlogs', async () => {
-    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
-    const inA = await world().accept({ url: A, state: inLine });
+    const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
+    const inA = await world().accept({ url: A, state: inBacklog });
     const inB = [];
-    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inLine })).key);
-    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A, LINE_B], capacityByOrigin: { [B]: 2 } });
-    expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [LINE_A]]);
+    for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inBacklog })).key);
+    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A, BACKLOG_B], capacityByOrigin: { [B]: 2 } });
+    expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [BACKLOG_A]]);
   });
 
   it('reports that an origin has an empty backlog even when it has no capacity', async () => {
-    expect((await world().claim({ backlogsToServe: [LINE_A], capacityByOrigin: { [A]: 0 } })).emptied).toEqual([
-      LINE_A,
+    expect((await world().claim({ backlogsToServe: [BACKLOG_A], capacityByOrigin: { [A]: 0 } })).emptied).toEqual([
+      BACKLOG_A,
     ]);
   });
 
   it('takes a message out of its backlog although the clock was set back since', async () => {
     const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
-    const answer = await world().claim({ due: false, backlogsToServe: [LINE_A] }, T0 - 3_600_000);
+    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 - 3_600_000);
     expect(keysOf(answer)).toEqual([message.key]);
     expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
   });

@@ -89,11 +89,11 @@ export function deadRunsConformance(open: OpenStore): void {
   interface Failed {
     dlqId: string;
     message: Message;
-    /** What tells of the failure. */
+    /** The failure callback. */
     told: { message: Message; claimToken: number };
   }
 
-  /** Begins a run and fails it with its first message. */
+  /** Starts a run whose first message dies. */
   async function fail(id: string, failedAtMs = T0, options?: BeginOptions): Promise<Failed> {
     const { message, claimToken } = await begin(id, { createdAtMs: failedAtMs, ...options });
     const tellToken = world().number();
@@ -245,7 +245,7 @@ export function deadRunsConformance(open: OpenStore): void {
   });
 
   describe('a revived run', () => {
-    /** A run that begins with its first entry as a record, shares what `shares` has, and is sent one entry more. */
+    /** A run whose first entry is a record, which shares the entries `shares` and has one message. */
     function revivalOf(failed: Failed, id: string, shares: Message[] = []): { revival: RunRetry; sent: NewMessage } {
       const { newMessages } = first(id);
       const { run, entry, message } = newMessages;
@@ -385,7 +385,7 @@ export function deadRunsConformance(open: OpenStore): void {
   describe('a run that is revived in chunks', () => {
     const SENT = 5;
 
-    /** The pieces of a run: its first entry with the first messages, then one message each. */
+    /** The chunks of a run: its first entry with the first messages, then one message each. */
     function piecesFor({ dlqId, message: of }: Failed, id = 'b', options: BeginOptions = {}): RunRetry[] {
       const { newMessages } = first(id);
       const { run, entry, message } = newMessages;

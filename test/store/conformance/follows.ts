@@ -7,7 +7,7 @@ import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying,
 export function followsConformance(open: OpenStore): void {
   const world = eachWorld(open);
 
-  /** One that goes out at once, one in the line of its origin, one that is due and waits. */
+  /** One that starts at once, one in the backlog of its origin, one that is due and waits. */
   function threeFollows(): [NewMessage, NewMessage, NewMessage] {
     return [
       world().message({
@@ -27,16 +27,16 @@ export function followsConformance(open: OpenStore): void {
       kind: 'saved',
       follows: [{ state: 'claimed' }, { state: 'origin' }, { state: 'due' }],
     });
-    const [atOnce, inLine, due] = follows;
+    const [atOnce, inBacklog, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().lines()).toEqual([backlogKey(PROJECT, inLine.message.origin)]);
+    expect(await world().lines()).toEqual([backlogKey(PROJECT, inBacklog.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
     const { claimed } = await world().claim({
       due: false,
-      backlogsToServe: [backlogKey(PROJECT, inLine.message.origin)],
+      backlogsToServe: [backlogKey(PROJECT, inBacklog.message.origin)],
     });
-    expect(claimed.map((each) => each.message)).toEqual([inLine.message]);
+    expect(claimed.map((each) => each.message)).toEqual([inBacklog.message]);
   });
 
   it.each<[string, () => Change]>([
@@ -97,7 +97,7 @@ export function followsConformance(open: OpenStore): void {
     expect((await world().claim({}, T0 + 51)).claimed.map((claimed) => claimed.message)).toEqual([second]);
   });
 
-  /** A message of the queue `q` that was delivered, with a callback in flight, and one behind it that waits. */
+  /** A delivered message of the queue `q` with a callback in flight, and a waiting message behind it. */
   async function delivering(): Promise<{ callback: Message; callbackToken: number; behind: Message }> {
     const settings = { queueName: 'q' };
     const { message, claimToken } = await world().acceptClaimed({ settings });

@@ -174,7 +174,7 @@ function queueCases(open: OpenStore): void {
       await world().accept(inQueue()),
     ];
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
-    // First one that has no slot: it is not what lets the next one go.
+    // First one without a permit: its cancel does not release the next one.
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [third.id], nowMs: T0 });
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [first.id], nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([second.key]);
@@ -560,11 +560,11 @@ function keyCases(open: OpenStore): void {
       backlogKey(PROJECT, 'https://example.com'),
     ]);
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
-    const fromLine = await world().claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] });
-    expect(keysOf(fromLine)).toEqual([first]);
-    expect(fromLine.emptied).toEqual([backlogKey(PROJECT, 'https://example.com')]);
+    const fromBacklog = await world().claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] });
+    expect(keysOf(fromBacklog)).toEqual([first]);
+    expect(fromBacklog.emptied).toEqual([backlogKey(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
-    const [claimed] = fromLine.claimed;
+    const [claimed] = fromBacklog.claimed;
     if (claimed)
       await world().store.messages.settle({
         settlement: settlement(claimed.message, claimed.claimToken, delivered()),
@@ -729,16 +729,16 @@ function projectCases(open: OpenStore): void {
   });
 
   it("moves messages of a backlog to the project's wait list, when the origin has capacity and the project has none", async () => {
-    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inBacklog = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
     const backlogsToServe = [backlogKey(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, backlogsToServe });
     expect([keysOf(answer), answer.emptied]).toEqual([[], backlogsToServe]);
-    expect((await world().store.messages.findLive({ projectId: PROJECT, id: inLine.id, nowMs: T0 }))?.state.kind).toBe(
+    expect((await world().store.messages.findLive({ projectId: PROJECT, id: inBacklog.id, nowMs: T0 }))?.state.kind).toBe(
       'project',
     );
     await world().store.messages.settle({ settlement: settlement(running, claimToken, delivered()), nowMs: T0 });
-    expect(keysOf(await world().claim())).toEqual([inLine.key]);
+    expect(keysOf(await world().claim())).toEqual([inBacklog.key]);
   });
 
   it('hands no slot over within a lane while other messages of the project wait', async () => {

@@ -4,7 +4,7 @@ import { eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.t
 
 const MINUTE = 60_000;
 
-/** The `index`th minute, with a number of its own in each count, `factor` times. */
+/** The `index`th minute, with a different number in each count, `factor` times. */
 function counted(index: number, factor = 1): Minute {
   const minute = emptyMinute(T0 + index * MINUTE);
   return {

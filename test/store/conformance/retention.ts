@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { append, appended, begin, beginning, ending, invoked, journalOf, runLogOf } from './run-world.ts';
 import { buried, bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
-/** Entries of one day may go together, once the day is past its time. */
+/** Log entries of one day may be dropped together, once the whole day has expired. */
 const DAY = 86_400_000;
 
 export function retentionConformance(open: OpenStore): void {
@@ -67,7 +67,7 @@ export function retentionConformance(open: OpenStore): void {
     expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toBeDefined();
     await drop({ logs: T0 + DAY, dead: T0 + 1 });
     expect(await world().store.dead.findDead({ projectId: PROJECT, dlqId })).toBeUndefined();
-    // The key can be used again only when nothing at all is left of the message.
+    // The key can be reused only when nothing of the message is left.
     expect(await world().accept({ key: message.key })).toBeDefined();
   });
 
@@ -92,7 +92,7 @@ export function retentionConformance(open: OpenStore): void {
     const second = world().message({ deduplication: { hash: 'h', expiresAtMs: T0 + 10 } });
     expect(await world().save([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
     await drop({ now: T0 + 10 });
-    // With a clock set back, only the row itself could still tell.
+    // With a clock that was set back, only the row itself would show it.
     expect(await world().save([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
   });
 
@@ -151,7 +151,7 @@ export function retentionConformance(open: OpenStore): void {
       expect(
         await world().store.runs.findRecords({ projectId: PROJECT, keys: [child.run?.invoker?.message.key ?? 0] }),
       ).toEqual([]);
-      // The key can be used again only when nothing at all is left of the message.
+      // The key can be reused only when nothing of the message is left.
       expect(await world().accept({ key: early.key })).toBeDefined();
     });
 

@@ -27,7 +27,7 @@ import {
   T0,
 } from './world.ts';
 
-/** The end of a run: once, with everything that is left of it and with what follows, in one transaction (P3). */
+/** The end of a run happens once, with its remaining messages and those that follow, in one transaction (P3). */
 export function runEndingsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const end = async (first: Message, options: Partial<RunEnding> = {}, follows: NewMessage[] = []) => {
@@ -342,7 +342,7 @@ export function runEndingsConformance(open: OpenStore): void {
     const store = () => small().store;
     const endings = (first: Message, state: RunEnding['state']) => [{ ending: ending(first, { state }), follows: [] }];
 
-    /** A run with `count` messages that wait, the first one included. */
+    /** A run with `count` waiting messages, including the first one. */
     async function beginWith(count: number, options: MessageOptions = {}): Promise<Message[]> {
       const one = await begin(small(), options);
       const others = Array.from({ length: count - 1 }, (_, index) =>
@@ -352,7 +352,7 @@ export function runEndingsConformance(open: OpenStore): void {
       return [one, ...others.map(({ message }) => message)];
     }
 
-    /** Cancels all that is left; returns in how many pieces. */
+    /** Cancels all remaining messages; returns the number of chunks. */
     async function cancelRest(): Promise<number> {
       for (let pieces = 1; ; pieces += 1)
         if ((await store().runs.cancelRemaining({ nowMs: T0 })) !== 'more') return pieces;

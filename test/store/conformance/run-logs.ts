@@ -31,7 +31,7 @@ export function runLogsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
 
-  /** A run that is to begin, and its first message. */
+  /** A run that is to start, and its first message. */
   function beginning(id: string, { config, invoker, ...options }: BeginOptions = {}): NewMessage {
     const key = options.key ?? world().number();
     const { url = WORKFLOW_URL, createdAtMs = T0 } = options;
@@ -88,7 +88,7 @@ export function runLogsConformance(open: OpenStore): void {
     return accept(newMessages);
   }
 
-  /** An invocation in the journal of `of`, to be saved with the run of the key `childKey` that it begins. */
+  /** An invocation in the journal of `of`, to be saved with the run of the key `childKey` that it starts. */
   function invocation(of: Message, stepId: number, childKey: number, childId: string): NewRecord {
     const result = { url: of.url, header: {}, settings: { dialect: 'upstash', maxRetries: 3 } as const };
     const settings: Partial<MessageSettings> = {
@@ -182,7 +182,7 @@ export function runLogsConformance(open: OpenStore): void {
     expect(await starts({ runId: ['unknown'] })).toEqual([]);
     const c = await begin('c', { settings: { flowControl }, createdAtMs: T0 + 20 });
     expect(await starts({ flowControlKey: ['k'] })).toEqual([T0 + 20]);
-    // Events of the run name its first message, and are none of that message.
+    // Events of the run name its first message, but are not events of that message.
     expect(await namesOf({ messageId: [b.id] })).toEqual([`CREATED ${b.key}`]);
     expect(await namesOf({ messageId: [b.id], runId: ['c'] })).toEqual([]);
     expect(await namesOf({ state: ['CREATED'], runId: ['c'] })).toEqual([`CREATED ${c.key}`]);

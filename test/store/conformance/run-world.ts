@@ -10,14 +10,14 @@ import { bytes, type MessageOptions, PROJECT, T0, type World } from './world.ts'
 const WORKFLOW_URL = 'https://app.example/wf';
 export const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
-export interface BeginningOptions extends MessageOptions {
+export interface RunStartOptions extends MessageOptions {
   id?: string;
   config?: Partial<RunConfig>;
   entry?: Partial<NewEntry>;
 }
 
 /** The first message of a run, not saved yet. */
-export function beginning(world: World, options: BeginningOptions = {}): NewMessage {
+export function beginning(world: World, options: RunStartOptions = {}): NewMessage {
   const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
   const part: RunSettings = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
   const newMessages = world.message({
@@ -32,8 +32,8 @@ export function beginning(world: World, options: BeginningOptions = {}): NewMess
   return newMessages;
 }
 
-/** Saves the first message of a run and answers it. */
-export async function begin(world: World, options: BeginningOptions = {}): Promise<Message> {
+/** Saves the first message of a run and returns it. */
+export async function begin(world: World, options: RunStartOptions = {}): Promise<Message> {
   const newMessages = beginning(world, options);
   const [answer] = await world.save([newMessages], newMessages.message.createdAtMs);
   if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
@@ -45,7 +45,7 @@ export interface EntryOptions extends MessageOptions {
   callType?: CallType;
 }
 
-/** A message for the journal of the run that began with `first`, not saved yet: the result of step 1 unless said otherwise. */
+/** A message for the journal of the run that started with `first`, not saved yet; default: the result of step 1. */
 export function appended(world: World, first: Message, options: EntryOptions = {}): NewMessage {
   const { entry, callType = 'step', settings, ...rest } = options;
   const { init: _init, ...part } = partOf(first);
@@ -60,14 +60,14 @@ export function appended(world: World, first: Message, options: EntryOptions = {
   return newMessages;
 }
 
-/** Appends and answers what became of it. */
+/** Appends a message and returns the result. */
 export async function append(world: World, first: Message, options: EntryOptions = {}): Promise<Accepted> {
   const [answer] = await world.save([appended(world, first, options)], options.createdAtMs ?? T0);
   if (!answer) throw new Error('there was no answer');
   return answer;
 }
 
-/** What a run keeps of an invocation of `child`, for the result of step `stepId`. */
+/** The record of an invocation of `child`, for the result of step `stepId`. */
 export function invocation(
   world: World,
   parent: Message,
@@ -86,7 +86,7 @@ export function invocation(
 }
 
 /** The first message of a run that `parent` invokes, not saved yet. */
-export function invoked(world: World, parent: Message, options: BeginningOptions = {}, stepId = 1): NewMessage {
+export function invoked(world: World, parent: Message, options: RunStartOptions = {}, stepId = 1): NewMessage {
   const newMessages = beginning(world, options);
   if (!newMessages.run) throw new Error('no run begins with it');
   const child = { key: newMessages.message.key, id: newMessages.run.id, createdAtMs: newMessages.run.createdAtMs };
@@ -102,7 +102,7 @@ export function waiter(world: World, first: Message, stepId = 1): NewWaiter {
   return { record: { message, entry }, eventId: 'e', deadlineMs: T0 + 1_000 };
 }
 
-/** The end of the run that began with `first`. */
+/** The end of the run that started with `first`. */
 export function ending(first: { key: number }, options: Partial<RunEnding> = {}): RunEnding {
   return { projectId: PROJECT, runKey: first.key, runVersion: 1, state: 'RUN_SUCCESS', atMs: T0, ...options };
 }
@@ -121,7 +121,7 @@ export async function journalOf(world: World, first: { key: number }): Promise<s
   );
 }
 
-/** Everything that was logged of a run, in order: the state, and the key of the message that it is about. */
+/** All log events of a run, in order: the state, and the key of its message. */
 export async function runLogOf(world: World, id = 'r', projectId = PROJECT): Promise<string[]> {
   const page = { count: 1000, order: 'earliestFirst' } as const;
   const { items } = await world.store.runLogs.listRunEvents({ projectId, filter: { runId: [id] }, page });

@@ -19,7 +19,7 @@ import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0
 
 const LATEST = { count: 100, order: 'latestFirst' } as const;
 
-/** Runs and their journals: each slot once, in the order of acceptance, and only while the run is active (P8). */
+/** Runs and their journals: each entry key once, in the order of acceptance, and only while the run is active (P8). */
 export function runsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const accept = (messages: NewMessage[]) => world().save(messages);

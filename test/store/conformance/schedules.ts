@@ -22,7 +22,7 @@ interface ScheduleOptions {
 }
 
 const MINUTE_MS = 60_000;
-/** Everything that a plan may hold. */
+/** A plan with every field. */
 const FULL_PLAN: SchedulePlan = {
   cron: 'CRON_TZ=Asia/Tokyo 0 4 * * *',
   destination: { kind: 'group', name: 'g' },
@@ -83,7 +83,7 @@ export function schedulesConformance(open: OpenStore): void {
     return { key: of.key, fromVersion: of.state.version, state: next, messages };
   }
 
-  /** Moves on by a minute with `count` messages. */
+  /** Sets the next time a minute later, with `count` messages. */
   function trigger(of: Schedule, count = 1): { change: ScheduleChange; messages: NewMessage[] } {
     const messages = Array.from({ length: count }, () => world().message({ settings: { scheduleId: of.id } }));
     const lastTrigger = { atMs: T0, firstKey: messages[0]?.message.key ?? 0, messages: count };
@@ -264,7 +264,7 @@ export function schedulesConformance(open: OpenStore): void {
       fromVersion: first.state.version,
     };
     expect(await changeAll([second])).toEqual([messages.map(() => ({ state: 'claimed' }))]);
-    const day = 86_400_000; // the entries of a day may go together
+    const day = 86_400_000; // the entries of a day may be dropped together
     const ends = [delivered(T0 + day), buried(T0 + day), undefined, delivered(T0 + 2 * day)];
     for (const [index, end] of ends.entries()) {
       const message = messages[index]?.message;

@@ -31,7 +31,7 @@ export function unfinishedConformance(open: OpenStore): void {
 
   it('returns what each message waits for', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9 });
-    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const inBacklog = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [running.id], nowMs: T0 });
     await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
@@ -61,10 +61,10 @@ export function unfinishedConformance(open: OpenStore): void {
       ],
       [inQueue.id, 'held', false, { kind: 'queue', dueAtMs: T0, isPaused: true, hasPermit: false, parallelism: 2 }],
       [running.id, 'active', true, { kind: 'claimed', claimedAtMs: T0 }],
-      [inLine.id, 'held', false, { kind: 'origin', dueAtMs: T0 }],
+      [inBacklog.id, 'held', false, { kind: 'origin', dueAtMs: T0 }],
       [delayed.id, 'waiting', false, { kind: 'due', dueAtMs: T0 + 9 }],
     ]);
-    expect(await idsOf({ unfinishedState: ['held'] })).toEqual([withKey.id, inQueue.id, inLine.id]);
+    expect(await idsOf({ unfinishedState: ['held'] })).toEqual([withKey.id, inQueue.id, inBacklog.id]);
     expect(await idsOf({ unfinishedState: ['active'] })).toEqual([running.id]);
     expect(await idsOf({ unfinishedState: ['waiting', 'active'] })).toEqual([later.id, running.id, delayed.id]);
     expect(await idsOf({ unfinishedState: ['held'] }, T0 + 9)).toContain(later.id);

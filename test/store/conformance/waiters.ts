@@ -26,7 +26,7 @@ export function waitersConformance(open: OpenStore): void {
   const resolve = (resolutions: { waiterKey: number; result: NewMessage }[], nowMs = T0) =>
     store().waiters.resolveWaiters({ resolutions, nowMs });
 
-  /** Begins a run and answers its first message. */
+  /** Starts a run and returns its first message. */
   async function begin(id: string, projectId = PROJECT): Promise<Message> {
     const key = world().number();
     const url = 'https://app.example/wf';

@@ -9,7 +9,7 @@ export function workersConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const heartbeat = (worker: string, state: Partial<WorkerState> = {}) =>
     world().store.workers.heartbeat({ worker, timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1, ...state });
-  /** At the moment at which a worker sends a heartbeat that has nothing to do with any other. */
+  /** Expires workers at the time of an unrelated worker's heartbeat. */
   const expireWorkers = async () => world().store.workers.expireWorkers({ nowMs: (await heartbeat('witness')).wallMs });
   const acceptFor = async (at: World, worker: string) => {
     const claimToken = at.number();
@@ -33,7 +33,7 @@ export function workersConformance(open: OpenStore): void {
     const known = { nowMs: wallMs + HOUR_MS, leadMs: 0 };
     const first = await heartbeat('a', { clock: known });
     expect(first.wallMs + first.leadMs).toBe(known.nowMs);
-    // Whoever knows nothing of it hears it from the others.
+    // A worker that does not know the time gets it from the others.
     const second = await heartbeat('b', { clock: { nowMs: first.wallMs, leadMs: 0 } });
     expect(second.wallMs + second.leadMs).toBe(known.nowMs);
     const lead = { nowMs: known.nowMs, leadMs: HOUR_MS + 1_000 };

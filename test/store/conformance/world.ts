@@ -18,7 +18,7 @@ import { mintMessageId } from '../../../src/protocol/ids.ts';
 import type { MessageSettings } from '../../../src/protocol/options/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
 
-/** Without limits unless some are given. */
+/** Without limits by default. */
 export type OpenStore = (limits?: StoreLimits) => Promise<Store>;
 
 export const T0 = 1_800_000_000_000;
@@ -32,7 +32,7 @@ export interface MessageOptions extends Partial<Omit<Message, 'settings'>> {
   deduplication?: NewMessage['deduplication'];
 }
 
-/** A store for each case, and the numbers that a single engine would hand out. */
+/** A store for each case, and the numbers that a single engine would assign. */
 export class World {
   readonly store: Store;
   #next: number;
@@ -52,7 +52,7 @@ export class World {
     return this.#next - 1;
   }
 
-  /** A message that waits and is due at its creation, unless `options` say otherwise. */
+  /** A waiting message that is due at its creation, unless `options` say otherwise. */
   message(options: MessageOptions = {}): NewMessage {
     const key = options.key ?? this.number();
     const { settings, state, events, deduplication, ...fields } = options;
@@ -113,7 +113,7 @@ export class World {
     };
   }
 
-  /** Saves a message and fails it for good at `failedAtMs`. */
+  /** Saves a message and lets it die at `failedAtMs`. */
   async bury(
     failedAtMs: number,
     options: MessageOptions = {},
@@ -164,7 +164,7 @@ export class World {
     return (await this.logsOf(message)).map(({ state }) => state);
   }
 
-  /** Those with messages; no case has more. */
+  /** The backlogs with messages; no case has more. */
   lines(): Promise<BacklogKey[]> {
     return this.store.messages.waitingBacklogs({ after: undefined, limit: 1_000 });
   }

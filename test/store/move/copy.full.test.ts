@@ -37,7 +37,7 @@ function postgresAt(url: string): PostgresDriver {
 
 const openSqlite = KINDS['SQLite'] as () => Promise<Driver>;
 
-/** So small that every table takes several of them. */
+/** So small that every table needs several. */
 const SMALL_PIECES: CopyOptions = { limits: { rowsMax: 7, bytesMax: 30_000 } };
 
 /** All rows of all tables as texts, in an order that does not depend on the database. */
@@ -222,7 +222,7 @@ it('reads bodies in chunks of bounded size, and a larger one alone', async () =>
 
 class Killed extends Error {}
 
-/** `target` until it has begun or committed `count` transactions; then the process is as good as dead. */
+/** `target` until it has started or committed `count` transactions, like a killed process. */
 function dieAfter(target: Driver, count: number, moment: 'before' | 'after'): Driver {
   let left = count;
   return {
@@ -239,7 +239,7 @@ function dieAfter(target: Driver, count: number, moment: 'before' | 'after'): Dr
   };
 }
 
-/** `target`, to which `change` has been done with the rows of one insert into `table`. */
+/** `target` with `change` applied to the rows of one insert into `table`. */
 function changeInserts(
   target: Driver,
   table: string,

@@ -20,7 +20,7 @@ export interface Column {
   isRequired: boolean;
 }
 
-/** The columns that a migrated SQLite database really has. */
+/** The actual columns of a migrated SQLite database. */
 export async function columnsOf(driver: Driver, table: string): Promise<Column[]> {
   const rows = await driver.read((queries) =>
     queries.query<{ name: string; type: string; notnull: number; pk: number }>(`pragma table_info(${table})`),
@@ -28,12 +28,12 @@ export async function columnsOf(driver: Driver, table: string): Promise<Column[]
   return rows.map(({ name, type, notnull, pk }) => ({
     name,
     type: type.toLowerCase() as Column['type'],
-    // The store gives each event its time; SQLite could not be told so of a column that was added later.
+    // The store sets the time of each event, a rule that SQLite cannot have for a column that was added later.
     isRequired: notnull === 1 || pk > 0 || name === 'at_ms',
   }));
 }
 
-/** Fills every table with `rows` rows of values of every kind that its columns may have. */
+/** Fills every table with `rows` rows with every kind of value that its columns may have. */
 export async function fillRandomly(driver: Driver, random: SeededRandom, rows: number): Promise<void> {
   const model = new SqliteDriver({ path: ':memory:' });
   await migrate(model);
@@ -73,12 +73,12 @@ function isOwner(column: string): boolean {
 
 function numberOf(column: string, random: SeededRandom, isUnique: boolean, index: number): number {
   if (column.endsWith('_ms')) return T0 + random.int(-10, 10) * DAY_MS + random.int(0, DAY_MS);
-  if (isUnique) return NUMBER_MAX - index * 1_000; // the first one is as large as numbers get
+  if (isUnique) return NUMBER_MAX - index * 1_000; // the first one is the largest possible number
   if (/_key$|_token$|_seq$/.test(column)) return random.int(1, NUMBER_MAX);
   return random.int(0, 3);
 }
 
-/** What programs, people and attackers write. */
+/** Texts of programs, people and attackers. */
 const TEXTS = [
   '',
   'plain',
@@ -97,7 +97,7 @@ function textOf(random: SeededRandom): string {
   return random.chance(0.2) ? random.choose(TEXTS).repeat(random.int(1, 300)) : random.choose(TEXTS);
 }
 
-/** The database of a simulated server that runs workflows, stopped in the midst of it. */
+/** The database of a simulated server that runs workflows, stopped while they run. */
 export async function playWorkflows(seed: number, steps: number): Promise<Driver> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();

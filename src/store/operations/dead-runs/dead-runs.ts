@@ -106,7 +106,7 @@ function listPositions(
   });
 }
 
-/** The entries at `places` that exist and are of runs, in the order of `places`. */
+/** The entries at the `wanted` positions that exist and are of runs, in the order of `wanted`. */
 async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readonly Position[]): Promise<DeadRunRows> {
   const found = await queries.query<DeadRunRow>(
     `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,

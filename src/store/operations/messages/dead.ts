@@ -60,7 +60,7 @@ export const listDead = pagedRead(windowOf, {
   decode: decodeDead,
 });
 
-/** The entries at `places` that exist, in the order of `places`. */
+/** The entries at `positions` that exist, in the order of `positions`. */
 async function deadAt(
   queries: Queries,
   { projectId, positions: wanted }: { projectId: ProjectId; positions: readonly Position[] },

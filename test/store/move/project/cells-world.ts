@@ -29,7 +29,9 @@ export interface Cells {
   second: CellHere;
 }
 
-/** Over two empty databases. Project 1 is in the first cell, with everything; 2 in the first, 3 in the second. */
+/**
+ * Uses two empty databases. Project 1 is in the first cell, with rows in every table; 2 in the first, 3 in the second.
+ */
 export async function twoCells([first, second]: readonly [Driver, Driver]): Promise<Cells> {
   const one = storeOver(first);
   await one.store.cells.addCell({ name: 'second', sealedUrl: 'x', nowMs: T0, firstName: 'first' });
@@ -57,13 +59,13 @@ export function storeOver(driver: Driver): Closed {
   return { driver, store: createStore(driver, { limits: NO_LIMITS }) };
 }
 
-/** Over a database that is a cell already. */
+/** Uses a database that is already a cell. */
 export async function open(cell: Closed): Promise<CellHere> {
   cell.store.guardProjects();
   return { ...cell, world: await World.open(async () => cell.store) };
 }
 
-/** Where projects live is chosen by the number of projects: here the test says it. */
+/** Sets the cells of projects, which otherwise depend on the number of projects. */
 async function place({ driver }: Closed, cells: Record<ProjectId, number>): Promise<void> {
   await driver.transaction(async (tx) => {
     for (const [id, cell] of Object.entries(cells))
@@ -128,7 +130,7 @@ async function fill(world: World): Promise<void> {
   await world.claim({ capacityByOrigin: { 'https://busy.example': 0 }, limit: 4 });
 }
 
-/** How rows of a table that does not name the project are found. */
+/** Conditions that find the rows of tables that do not name the project. */
 const OWNERS: Record<string, string> = {
   log_details: 'seq in (select seq from logs where project_id = ?)',
   schedule_plans: 'key in (select key from schedules where project_id = ?)',
@@ -155,7 +157,7 @@ export async function rowsOf(
   return all;
 }
 
-/** How many rows a database has in all tables that projects have rows in. */
+/** The number of rows in all tables with rows of projects. */
 export async function countAll({ driver }: Pick<CellHere, 'driver'>): Promise<number> {
   let count = 0;
   for (const { name } of MOVED_TABLES) {
@@ -172,7 +174,7 @@ function plain(value: SqlValue | undefined): SqlValue | undefined {
   return value instanceof Uint8Array ? `bytes ${Buffer.from(value).toString('base64')}` : value;
 }
 
-/** What the doctor finds. */
+/** The findings of the doctor. */
 export async function findingsIn({ driver }: Pick<CellHere, 'driver'>): Promise<string[]> {
   const found = await driver.read((queries) => checkInvariants(queries));
   return found.flatMap(({ statement, offenders }) => offenders.map((name) => `${statement} ${name}`));
@@ -182,7 +184,7 @@ export function isNothing(rows: Record<string, string[]>): boolean {
   return Object.values(rows).every((each) => each.length === 0);
 }
 
-/** The cell of project 1, and how it stands in both. */
+/** The cell of project 1, and its placement in both. */
 export async function whereabouts({ first, second }: Cells): Promise<(number | string | undefined)[]> {
   const { projects } = await first.store.projects.readAccounts();
   const { cellId } = projects.find(({ projectId }) => projectId === 1) ?? {};
@@ -190,7 +192,7 @@ export async function whereabouts({ first, second }: Cells): Promise<(number | s
   return [cellId, ...(await Promise.all(placements))];
 }
 
-/** How project 1 is moved to the second cell. */
+/** Moves project 1 to the second cell. */
 export function there({ first, second }: Cells, options: Partial<MoveProjectOptions> = {}): MoveProjectOptions {
   return {
     ...{ projectId: 1, fromCell: FIRST, toCell: SECOND, mover: 'm', directory: first.store.moves },

@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const driver of opened.splice(0)) await driver.close();
 });
 
-/** Notes what `driver` is asked. */
+/** Records the queries of `driver`. */
 function watched(driver: Driver): Driver {
   const noting = <Q extends Queries>(queries: Q): Q =>
     Object.assign(Object.create(queries), {
@@ -48,7 +48,7 @@ it('compares the whole log at its start and in the pause, however many passes it
   const clock = {
     wallMs: () => T0 + DAY_MS,
     get elapsedMs() {
-      elapsedMs += 700; // each pass seems long, so that another follows
+      elapsedMs += 700; // each pass seems long, so another follows
       return elapsedMs;
     },
   };

@@ -20,7 +20,7 @@ import {
   whereabouts,
 } from './cells-world.ts';
 
-// Before the first one there is nothing to go on with, and before another one is after the one that came before it.
+// Before the first transaction there is nothing to continue, and before another one is after the previous one.
 it('a move that is killed after any of its transactions continues when it is called again', async () => {
   const images = await imagesOfTwoCells();
   let last: Crash;
@@ -33,7 +33,7 @@ it('a move that is killed after any of its transactions continues when it is cal
     const [cell, inFirst, inSecond] = await whereabouts(cells);
     expect(cell === FIRST ? inSecond : inFirst, `killed at ${at}`).not.toBe('here');
     await moveProject(there(cells)).catch((error: Error) => {
-      expect(error.message).toBe('the project does not live in that cell'); // it was done
+      expect(error.message).toBe('the project does not live in that cell'); // it was moved
     });
     expect(await rowsOf(cells.second, 1), `killed at ${at}`).toEqual(wanted);
     expect(isNothing(await rowsOf(cells.first, 1)), `killed at ${at}`).toBe(true);
@@ -62,14 +62,14 @@ it.each([
         const { moves } = cells.first.store;
         await moves.renewMove({ projectId: 1, mover: 'other', nowMs: 0, goneBeforeMs: Infinity });
         await moveProject(there(cells, { mover: 'other' })).catch((error: Error) => {
-          expect(error.message).toBe('the project does not live in that cell'); // it was done
+          expect(error.message).toBe('the project does not live in that cell'); // it was moved
         });
         if (home === FIRST) await moveProject(back(cells));
       });
       await moveProject(there(cells, sleep.around(cells))).catch((error: Error) => {
         expect(error.message).toMatch(/another command|does not live in that cell|copied wrongly|not paused/);
       });
-      // One that has not begun yet when it sleeps begins afterwards.
+      // A move that has not started when it sleeps starts afterwards.
       const isThere = home === SECOND || at === 0 || !sleep.hasCome;
       const [cell, elsewhere] = isThere ? [cells.second, cells.first] : [cells.first, cells.second];
       expect(await rowsOf(cell, 1), `slept at ${at}`).toEqual(wanted);
@@ -141,7 +141,7 @@ it.each([
   },
 );
 
-/** A worker looks at the moves, and again when none has said anything for a while. */
+/** A worker polls the moves, and again when none has changed for a while. */
 async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promise<void> {
   const { directory, source, target } = there(cells, ends);
   const clock = { elapsedMs: 0, wallMs: () => 1_000 + clock.elapsedMs };
@@ -159,7 +159,7 @@ async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promi
   await paused.check();
 }
 
-/** By the cell in which it lives, and by no other. */
+/** Is served by the cell in which it lives, and by no other. */
 async function isServed(cells: Cells): Promise<boolean> {
   const [cell, inFirst, inSecond] = await whereabouts(cells);
   const [home, other] = cell === FIRST ? [inFirst, inSecond] : [inSecond, inFirst];
@@ -167,13 +167,13 @@ async function isServed(cells: Cells): Promise<boolean> {
   return home === 'here';
 }
 
-/** With another command. */
+/** Continues the move with another command. */
 async function goOn(cells: Cells, when: string, way: (cells: Cells) => MoveProjectOptions = there): Promise<void> {
   const mover = 'another';
   const { source, target, toCell } = way(cells);
   await cells.first.store.moves.renewMove({ projectId: 1, mover, nowMs: 0, goneBeforeMs: Infinity });
   await moveProject({ ...way(cells), mover }).catch((error: Error) => {
-    expect(error.message, when).toBe('the project does not live in that cell'); // it was done
+    expect(error.message, when).toBe('the project does not live in that cell'); // it was moved
   });
   expect(isNothing(await rowsOf({ driver: source }, 1)), when).toBe(true);
   expect(await whereabouts(cells), when).toEqual(
@@ -188,7 +188,7 @@ async function close({ first, second }: Cells): Promise<void> {
 
 type Images = readonly [Uint8Array | undefined, Uint8Array | undefined];
 
-/** `home`: of project 1. */
+/** `home`: the cell of project 1. */
 async function imagesOfTwoCells(home = FIRST): Promise<Images> {
   const drivers = [new SqliteDriver({ path: ':memory:' }), new SqliteDriver({ path: ':memory:' })] as const;
   for (const driver of drivers) await migrate(driver);
@@ -214,7 +214,7 @@ function back(cells: Cells): MoveProjectOptions {
   return { ...rest, fromCell: SECOND, toCell: FIRST, mover: 'third', source: target, target: source };
 }
 
-/** Comes before each transaction of a move. */
+/** Runs before each transaction of a move. */
 abstract class Between {
   around(cells: Cells): Pick<MoveProjectOptions, 'directory' | 'source' | 'target'> {
     const { directory, source, target } = there(cells);
@@ -252,7 +252,7 @@ class Crash extends Between {
     this.#left = at;
   }
 
-  /** A program that was killed does nothing more. */
+  /** A killed program does nothing more. */
   protected override async pass<T>(work: () => Promise<T>): Promise<T> {
     if (this.hasCome) throw new Error('killed');
     this.hasCome = this.#left === 0;
@@ -263,7 +263,7 @@ class Crash extends Between {
   }
 }
 
-/** Lets others do something before the `at`th transaction of a move. */
+/** Runs other commands before the `at`th transaction of a move. */
 class Sleep extends Between {
   #left: number;
   readonly #meanwhile: () => Promise<void>;

@@ -37,7 +37,7 @@ import {
 } from './cells-world.ts';
 
 const PROJECT = 1;
-/** So small that most tables take several. */
+/** So small that most tables need several. */
 const SMALL = { rowsMax: 20, bytesMax: 30_000 };
 
 const opened: Driver[] = [];
@@ -215,7 +215,7 @@ describe('a move', () => {
   it('knows which run replaced a failed one, although both existed before', async () => {
     const cells = await cellsOn('SQLite');
     const { driver, store, world } = cells.first;
-    // So many that stretches with the same digest are not read.
+    // So many that row ranges with the same digest are not read.
     const same = { project_id: PROJECT, url: 'u', state: 3, version: 1, config: '{}', entries: 0, journal_bytes: 0 };
     const over = Array.from({ length: 2_100 }, (_, n) => [100_000 + n, `${n}`, T0 + n, ...Object.values(same)]);
     const columns = ['key', 'id', 'created_at_ms', ...Object.keys(same)];
@@ -257,7 +257,7 @@ describe('a move', () => {
   });
 });
 
-/** Publishes, claims and settles between what a move does, and knows what was acknowledged. */
+/** Publishes, claims and settles between the steps of a move, and knows the acknowledged messages. */
 class Use {
   readonly accepted = new Set<number>();
   readonly finished = new Set<number>();
@@ -312,7 +312,7 @@ class Use {
     }
   }
 
-  /** What was acknowledged and is not in the cell: as unfinished, or with its outcome. */
+  /** The acknowledged messages that are missing in the cell, as unfinished or with their outcomes. */
   async missingIn({ driver }: CellHere): Promise<number[]> {
     const keysIn = async (text: string): Promise<Set<number>> => {
       const rows = await driver.read((queries) => queries.query<{ key: number }>(text));
