@@ -7,7 +7,7 @@ import { emptyMinute } from '../../src/engine/minutes/counts.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import type { Store } from '../../src/store/store.ts';
-import { begin } from '../store/conformance/run-world.ts';
+import { startRun } from '../store/conformance/run-world.ts';
 import { delivered, settlement, T0, type World } from '../store/conformance/world.ts';
 import { type Cells, FIRST, SECOND, there, twoCells } from '../store/move/project/cells-world.ts';
 import { alteredStore } from '../support/altered-store.ts';
@@ -80,7 +80,7 @@ it('is given back where the project lives by now', async () => {
 it('takes what was saved for a run in the order in which it came, though it comes to a cell with smaller numbers', async () => {
   const { first, second } = cells;
   const projectId = 3;
-  const run = await begin(second.world, { id: 'r', projectId });
+  const run = await startRun(second.world, { id: 'r', projectId });
   const save = (world: World, text: string) => {
     const event = { key: world.number(), body: Buffer.from(text) };
     return world.store.waiters.savePendingEvent({

@@ -34,14 +34,14 @@ class Shelf {
   }
 }
 
-interface Place {
+interface EntryPosition {
   bytes?: number;
   callType?: CallType;
   runKey?: number;
   init?: 'unknown';
 }
 
-function at(position: number, changes: Place = {}): Claimed {
+function at(position: number, changes: EntryPosition = {}): Claimed {
   const { bytes = 1, callType = 'step', runKey = RUN_KEY, init } = changes;
   const run: RunSettings = {
     key: runKey,

@@ -25,7 +25,7 @@ const QUIET_MS = 300_000;
 const FAILING = 'https://fails.example';
 const OPERATOR_URL = 'https://operator.example/events?secret=1';
 
-interface Told {
+interface ReportedEvent {
   kind: OperatorEventKind;
   project: string | null;
   count: number;
@@ -41,19 +41,19 @@ class Bench {
   /** Stopped: simulated time is not set and does not sleep, so that days cost nothing. */
   readonly clock = Object.assign(new SimulatedClock(NOW_MS), { isHeld: true });
   readonly network = new SimulatedNetwork(this.clock, { travelMs: () => 0, timeoutMs: 60_000 });
-  readonly told: Told[] = [];
+  readonly reported: ReportedEvent[] = [];
   /** The statuses of the operator's responses in order, and then 200. */
-  operatorAnswers: number[] = [];
+  operatorStatuses: number[] = [];
   readonly log: string[] = [];
   engine: Engine | undefined;
   sender: SimulatedSender | undefined;
-  readonly #lookEveryMs: number;
+  readonly #checkEveryMs: number;
   readonly #options: Partial<OperatorEventsOptions>;
   readonly #random = new SeededRandom(1);
   #starts = 0;
 
   private constructor(store: Store, options: Partial<OperatorEventsOptions>, lookEveryMs: number) {
-    this.#lookEveryMs = lookEveryMs;
+    this.#checkEveryMs = lookEveryMs;
     this.store = store;
     this.#options = options;
     this.network.setEndpoint(FAILING, () => ({ kind: 'answer', status: 500, afterMs: 10 }));
@@ -87,7 +87,7 @@ class Bench {
         ...ENGINE_SETTINGS,
         inFlightMax: 1_000,
         inFlightPerOriginMax: 500,
-        retentionIntervalMs: this.#lookEveryMs,
+        retentionIntervalMs: this.#checkEveryMs,
       },
       operatorEvents: {
         url: OPERATOR_URL,
@@ -121,8 +121,8 @@ class Bench {
   }
 
   readonly operator: Endpoint = ({ claimed }) => {
-    this.told.push(JSON.parse(Buffer.from(claimed.message.body).toString()));
-    return { kind: 'answer', status: this.operatorAnswers.shift() ?? 200, afterMs: 10 };
+    this.reported.push(JSON.parse(Buffer.from(claimed.message.body).toString()));
+    return { kind: 'answer', status: this.operatorStatuses.shift() ?? 200, afterMs: 10 };
   };
 
   /** Publishes more to `origin`, which does not respond, than its concurrency window holds. Each is tried twice. */
@@ -143,7 +143,7 @@ class Bench {
   }
 
   kinds(): string[] {
-    return this.told.map(({ kind, count }) => `${kind} ${count}`);
+    return this.reported.map(({ kind, count }) => `${kind} ${count}`);
   }
 
   async deadOf(projectId: number): Promise<string[]> {
@@ -179,7 +179,7 @@ describe('dead messages', () => {
     await bench.clock.advanceBy(1_100);
     const [dlqId = ''] = await bench.deadOf(PROJECT);
     const time = new Date(NOW_MS).toISOString().replace('.000', '');
-    expect(bench.told).toMatchObject([
+    expect(bench.reported).toMatchObject([
       {
         ...{
           kind: 'message_buried',
@@ -193,14 +193,14 @@ describe('dead messages', () => {
       },
       { project: 'project-2', count: 2 },
     ]);
-    expect(JSON.stringify(bench.told)).not.toMatch(/secret|example\.|https/);
+    expect(JSON.stringify(bench.reported)).not.toMatch(/secret|example\.|https/);
   });
 
   test('are not reported while a retry is still planned', async () => {
     const bench = await Bench.open();
     await bench.bury(1, PROJECT, { maxRetries: 1 });
     await bench.clock.advanceBy(5_000);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
   });
 
   test('are reported from the threshold on; fewer in a quiet period are forgotten', async () => {
@@ -209,7 +209,7 @@ describe('dead messages', () => {
     await bench.clock.advanceBy(QUIET_MS + 1_000);
     await bench.bury(9);
     await bench.clock.advanceBy(2_000);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
     await bench.bury(1);
     await bench.clock.advanceBy(1_100);
     expect(bench.kinds()).toEqual(['message_buried 10']);
@@ -245,7 +245,7 @@ describe('the message of an event', () => {
 
   /** For an operator that never responds with success, until no work is left. */
   async function playDeadOperator(bench: Bench): Promise<void> {
-    bench.operatorAnswers = new Array(1_000).fill(500);
+    bench.operatorStatuses = new Array(1_000).fill(500);
     await bench.bury();
     await bench.clock.advanceBy(DAYS);
   }
@@ -273,14 +273,14 @@ describe('the message of an event', () => {
       return store;
     });
     await playDeadOperator(bench);
-    expect(new Set(bench.told.map(({ project }) => project))).toContain('project-9');
+    expect(new Set(bench.reported.map(({ project }) => project))).toContain('project-9');
   });
 
   test('is an event when the operator publishes it: only messages of Waypost are marked', async () => {
     const bench = await Bench.open();
     await bench.bury(1, OPERATOR);
     await bench.clock.advanceBy(2_000);
-    expect(bench.told).toMatchObject([{ kind: 'message_buried', project: 'project-9' }]);
+    expect(bench.reported).toMatchObject([{ kind: 'message_buried', project: 'project-9' }]);
   });
 
   test('is sent to an origin that is not reported when it is held back', async () => {
@@ -303,7 +303,7 @@ describe('an origin that is held back', () => {
     await bench.overload('https://gone.example');
     await bench.clock.advanceBy(QUIET_MS);
     expect(bench.log.filter((event) => event === 'origin_held_back')).toHaveLength(2);
-    expect(bench.told).toMatchObject([
+    expect(bench.reported).toMatchObject([
       { kind: 'origin_held', project: null, count: 1, example: 'https://gone.example' },
     ]);
   });
@@ -322,12 +322,14 @@ describe('a schedule', () => {
     const bench = await Bench.open();
     await bench.engine?.createSchedule(PROJECT, hourly, 0);
     await bench.clock.advanceBy(3_600_000 + 2_000);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
     await bench.engine?.drain(0);
     bench.clock.jumpBy(2 * 3_600_000);
     await bench.start();
     await bench.clock.advanceBy(2_000);
-    expect(bench.told).toMatchObject([{ kind: 'schedule_missed', project: 'project-1', count: 1, example: 'hourly' }]);
+    expect(bench.reported).toMatchObject([
+      { kind: 'schedule_missed', project: 'project-1', count: 1, example: 'hourly' },
+    ]);
   });
 });
 
@@ -337,7 +339,7 @@ describe('a worker', () => {
     await bench.engine?.drain(0);
     await bench.start();
     await bench.clock.advanceBy(2_000);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
     const newMessage = message({ key: await bench.store.messages.reserveNumbers({ count: 2 }), url: FAILING });
     await bench.store.messages.accept({
       messages: [
@@ -347,7 +349,7 @@ describe('a worker', () => {
     });
     await bench.start();
     await bench.clock.advanceBy(2_000);
-    expect(bench.told).toMatchObject([
+    expect(bench.reported).toMatchObject([
       { kind: 'worker_lost', project: null, example: 'the process before, with 1 attempts under way' },
     ]);
   });
@@ -359,10 +361,10 @@ describe('the store', () => {
     const storage = { bytesMax: 0, freeBytesMin: 5_000, readFreeBytes: async () => free };
     const bench = await Bench.open({ storage, lookEveryMs: 60_000 });
     await bench.clock.advanceBy(120_000);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
     free = 4_999;
     await bench.clock.advanceBy(30 * 60_000);
-    expect(bench.told).toMatchObject([{ kind: 'store_filling', example: 'its disk has 4999 bytes left' }]);
+    expect(bench.reported).toMatchObject([{ kind: 'store_filling', example: 'its disk has 4999 bytes left' }]);
     free = 10_000;
     await bench.clock.advanceBy(60_000);
     free = 4_000;
@@ -386,7 +388,7 @@ describe('the store', () => {
     await bench.clock.advanceBy(60_000);
     readFreeBytes = async () => 4_997;
     await bench.clock.advanceBy(61_500);
-    expect(bench.told.map(({ example }) => example)).toEqual([
+    expect(bench.reported.map(({ example }) => example)).toEqual([
       'its disk has 4999 bytes left',
       'its disk has 4997 bytes left',
     ]);
@@ -399,10 +401,10 @@ describe('the store', () => {
       store.ping = () => (isFull ? Promise.reject(new StoreFull('the disk is full')) : ping.call(store));
       return store;
     });
-    bench.operatorAnswers = [500, 503];
+    bench.operatorStatuses = [500, 503];
     isFull = true;
     await bench.clock.advanceBy(60_000 + 70_000 + 100);
-    expect(bench.told).toMatchObject(
+    expect(bench.reported).toMatchObject(
       new Array(3).fill({ kind: 'store_full', project: null, example: 'the disk is full' }),
     );
     const ids = bench.network.attempts.map(({ messageId }) => messageId);
@@ -410,10 +412,10 @@ describe('the store', () => {
     const page = { count: 10, order: 'latestFirst' } as const;
     expect((await bench.store.logs.listLogs({ projectId: OPERATOR, filter: {}, page })).items).toEqual([]);
     await bench.clock.advanceBy(QUIET_MS - 70_000);
-    expect(bench.told).toHaveLength(3);
+    expect(bench.reported).toHaveLength(3);
     isFull = false;
     await bench.clock.advanceBy(2 * QUIET_MS);
-    expect(bench.told).toHaveLength(3);
+    expect(bench.reported).toHaveLength(3);
   });
 });
 
@@ -433,7 +435,7 @@ describe('in one of several cells', () => {
     await bench.clock.advanceBy(3_000);
     isAway = false;
     await bench.clock.advanceBy(2 * QUIET_MS);
-    expect(bench.told).toEqual([]);
+    expect(bench.reported).toEqual([]);
     expect(saved.length).toBeGreaterThan(1);
     expect(new Set(saved.map(({ hash }) => hash)).size).toBe(1);
     expect(saved.at(-1)?.told).toMatchObject({
@@ -455,6 +457,6 @@ describe('in one of several cells', () => {
     await bench.engine?.saveEvent(OPERATOR, event, 'hash');
     await bench.engine?.saveEvent(OPERATOR, { ...event, key: 78 }, 'hash');
     await bench.clock.advanceBy(100);
-    expect(bench.told).toMatchObject([{ count: 5 }]);
+    expect(bench.reported).toMatchObject([{ count: 5 }]);
   });
 });

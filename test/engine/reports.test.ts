@@ -19,13 +19,13 @@ const ENDED: EndedRun = {
   },
 };
 
-interface Line {
+interface LogLine {
   level: string;
   event: string;
   [field: string]: unknown;
 }
 
-function reportsInto(lines: Line[], logsAll: boolean): Reports {
+function reportsInto(lines: LogLine[], logsAll: boolean): Reports {
   const to =
     (level: string): EventLog['info'] =>
     (event, fields) =>
@@ -40,7 +40,7 @@ function told(outcome: Outcome, of: Partial<Message> = {}, { retried = 0, logsAl
   const decision = decide(attempted, outcome, NOW_MS);
   if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
   const { change, changeIfCancelRequested = change } = decision.settlement;
-  const lines: Line[] = [];
+  const lines: LogLine[] = [];
   reportsInto(lines, logsAll).settled(attempted, cancelled ? changeIfCancelRequested : change, NOW_MS);
   return lines;
 }
@@ -103,7 +103,7 @@ describe('a server in production', () => {
   });
 
   it('warns of an origin that is held back', () => {
-    const lines: Line[] = [];
+    const lines: LogLine[] = [];
     reportsInto(lines, false).heldBack('https://a.example');
     expect(lines).toEqual([{ level: 'warn', event: 'origin_held_back', origin: 'https://a.example' }]);
   });
@@ -142,7 +142,7 @@ describe('a development server', () => {
   });
 
   it('logs the end of each run', () => {
-    const lines: Line[] = [];
+    const lines: LogLine[] = [];
     const reports = reportsInto(lines, true);
     reports.runEnded({ ...ENDED, url: 'https://a.example/wf?x=1' }, 'RUN_SUCCESS', NOW_MS);
     reports.runEnded({ ...ENDED, id: 'wfr_2' }, 'RUN_CANCELED', NOW_MS);

@@ -11,7 +11,7 @@ import type { StepState } from '../../src/workflow/step-summaries.ts';
 import { IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
 import { message } from './fixtures.ts';
 
-interface Asked {
+interface RecordedRead {
   filter: RunFilter;
   page: PageRequest;
 }
@@ -22,10 +22,10 @@ function logsOver(
   pageMax = Infinity,
 ): {
   logs: BoundFunctions<{ listRuns: typeof listRuns; explainRun: typeof explainRun }>;
-  asked: Asked[];
+  asked: RecordedRead[];
   lookedUp: string[];
 } {
-  const asked: Asked[] = [];
+  const asked: RecordedRead[] = [];
   const lookedUp: string[] = [];
   const runLogs: Store['runLogs'] = {
     listRunEvents: () => Promise.resolve({ items: [] }),

@@ -199,7 +199,7 @@ describe('several workers at once', () => {
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const line of await world.lines()) waitingBacklogs.add(line);
+          for (const line of await world.waitingBacklogs()) waitingBacklogs.add(line);
         }
       };
 

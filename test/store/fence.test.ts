@@ -17,7 +17,7 @@ import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
-import { begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import { ending, NO_LIMITS, startRun, waiter } from './conformance/run-world.ts';
 import { delivered, type MessageOptions, OTHER_PROJECT, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const IN_LANE: MessageOptions = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
@@ -83,17 +83,17 @@ describe.each([
 
   it('returns that a project is not here even when leftover rows conflict with the new ones', async () => {
     const cell = await cellOver(await open());
-    await begin(cell.world, { id: 'r' });
+    await startRun(cell.world, { id: 'r' });
     await become(cell, 'gone');
     // A move deletes leftover rows in chunks.
     await cell.driver.transaction((tx) => tx.run('delete from contents', []));
-    const again = begin(cell.world, { id: 'r', createdAtMs: T0 + 1 });
+    const again = startRun(cell.world, { id: 'r', createdAtMs: T0 + 1 });
     await expect(again).rejects.toEqual(away(true));
   });
 
   it('does not return that a run has ended whose project has left, once its leftover rows are deleted', async () => {
     const cell = await cellOver(await open());
-    const run = await begin(cell.world);
+    const run = await startRun(cell.world);
     const end = () => cell.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
     await become(cell, 'gone');
     await expect(end()).rejects.toEqual(away(true));
@@ -197,7 +197,7 @@ describe.each([
   it('skips schedules and waits of a leaving project, and returns no times for them', async () => {
     const cell = await cellOver(await open());
     const { world, store } = cell;
-    const run = await begin(world, { id: 'r' });
+    const run = await startRun(world, { id: 'r' });
     await store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 });
     await store.schedules.saveSchedule({ schedule: schedule(world), fromVersion: undefined, schedulesMax: 1 });
     const due = async () => [

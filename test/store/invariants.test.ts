@@ -8,7 +8,7 @@ import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { checkInvariants, INVARIANTS } from '../../src/store/operations/reports/invariants.ts';
 import { testFolder } from '../support/folder.ts';
-import { begin } from './conformance/run-world.ts';
+import { startRun } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
 /** The change that breaks each invariant of a store with one row of everything, and the offender that is found. */
@@ -110,13 +110,13 @@ beforeEach(async () => {
   const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => expect.fail(error.message) }));
   await world.store.projects.ensureProject({ name: 'p', signingKeys: { current: '', next: '' }, nowMs: T0 });
   await world.accept();
-  await world.bury(T0);
+  await world.acceptDead(T0);
   await world.acceptClaimed({ settings: { queueName: 'line' } });
   await world.accept({ settings: { queueName: 'line' } });
   const flowControl = { key: 'key', parallelism: 1, periodS: 1 };
   await world.acceptClaimed({ settings: { flowControl } });
   await world.accept({ settings: { flowControl } });
-  await begin(world, { id: 'sleeping', notBeforeMs: T0 + 1_000 });
+  await startRun(world, { id: 'sleeping', notBeforeMs: T0 + 1_000 });
   const unlimited = { groupsMax: 0, endpointsMax: 0 };
   await world.store.urlGroups.addEndpoints({
     projectId: PROJECT,

@@ -13,7 +13,7 @@ import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import { lockFor } from '../../src/store/operations/locking/locks.ts';
-import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import { appended, ending, NO_LIMITS, startRun, waiter } from './conformance/run-world.ts';
 import {
   bytes,
   delivered,
@@ -118,7 +118,7 @@ describe('a new message', () => {
   it('that starts a run, or is one of its messages, locks its project', async () => {
     let run: Message | undefined;
     const beginIt = async () => {
-      run = await begin(world);
+      run = await startRun(world);
     };
     expect(await lockedBy(beginIt)).toEqual([PROJECT]);
     const newMessages = appended(world, run as Message);
@@ -157,7 +157,7 @@ describe('the end of an attempt', () => {
 
   it('of a message of a run locks its project', async () => {
     const state = { kind: 'claimed', claimToken: world.number(), worker: 'w' } as const;
-    const message = await begin(world, { state });
+    const message = await startRun(world, { state });
     expect(await lockedBy(() => settle({ message, claimToken: state.claimToken }))).toEqual([PROJECT]);
   });
 
@@ -189,7 +189,7 @@ describe('the end of an attempt', () => {
   });
 
   it('of a run locks its project, and those of messages that follow', async () => {
-    const run = await begin(world);
+    const run = await startRun(world);
     const end = () =>
       world.store.runs.endRuns({
         endings: [{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }],
@@ -369,7 +369,7 @@ describe('other commands', () => {
   });
 
   it('of waits and pending events lock the project of the run', async () => {
-    const run = await begin(world);
+    const run = await startRun(world);
     const wait = waiter(world, run);
     expect(await lockedBy(() => world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 }))).toEqual([
       PROJECT,

@@ -101,7 +101,7 @@ it('does not count messages that are not saved: duplicates, and those over the l
 
 it('counts retries from the DLQ, and never refuses them', async () => {
   await open(2);
-  const { dlqId, message } = await world.bury(T0);
+  const { dlqId, message } = await world.acceptDead(T0);
   await publish(1);
   const successor = world.message({ url: message.url });
   expect(

@@ -17,7 +17,7 @@ import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
-import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import { appended, ending, NO_LIMITS, startRun, waiter } from './conformance/run-world.ts';
 import { bytes, delivered, type MessageOptions, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 interface Race<State, First, Second> {
@@ -132,14 +132,14 @@ const RACES: Record<string, AnyRace> = {
     holds: (_, world, { message, next }) => claimsAll(world, message, next.message),
   }),
   'a wait and a notification': race({
-    prepare: async (world) => ({ run: await begin(world) }),
+    prepare: async (world) => ({ run: await startRun(world) }),
     first: async (world, { run }) =>
       (await world.store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 })).kind as string,
     second: async (world, { run }) => notify(world, run),
     holds: ([wait, pendingEvent]) => !(wait === 'registered' && pendingEvent === 'saved'),
   }),
   'a notification and a wait': race({
-    prepare: async (world) => ({ run: await begin(world) }),
+    prepare: async (world) => ({ run: await startRun(world) }),
     first: async (world, { run }) => notify(world, run),
     second: async (world, { run }) =>
       (await world.store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 })).kind as string,
@@ -173,7 +173,7 @@ const RACES: Record<string, AnyRace> = {
       }),
   ),
   'a queue that becomes empty, and what follows from the end of a run': comesToWait(
-    async (world) => ({ run: await begin(world), next: world.message(IN_QUEUE) }),
+    async (world) => ({ run: await startRun(world), next: world.message(IN_QUEUE) }),
     ({ store }, { run, next }) =>
       store.runs.endRuns({ endings: [{ ending: ending(run), follows: [next] }], nowMs: T0 }),
   ),
@@ -190,7 +190,7 @@ const RACES: Record<string, AnyRace> = {
   ),
   'a queue that becomes empty, and the result of a wait': comesToWait(
     async (world) => {
-      const run = await begin(world);
+      const run = await startRun(world);
       const wait = waiter(world, run);
       await world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 });
       return { waiterKey: wait.record.message.key, next: appended(world, run, IN_QUEUE) };
@@ -199,7 +199,7 @@ const RACES: Record<string, AnyRace> = {
       store.waiters.resolveWaiters({ resolutions: [{ waiterKey, result: next }], nowMs: T0 }),
   ),
   'a queue that becomes empty, and a dead message that is published anew': comesToWait(
-    async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
+    async (world) => ({ ...(await world.acceptDead(T0)), next: world.message(IN_QUEUE) }),
     ({ store }, { dlqId, next }) =>
       store.dead.retryDead({ projectId: PROJECT, retries: [{ dlqId, successor: next }], nowMs: T0 }),
   ),
@@ -228,7 +228,7 @@ const RACES: Record<string, AnyRace> = {
     holds: (answers) => oneOf('tooMany', answers),
   }),
   'two that publish a dead message anew': race({
-    prepare: (world) => world.bury(T0),
+    prepare: (world) => world.acceptDead(T0),
     first: revive,
     second: revive,
     holds: (answers) => answers.filter((answer) => answer === 'missing').length === 1,
@@ -256,7 +256,7 @@ const ROW_RACES: Record<string, AnyRace> = {
   }),
   'messages of a run that settle at the same time, each with a result': race({
     prepare: async (world) => {
-      const run = await begin(world);
+      const run = await startRun(world);
       const made = [1, 2].map((step) =>
         appended(world, run, {
           entry: { entryKey: `s${step}` },
@@ -276,7 +276,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     },
   }),
   'the end of a run, and an entry for its journal': race({
-    prepare: async (world) => ({ run: await begin(world) }),
+    prepare: async (world) => ({ run: await startRun(world) }),
     first: async (world, { run }) => {
       await world.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
       return undefined;
@@ -289,14 +289,14 @@ const ROW_RACES: Record<string, AnyRace> = {
     holds: async ([, saved], world) => saved === undefined || (await world.find(saved)) === undefined,
   }),
   'two that end a run': race({
-    prepare: async (world) => ({ run: await begin(world) }),
+    prepare: async (world) => ({ run: await startRun(world) }),
     first: endRun,
     second: endRun,
     holds: (answers) => oneOf('ended', answers),
   }),
   'a deadline that ends a wait, and an end of its run': race({
     prepare: async (world) => {
-      const run = await begin(world);
+      const run = await startRun(world);
       const wait = waiter(world, run);
       await world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 });
       return { run, result: appended(world, run, { entry: { entryKey: 's1' } }), waiterKey: wait.record.message.key };

@@ -141,7 +141,7 @@ export function partitionsOn(version: PostgresVersion): void {
     it('hides a day, drops contents that only this day refers to, and then drops the day', async () => {
       await deliver(NOON);
       const waiting = await world.accept({ createdAtMs: NOON, notBeforeMs: NOON + 10 * DAY, body: bytes('later') });
-      const { message: dead } = await world.bury(NOON);
+      const { message: dead } = await world.acceptDead(NOON);
       const { message: retried, claimToken } = await world.acceptClaimed({ createdAtMs: NOON });
       await world.settle(retried, claimToken, retrying(NOON, NOON + DAY, 1), NOON);
       await world.claim({}, NOON + DAY); // its next entry is of another day

@@ -12,8 +12,8 @@ import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { Store } from '../../src/store/store.ts';
 import { cancelMatching } from './cancel-matching.ts';
-import { appended, begin, beginning, ending, invoked, waiter } from './conformance/run-world.ts';
-import { buried, bytes, delivered, PROJECT, settlement, T0, type World } from './conformance/world.ts';
+import { appended, ending, invoked, newRunMessage, startRun, waiter } from './conformance/run-world.ts';
+import { bytes, delivered, lastFailure, PROJECT, settlement, T0, type World } from './conformance/world.ts';
 
 export async function useEverything(world: World): Promise<void> {
   const { store } = world;
@@ -28,7 +28,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.releaseUnlimited({ nowMs: T0 });
   await store.messages.lastClaim();
   await store.messages.release({ claims: [{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], nowMs: T0 });
-  await world.lines();
+  await world.waitingBacklogs();
   await store.messages.find({ projectId: PROJECT, id: waiting.id, deliveredSinceMs: T0 });
   await store.messages.findLive({ projectId: PROJECT, id: waiting.id, nowMs: T0 });
   await readUnfinished(store, waiting.id);
@@ -37,7 +37,7 @@ export async function useEverything(world: World): Promise<void> {
   await world.acceptClaimed();
   await cancelMatching(store, PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, -1, T0);
   await cancelMatching(store, PROJECT, {}, -1, T0);
-  const dead = [await world.bury(T0), await world.bury(T0)];
+  const dead = [await world.acceptDead(T0), await world.acceptDead(T0)];
   const orders = ['latestFirst', 'earliestFirst'] as const;
   const filters = [{}, { label: ['x'] }, { messageId: [message.id] }, { fromMs: T0, toMs: T0, url: ['u'] }];
   for (const order of orders) {
@@ -118,7 +118,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.minutes.addMinutes({ projectId: PROJECT, minutes: [emptyMinute(T0)] });
   await store.minutes.listMinutes({ projectId: PROJECT, fromMs: T0, toMs: T0, count: 1 });
   await useOperatorEvents(world);
-  await world.bury(T0);
+  await world.acceptDead(T0);
   await store.retention.dropExpired({
     logsBeforeMs: T0 + 1,
     deadBeforeMs: T0 + 1,
@@ -151,8 +151,8 @@ async function useOperatorEvents(world: World): Promise<void> {
 export async function useRuns(world: World): Promise<void> {
   const { store } = world;
   const claimToken = world.number();
-  const first = await begin(world, { id: 'failing', state: { kind: 'claimed', claimToken, worker: 'w1' } });
-  const others = [await begin(world, { id: 'a' }), await begin(world, { id: 'b' })];
+  const first = await startRun(world, { id: 'failing', state: { kind: 'claimed', claimToken, worker: 'w1' } });
+  const others = [await startRun(world, { id: 'a' }), await startRun(world, { id: 'b' })];
   const body = bytes('{"stepId":1,"stepType":"Wait"}');
   const steps = [first, ...others].flatMap((run) =>
     ['s1', 's2'].map((entryKey) => appended(world, run, { body, entry: { entryKey } })),
@@ -164,7 +164,7 @@ export async function useRuns(world: World): Promise<void> {
   });
   await store.messages.accept({ messages: [invoked(world, first, { id: 'child' })], nowMs: T0 });
   await store.messages.accept({ messages: [invoked(world, first, { id: 'child' })], nowMs: T0 });
-  const adopting = beginning(world, { id: 'a' });
+  const adopting = newRunMessage(world, { id: 'a' });
   if (adopting.run && adopting.entry) {
     adopting.run.isBySdk = true;
     adopting.entry.runKey = others[0]?.key ?? 0;
@@ -183,7 +183,11 @@ export async function useRuns(world: World): Promise<void> {
   const after = { runKey: -1, key: -1 };
   await store.runs.findParked({ projectId: PROJECT, after, limit: 10 });
   await store.runs.findParked({ projectId: PROJECT, runKey: first.key, after, limit: 10 });
-  const change = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }), failureCallback: 'none' as const };
+  const change = {
+    ...lastFailure(T0),
+    ending: ending(first, { state: 'RUN_FAILED' }),
+    failureCallback: 'none' as const,
+  };
   await store.messages.settle({ settlement: settlement(first, claimToken, change), nowMs: T0 });
   const late = appended(world, first, { entry: { entryKey: 's7' } });
   await store.runs.endRuns({ endings: [{ ending: ending(others[0] ?? first), follows: [late] }], nowMs: T0 });
@@ -196,7 +200,7 @@ export async function useRuns(world: World): Promise<void> {
 async function useWaiters(world: World): Promise<void> {
   const { messages, runs, waiters } = world.store;
   const claimToken = world.number();
-  const run = await begin(world, { id: 'waiting', state: { kind: 'claimed', claimToken, worker: 'w1' } });
+  const run = await startRun(world, { id: 'waiting', state: { kind: 'claimed', claimToken, worker: 'w1' } });
   const made = waiter(world, run);
   await waiters.addWaiter({ waiter: made, taken: undefined, nowMs: T0 });
   await waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
@@ -218,7 +222,7 @@ async function useWaiters(world: World): Promise<void> {
   const { state: _, ...failed } = ending(run);
   await runs.endRuns({ endings: [{ ending: { ...failed, state: 'RUN_FAILED' }, follows: [] }], nowMs: T0 });
   await runs.cancelRemaining({ nowMs: T0 });
-  const again = beginning(world, { id: 'again' });
+  const again = newRunMessage(world, { id: 'again' });
   if (!again.run || !again.entry) throw new Error('a first message begins a run');
   const isWhole = { isFirst: true, isLast: true, waiters: [], invocations: [], children: [] };
   const journal = [{ kind: 'record' as const, record: { message: again.message, entry: again.entry } }];

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Claimed, LogEvent, Message, NewMessage } from '../../../src/engine/model.ts';
 import type { Checkpointed, Settled } from '../../../src/engine/stores.ts';
-import { activeRun, append, appended, begin, ending, journalOf, NO_LIMITS, runLogOf } from './run-world.ts';
+import { activeRun, append, appended, ending, journalOf, NO_LIMITS, runLogOf, startRun } from './run-world.ts';
 import { delivered, eachWorld, type OpenStore, settlement, T0 } from './world.ts';
 
 /**
@@ -13,7 +13,7 @@ export function checkpointConformance(open: OpenStore): void {
 
   /** A run whose first message is claimed. */
   async function called(id = 'r'): Promise<Claimed> {
-    await begin(world(), { id });
+    await startRun(world(), { id });
     const [claimed] = (await world().claim()).claimed;
     if (!claimed) throw new Error('nothing was claimed');
     return claimed;
@@ -165,7 +165,7 @@ export function checkpointConformance(open: OpenStore): void {
   const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));
 
   it('does nothing when the journal would be too long', async () => {
-    const first = await begin(full());
+    const first = await startRun(full());
     const [{ claimToken = -1 } = {}] = (await full().claim()).claimed;
     const steps = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
     const done = [settlement(first, claimToken, delivered(T0))];

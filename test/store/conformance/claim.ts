@@ -56,7 +56,7 @@ export function claimConformance(open: OpenStore): void {
     expect(first).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 4; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().lines()).toEqual([BACKLOG_A, BACKLOG_B]);
+    expect(await world().waitingBacklogs()).toEqual([BACKLOG_A, BACKLOG_B]);
     expect(keysOf(await world().claim({ limit: 1, due: false, backlogsToServe: [BACKLOG_B] }, T0 + 1))).toEqual([
       other.key,
     ]);
@@ -126,7 +126,10 @@ export function claimConformance(open: OpenStore): void {
     const small2 = await world().accept({ url: A, body: new Uint8Array(10) });
     expect(keysOf(await world().claim({ bytesMax: 50 }))).toEqual([large.key]);
     expect(keysOf(await world().claim({ bytesMax: 50, backlogsToServe: [BACKLOG_A] }))).toEqual([small.key]);
-    expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [BACKLOG_A] }))).toEqual([large2.key, small2.key]);
+    expect(keysOf(await world().claim({ bytesMax: 110, backlogsToServe: [BACKLOG_A] }))).toEqual([
+      large2.key,
+      small2.key,
+    ]);
   });
 
   it('lets no small message overtake a large one for which no bytes are left', async () => {
@@ -180,7 +183,7 @@ export function claimConformance(open: OpenStore): void {
     const answer = await world().claim({ capacityByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
     expect(answer).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: undefined });
-    expect(await world().lines()).toEqual([BACKLOG_A]);
+    expect(await world().waitingBacklogs()).toEqual([BACKLOG_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
     const fromBacklog = await world().claim({ due: false, backlogsToServe: [BACKLOG_A], capacityByOrigin: { [A]: 1 } });
@@ -189,7 +192,7 @@ export function claimConformance(open: OpenStore): void {
     const rest = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] });
     expect(keysOf(rest)).toEqual([third.key]);
     expect(rest.emptied).toEqual([BACKLOG_A]);
-    expect(await world().lines()).toEqual([]);
+    expect(await world().waitingBacklogs()).toEqual([]);
   });
 
   it('has a backlog for the longest possible origin', async () => {
@@ -341,7 +344,7 @@ export function claimConformance(open: OpenStore): void {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inBacklog });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inBacklog });
     const line = backlogKey(OTHER_PROJECT, A);
-    expect(await world().lines()).toEqual([BACKLOG_A, line]);
+    expect(await world().waitingBacklogs()).toEqual([BACKLOG_A, line]);
     const answer = await world().claim({ due: false, backlogsToServe: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });
@@ -365,7 +368,7 @@ export function claimConformance(open: OpenStore): void {
     const inBacklog = { kind: 'origin', dueAtMs: T0 } as const;
     const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
     for (const line of lines) await world().accept({ ...line, state: inBacklog });
-    const listed = await world().lines();
+    const listed = await world().waitingBacklogs();
     const from = (after: BacklogKey) => world().store.messages.waitingBacklogs({ after, limit: 3 });
     expect(await from(backlogKey(PROJECT, ''))).toEqual(listed.slice(0, 3));
     expect(await from(backlogKey(OTHER_PROJECT, ''))).toEqual(listed.slice(2));
@@ -388,7 +391,11 @@ export function claimConformance(open: OpenStore): void {
     const inA = await world().accept({ url: A, state: inBacklog });
     const inB = [];
     for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inBacklog })).key);
-    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A, BACKLOG_B], capacityByOrigin: { [B]: 2 } });
+    const answer = await world().claim({
+      due: false,
+      backlogsToServe: [BACKLOG_A, BACKLOG_B],
+      capacityByOrigin: { [B]: 2 },
+    });
     expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [BACKLOG_A]]);
   });
 

@@ -9,10 +9,10 @@ import type {
 import type { MessageSettings, RunSettings } from '../../../src/protocol/options/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {
-  buried,
   bytes,
   delivered,
   eachWorld,
+  lastFailure,
   type OpenStore,
   OTHER_PROJECT,
   PROJECT,
@@ -113,7 +113,7 @@ export function deadRunsConformance(open: OpenStore): void {
       atMs: failedAtMs,
       failureCallbackKey,
     } as const;
-    const change = { ...buried(failedAtMs), ending, follows: [told] };
+    const change = { ...lastFailure(failedAtMs), ending, follows: [told] };
     expect(
       await store().messages.settle({ settlement: settlement(message, claimToken, change), nowMs: failedAtMs }),
     ).toMatchObject({
@@ -168,7 +168,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const a = await fail('a', T0 + 1, { settings: { labels: ['x'] } });
       const b = await fail('b', T0 + 2, { url: `${URL}/b` });
       await fail('c', T0 + 3, { projectId: OTHER_PROJECT });
-      await world().bury(T0 + 4);
+      await world().acceptDead(T0 + 4);
       expect(await list()).toEqual([b.dlqId, a.dlqId]);
       expect(await list({ label: ['x'] })).toEqual([a.dlqId]);
       expect(await list({ url: [URL] })).toEqual([a.dlqId]);
@@ -180,7 +180,7 @@ export function deadRunsConformance(open: OpenStore): void {
 
     it('is listed apart from failed messages', async () => {
       await fail('a', T0 + 1);
-      await world().bury(T0 + 2);
+      await world().acceptDead(T0 + 2);
       const { messages, runs, causes } = await world().store.backlog.readFailures({ projectId: PROJECT });
       expect([messages.count, runs.count]).toEqual([1, 1]);
       expect(causes).toEqual([{ responseStatus: 500, count: 2, runs: 1, lastAtMs: T0 + 2 }]);
@@ -211,7 +211,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('deletes entries of runs, but none of messages or of another project', async () => {
       const a = await fail('a');
       const other = await fail('b', T0, { projectId: OTHER_PROJECT });
-      const { dlqId } = await world().bury(T0);
+      const { dlqId } = await world().acceptDead(T0);
       expect(
         await store().deadRuns.deleteDeadRuns({ projectId: PROJECT, dlqIds: [a.dlqId, other.dlqId, dlqId, 'x'] }),
       ).toBe(1);
@@ -273,7 +273,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
       await store().messages.settle({
-        settlement: settlement(message, claimToken, { ...buried(T0), ending }),
+        settlement: settlement(message, claimToken, { ...lastFailure(T0), ending }),
         nowMs: T0,
       });
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
@@ -356,7 +356,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
       await store().messages.settle({
-        settlement: settlement(message, claimToken, { ...buried(T0), ending }),
+        settlement: settlement(message, claimToken, { ...lastFailure(T0), ending }),
         nowMs: T0,
       });
       const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [

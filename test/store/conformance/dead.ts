@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+import { bytes, eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 export function deadConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -9,9 +9,9 @@ export function deadConformance(open: OpenStore): void {
   };
 
   it('lists by failure time in both directions, with the whole message and its dead letter', async () => {
-    const second = await world().bury(T0 + 2, { body: bytes('body') });
-    const first = await world().bury(T0 + 1);
-    const third = await world().bury(T0 + 2);
+    const second = await world().acceptDead(T0 + 2, { body: bytes('body') });
+    const first = await world().acceptDead(T0 + 1);
+    const third = await world().acceptDead(T0 + 2);
     expect(await list()).toEqual([third.dlqId, second.dlqId, first.dlqId]);
     expect(await list({}, 'earliestFirst')).toEqual([first.dlqId, second.dlqId, third.dlqId]);
     const found = await world().store.dead.findDead({ projectId: PROJECT, dlqId: second.dlqId });
@@ -19,8 +19,8 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('finds entries in the requested order, and none under an id that differs slightly', async () => {
-    const a = await world().bury(T0 + 1);
-    const b = await world().bury(T0 + 2);
+    const a = await world().acceptDead(T0 + 1);
+    const b = await world().acceptDead(T0 + 2);
     const wrong = [`${T0}-${a.message.key}`, `0${a.dlqId}`, `${a.message.key}`, 'x', ''];
     expect(await world().store.dead.countDead({ projectId: PROJECT, dlqIds: [b.dlqId, ...wrong, a.dlqId] })).toBe(2);
     expect(await world().store.dead.countDead({ projectId: OTHER_PROJECT, dlqIds: [a.dlqId] })).toBe(0);
@@ -31,8 +31,8 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('filters by message, response, time and attributes', async () => {
-    const a = await world().bury(T0 + 1, { settings: { labels: ['x'] } }, 404);
-    const b = await world().bury(T0 + 2, {}, 0);
+    const a = await world().acceptDead(T0 + 1, { settings: { labels: ['x'] } }, 404);
+    const b = await world().acceptDead(T0 + 2, {}, 0);
     expect(await list({ messageId: [a.message.id, 'msg_unknown'] })).toEqual([a.dlqId]);
     expect(await list({ messageId: ['msg_unknown'] })).toEqual([]);
     expect(await list({ messageId: [a.message.id], responseStatus: [500] })).toEqual([]);
@@ -44,21 +44,21 @@ export function deadConformance(open: OpenStore): void {
     expect(await list({ fromMs: T0 + 1, toMs: T0 + 2 })).toEqual([b.dlqId, a.dlqId]);
     expect(await list({ endpointName: ['x'] })).toEqual([]);
     const odd = 'a "name", with \\ and %';
-    const c = await world().bury(T0, { settings: { topicName: 'g', endpointName: odd } }, 500);
+    const c = await world().acceptDead(T0, { settings: { topicName: 'g', endpointName: odd } }, 500);
     expect(await list({ endpointName: [odd, 'x'] })).toEqual([c.dlqId]);
     expect(await list({ endpointName: [odd.slice(0, -1)] })).toEqual([]);
   });
 
   it('pages without skipping or repeating while entries are added and removed', async () => {
     const dlqIds: string[] = [];
-    for (let index = 0; index < 7; index++) dlqIds.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
+    for (let index = 0; index < 7; index++) dlqIds.push((await world().acceptDead(T0 + Math.floor(index / 2))).dlqId);
     const latest = dlqIds.toReversed();
     const first = await world().store.dead.listDead({
       projectId: PROJECT,
       filter: {},
       page: { count: 3, order: 'latestFirst' },
     });
-    await world().bury(T0 + 100);
+    await world().acceptDead(T0 + 100);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [latest[2] ?? '', latest[4] ?? ''] });
     const second = await world().store.dead.listDead({ projectId: PROJECT, filter: {}, page: page(3, first.cursor) });
     expect(first.items.map(({ dlqId }) => dlqId)).toEqual(latest.slice(0, 3));
@@ -70,7 +70,7 @@ export function deadConformance(open: OpenStore): void {
     for (let index = 0; index < 4; index++) {
       const atMs = T0 + index;
       const { message, claimToken } = await world().acceptClaimed({ createdAtMs: atMs });
-      const change = buried(atMs, 500);
+      const change = lastFailure(atMs, 500);
       Object.assign(change.deadLetter ?? {}, { responseBody: new Uint8Array(6 * 1024 * 1024) });
       await world().settle(message, claimToken, change);
     }
@@ -83,8 +83,8 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('deletes entries, once each, and returns their number', async () => {
-    const a = await world().bury(T0 + 1);
-    const b = await world().bury(T0 + 2);
+    const a = await world().acceptDead(T0 + 1);
+    const b = await world().acceptDead(T0 + 2);
     expect(await world().store.dead.deleteDead({ projectId: OTHER_PROJECT, dlqIds: [a.dlqId] })).toBe(0);
     expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [a.dlqId, a.dlqId, 'x'] })).toBe(1);
     expect(await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [a.dlqId] })).toBe(0);
@@ -93,8 +93,8 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('replaces entries by their successors in one transaction', async () => {
-    const a = await world().bury(T0 + 1);
-    const b = await world().bury(T0 + 2);
+    const a = await world().acceptDead(T0 + 1);
+    const b = await world().acceptDead(T0 + 2);
     const retries = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
     expect(await world().store.dead.retryDead({ projectId: PROJECT, retries, nowMs: T0 })).toEqual([
       { state: 'due' },
@@ -108,8 +108,8 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('retries nothing when one entry is gone', async () => {
-    const a = await world().bury(T0 + 1);
-    const b = await world().bury(T0 + 2);
+    const a = await world().acceptDead(T0 + 1);
+    const b = await world().acceptDead(T0 + 2);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [b.dlqId] });
     const retries = [a, b].map(({ dlqId }) => ({ dlqId, successor: world().message() }));
     expect(await world().store.dead.retryDead({ projectId: PROJECT, retries, nowMs: T0 })).toBe('missing');
@@ -122,7 +122,7 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('lets one of two concurrent retries of an entry win', async () => {
-    const { dlqId } = await world().bury(T0 + 1);
+    const { dlqId } = await world().acceptDead(T0 + 1);
     const successors = [world().message(), world().message()];
     const answers = await Promise.all(
       successors.map((successor) =>

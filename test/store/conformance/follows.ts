@@ -1,7 +1,17 @@
 import { expect, it } from 'vitest';
 import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Change, Message, NewMessage } from '../../../src/engine/model.ts';
-import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+import {
+  bytes,
+  delivered,
+  eachWorld,
+  lastFailure,
+  type OpenStore,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
 
 /** Messages that follow from an attempt exist exactly when its settle was saved (P3). */
 export function followsConformance(open: OpenStore): void {
@@ -30,7 +40,7 @@ export function followsConformance(open: OpenStore): void {
     const [atOnce, inBacklog, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().lines()).toEqual([backlogKey(PROJECT, inBacklog.message.origin)]);
+    expect(await world().waitingBacklogs()).toEqual([backlogKey(PROJECT, inBacklog.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
     const { claimed } = await world().claim({
       due: false,
@@ -41,7 +51,7 @@ export function followsConformance(open: OpenStore): void {
 
   it.each<[string, () => Change]>([
     ['a retry', () => retrying(T0, T0 + 1_000, 1)],
-    ['a deadLetter', () => buried(T0)],
+    ['a deadLetter', () => lastFailure(T0)],
   ])('saves following messages with %s', async (_name, change) => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
@@ -83,7 +93,7 @@ export function followsConformance(open: OpenStore): void {
       world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
     );
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
-    await world().settle(message, claimToken, { ...buried(T0), follows });
+    await world().settle(message, claimToken, { ...lastFailure(T0), follows });
     expect((await world().claim()).claimed).toEqual([]);
     expect(await world().store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 })).toMatchObject({
       lag: 1,

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { backlogKey } from '../../../src/engine/lanes/backlog-key.ts';
 import type { Change } from '../../../src/engine/model.ts';
 import type { FlowControl } from '../../../src/protocol/options/settings.ts';
-import { begin } from './run-world.ts';
+import { startRun } from './run-world.ts';
 import {
-  buried,
   delivered,
   eachWorld,
+  lastFailure,
   type MessageOptions,
   type OpenStore,
   OTHER_PROJECT,
@@ -79,7 +79,7 @@ function queueCases(open: OpenStore): void {
     const [again] = (await world().claim({}, T0 + 1_000)).claimed;
     expect(again?.message.key).toBe(message.key);
     await world().store.messages.settle({
-      settlement: settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)),
+      settlement: settlement(message, again?.claimToken ?? -1, lastFailure(T0 + 2_000)),
       nowMs: T0 + 2_000,
     });
     expect(keysOf(await world().claim({}, T0 + 2_000))).toEqual([behind.key]);
@@ -267,8 +267,11 @@ function queueCases(open: OpenStore): void {
   it('lets the messages of workflow runs continue without it when it is deleted', async () => {
     const claimToken = world().number();
     const atOnce = { ...inQueue(), state: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
-    const running = await begin(world(), { id: 'running', ...atOnce });
-    const waiting = [await begin(world(), { id: 'a', ...inQueue() }), await begin(world(), { id: 'b', ...inQueue() })];
+    const running = await startRun(world(), { id: 'running', ...atOnce });
+    const waiting = [
+      await startRun(world(), { id: 'a', ...inQueue() }),
+      await startRun(world(), { id: 'b', ...inQueue() }),
+    ];
     const plain = await world().accept(inQueue());
     const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
     if (!deleted) throw new Error('there was no queue');
@@ -286,7 +289,7 @@ function queueCases(open: OpenStore): void {
 
   it('lets messages of workflow runs wait only for their flow-control key when it is deleted', async () => {
     const settings = { queueName: 'q', flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
-    await begin(world(), { id: 'a', settings });
+    await startRun(world(), { id: 'a', settings });
     const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
     if (deleted) await world().store.queues.emptyQueue({ ...deleted, count: 2, nowMs: T0 });
     expect((await world().claim()).claimed).toHaveLength(1);
@@ -560,7 +563,10 @@ function keyCases(open: OpenStore): void {
       backlogKey(PROJECT, 'https://example.com'),
     ]);
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 });
-    const fromBacklog = await world().claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] });
+    const fromBacklog = await world().claim({
+      due: false,
+      backlogsToServe: [backlogKey(PROJECT, 'https://example.com')],
+    });
     expect(keysOf(fromBacklog)).toEqual([first]);
     expect(fromBacklog.emptied).toEqual([backlogKey(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
@@ -734,9 +740,9 @@ function projectCases(open: OpenStore): void {
     const backlogsToServe = [backlogKey(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, backlogsToServe });
     expect([keysOf(answer), answer.emptied]).toEqual([[], backlogsToServe]);
-    expect((await world().store.messages.findLive({ projectId: PROJECT, id: inBacklog.id, nowMs: T0 }))?.state.kind).toBe(
-      'project',
-    );
+    expect(
+      (await world().store.messages.findLive({ projectId: PROJECT, id: inBacklog.id, nowMs: T0 }))?.state.kind,
+    ).toBe('project');
     await world().store.messages.settle({ settlement: settlement(running, claimToken, delivered()), nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([inBacklog.key]);
   });

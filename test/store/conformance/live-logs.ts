@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { LiveEntry, LogPosition } from '../../../src/engine/stores.ts';
-import { begin } from './run-world.ts';
-import { buried, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+import { startRun } from './run-world.ts';
+import { eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const BEFORE_ALL: LogPosition = { timeMs: -1, n: -1 };
 
@@ -29,7 +29,7 @@ export function liveLogsConformance(open: OpenStore): void {
         flowControl: { key: 'f', parallelism: 1, periodS: 1 },
       },
     });
-    await world().settle(message, claimToken, buried(T0 + 7), T0 + 7);
+    await world().settle(message, claimToken, lastFailure(T0 + 7), T0 + 7);
     const entries = await after(BEFORE_ALL);
     const about = { messageId: message.id, url: message.url, method: 'POST', queueName: 'q', topicName: 't' };
     const more = { scheduleId: 's', flowControlKey: 'f', labels: ['a', 'b'] };
@@ -43,7 +43,7 @@ export function liveLogsConformance(open: OpenStore): void {
   });
 
   it('has the entries of runs and of their messages, with the id of the run', async () => {
-    const first = await begin(world(), { id: 'wfr_x' });
+    const first = await startRun(world(), { id: 'wfr_x' });
     const states = (await after(BEFORE_ALL)).map(({ state, runId, messageId }) => [state, runId, messageId]);
     expect(states.toSorted()).toEqual([
       ['CREATED', 'wfr_x', first.id],

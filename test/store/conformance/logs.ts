@@ -3,7 +3,7 @@ import type { LogFilter } from '../../../src/engine/lists/filters.ts';
 import type { LogEvent } from '../../../src/engine/model.ts';
 import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';
-import { buried, bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+import { bytes, delivered, eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 type Order = 'latestFirst' | 'earliestFirst';
 
@@ -127,7 +127,7 @@ export function logsConformance(open: OpenStore): void {
 
   it('gives FAILED the error of the last attempt, even if a filter excludes the other entries', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().settle(message, claimToken, buried(T0 + 7), T0 + 7);
+    await world().settle(message, claimToken, lastFailure(T0 + 7), T0 + 7);
     const filter = { state: ['FAILED' as const] };
     const page = { count: 5, order: 'latestFirst' as const };
     const { items } = await world().store.logs.listLogs({ projectId: PROJECT, filter, page });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Change, Message } from '../../../src/engine/model.ts';
-import { begin } from './run-world.ts';
+import { startRun } from './run-world.ts';
 import { eachWorld, type MessageOptions, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0 } from './world.ts';
 
 const LATER = { notBeforeMs: T0 + 9_000 };
@@ -14,7 +14,7 @@ export function makeDueConformance(open: OpenStore): void {
     (await world().claim({}, nowMs)).claimed.map(({ message, retried }) => [message.id, retried]);
   /** The first message of a run, parked for the `parkings`-th time. */
   const parkedRun = async (id: string, parkings = 1): Promise<Message> => {
-    const first = await begin(world(), { id });
+    const first = await startRun(world(), { id });
     const [claim] = (await world().claim({}, T0)).claimed;
     const change: Change = {
       next: { kind: 'waiting', dueAtMs: T0 + 60_000, retried: 0, parkings },
@@ -106,7 +106,7 @@ export function makeDueConformance(open: OpenStore): void {
   });
 
   it('starts a step of a run that sleeps, or waits for its next attempt', async () => {
-    const first = await begin(world(), LATER);
+    const first = await startRun(world(), LATER);
     expect(await makeDue(first)).toBe('due');
     const [claimedFirst] = (await world().claim({}, T0 + 1)).claimed;
     expect(claimedFirst?.message.id).toBe(first.id);

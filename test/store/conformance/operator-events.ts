@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { OperatorEventKind } from '../../../src/engine/operator-events/kinds.ts';
 import type { OperatorFact, Tally } from '../../../src/engine/operator-events/model.ts';
-import { buried, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 
 const QUIET_MS = 60_000;
 const OPERATOR = PROJECT;
@@ -125,7 +125,7 @@ export function operatorEventsConformance(open: OpenStore): void {
       const [kept, stale, silent] = await Promise.all([1, 2, 3].map(() => world().acceptClaimed()));
       if (!kept || !stale || !silent) throw new Error('three were accepted');
       const settle = ({ message, claimToken }: typeof kept, token = claimToken, told = {}) =>
-        world().settle(message, token, { ...buried(T0 + 7), ...told }, T0 + 7);
+        world().settle(message, token, { ...lastFailure(T0 + 7), ...told }, T0 + 7);
       await settle(kept, kept.claimToken, { operatorEventKind });
       await settle(stale, stale.claimToken + 1_000, { operatorEventKind });
       await settle(silent);
@@ -143,7 +143,7 @@ export function operatorEventsConformance(open: OpenStore): void {
   it('saves no fact with a change that a cancel has replaced', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
-    const change = { ...buried(T0), operatorEventKind: 'message_buried' as const };
+    const change = { ...lastFailure(T0), operatorEventKind: 'message_buried' as const };
     const changeIfCancelRequested = {
       next: { kind: 'finished' as const },
       events: [{ atMs: T0, state: 'CANCELED' as const }],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { append, appended, begin, beginning, ending, invoked, journalOf, runLogOf } from './run-world.ts';
-import { buried, bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+import { append, appended, ending, invoked, journalOf, newRunMessage, runLogOf, startRun } from './run-world.ts';
+import { bytes, delivered, eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 /** Log entries of one day may be dropped together, once the whole day has expired. */
 const DAY = 86_400_000;
@@ -60,7 +60,7 @@ export function retentionConformance(open: OpenStore): void {
   });
 
   it('keeps the content of a DLQ entry when all of its log entries are dropped, until the entry is dropped as well', async () => {
-    const { message, dlqId } = await world().bury(T0);
+    const { message, dlqId } = await world().acceptDead(T0);
     await drop({ logs: T0 + DAY });
     expect((await world().store.dead.findDead({ projectId: PROJECT, dlqId }))?.message).toEqual(message);
     await drop({ logs: T0 + DAY, dead: T0 });
@@ -76,8 +76,8 @@ export function retentionConformance(open: OpenStore): void {
     await world().settle(sent, claimToken, delivered());
     const cancelled = await world().accept();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [cancelled.id], nowMs: T0 });
-    const early = await world().bury(T0);
-    const late = await world().bury(T0);
+    const early = await world().acceptDead(T0);
+    const late = await world().acceptDead(T0);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [early.dlqId] });
     await drop({ logs: T0 + DAY });
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [late.dlqId] });
@@ -98,7 +98,7 @@ export function retentionConformance(open: OpenStore): void {
 
   describe('of runs', () => {
     it('keeps the journal of an active run, whose log continues when all of it was dropped', async () => {
-      const first = await begin(world(), { notBeforeMs: T0 + 1_000_000, body: bytes('payload') });
+      const first = await startRun(world(), { notBeforeMs: T0 + 1_000_000, body: bytes('payload') });
       await append(world(), first, { notBeforeMs: T0 + 1_000_000, body: bytes('step') });
       await drop({ logs: T0 + DAY });
       expect(await journalOf(world(), first)).toEqual(['0 step payload', '1 step step']);
@@ -111,11 +111,11 @@ export function retentionConformance(open: OpenStore): void {
 
     it('keeps the message that triggered a run, though another message has become its first', async () => {
       const claimToken = world().number();
-      const begun = await begin(world(), {
+      const begun = await startRun(world(), {
         config: { isUnknownSdk: true },
         state: { kind: 'claimed', claimToken, worker: 'w1' },
       });
-      const second = beginning(world(), { notBeforeMs: T0 + 1_000_000 });
+      const second = newRunMessage(world(), { notBeforeMs: T0 + 1_000_000 });
       if (!second.run || !second.message.settings.run) throw new Error('no run begins with it');
       second.message.settings.run.key = begun.key;
       second.run.isBySdk = true;
@@ -133,7 +133,7 @@ export function retentionConformance(open: OpenStore): void {
     });
 
     it('drops runs that ended before the limit, with their journals and records, and no others', async () => {
-      const [early, late] = [await begin(world()), await begin(world(), { id: 'late' })];
+      const [early, late] = [await startRun(world()), await startRun(world(), { id: 'late' })];
       const child = invoked(world(), early, { id: 'child' });
       await world().save([child]);
       await append(world(), early);
@@ -156,10 +156,12 @@ export function retentionConformance(open: OpenStore): void {
     });
 
     it('drops long journals and many runs in chunks, and returns when nothing is left', async () => {
-      const long = await begin(world());
+      const long = await startRun(world());
       const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
       await world().save(slots.map((entryKey) => appended(world(), long, { entry: { entryKey } })));
-      const others = await Promise.all(Array.from({ length: 30 }, (_, index) => begin(world(), { id: `r${index}` })));
+      const others = await Promise.all(
+        Array.from({ length: 30 }, (_, index) => startRun(world(), { id: `r${index}` })),
+      );
       const endings = [long, ...others].map((first) => ({ ending: ending(first), follows: [] }));
       await world().store.runs.endRuns({ endings, nowMs: T0 });
       expect(await drop({ logs: T0 + DAY, rowsMax: 10 })).toBeGreaterThan(10);
@@ -171,10 +173,10 @@ export function retentionConformance(open: OpenStore): void {
 
     it('keeps a failed run for as long as it can be resumed from the DLQ', async () => {
       const claimToken = world().number();
-      const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' } });
-      const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
+      const first = await startRun(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' } });
+      const failed = { ...lastFailure(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
       await world().settle(first, claimToken, failed);
-      const other = await begin(world(), { id: 'other' });
+      const other = await startRun(world(), { id: 'other' });
       await world().store.runs.endRuns({ endings: [{ ending: ending(other), follows: [] }], nowMs: T0 });
       await drop({ logs: T0 + DAY, dead: T0 });
       expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({

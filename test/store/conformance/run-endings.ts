@@ -5,20 +5,20 @@ import {
   activeRun,
   append,
   appended,
-  begin,
-  beginning,
   ending,
   invoked,
   journalOf,
   NO_LIMITS,
+  newRunMessage,
   runLogOf,
+  startRun,
   waiter,
 } from './run-world.ts';
 import {
-  buried,
   bytes,
   delivered,
   eachWorld,
+  lastFailure,
   type MessageOptions,
   type OpenStore,
   PROJECT,
@@ -41,13 +41,13 @@ export function runEndingsConformance(open: OpenStore): void {
   /** A run whose first message is in flight. */
   async function beginClaimed(id = 'r'): Promise<{ first: Message; claimToken: number }> {
     const claimToken = world().number();
-    return { first: await begin(world(), { id, state: { kind: 'claimed', claimToken, worker: 'w1' } }), claimToken };
+    return { first: await startRun(world(), { id, state: { kind: 'claimed', claimToken, worker: 'w1' } }), claimToken };
   }
 
   const cancelled: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
 
   it('ends a run, with its result', async () => {
-    const first = await begin(world());
+    const first = await startRun(world());
     expect(await end(first, { response: bytes('"done"'), atMs: T0 + 7 })).toEqual({ kind: 'ended', follows: [] });
     expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'r' })).toBeUndefined();
     expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
@@ -61,7 +61,7 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('happens once, and not to a run that never existed', async () => {
-    const first = await begin(world());
+    const first = await startRun(world());
     const answers = await Promise.all([end(first), end(first, { state: 'RUN_CANCELED' })]);
     expect(answers).toEqual([{ kind: 'ended', follows: [] }, { kind: 'over' }]);
     expect(await end(first)).toEqual({ kind: 'over' });
@@ -73,7 +73,7 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('changes nothing when the run has another version', async () => {
-    const first = await begin(world());
+    const first = await startRun(world());
     const follow = world().message();
     expect(await end(first, { runVersion: 2 }, [follow])).toEqual({ kind: 'changed' });
     expect(await activeRun(world())).toMatchObject({ key: first.key });
@@ -81,15 +81,15 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('is refused when the caller does not know a new invoker of the run', async () => {
-    const child = await begin(world(), { id: 'child' });
-    const parent = await begin(world(), { id: 'parent' });
+    const child = await startRun(world(), { id: 'child' });
+    const parent = await startRun(world(), { id: 'parent' });
     await world().save([invoked(world(), parent, { id: 'child' })]);
     expect(await end(child)).toEqual({ kind: 'changed' });
     expect(await end(child, { runVersion: 2 })).toEqual({ kind: 'ended', follows: [] });
   });
 
   it('returns a result for each run of a command, in order', async () => {
-    const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+    const [one, other] = [await startRun(world()), await startRun(world(), { id: 'other' })];
     const follows = [[world().message()], [], [world().message(), world().message()]];
     const endings = [ending(one), ending(one), ending(other)].map((each, index) => ({
       ending: each,
@@ -104,8 +104,8 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('gives the result to the parent, if the parent is still active', async () => {
-    const [parent, over] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'over' })];
-    const child = await begin(world(), { id: 'child' });
+    const [parent, over] = [await startRun(world(), { id: 'parent' }), await startRun(world(), { id: 'over' })];
+    const child = await startRun(world(), { id: 'child' });
     await end(over);
     const follows = [appended(world(), parent, { body: bytes('result') }), appended(world(), over)];
     const saved = { state: 'due', journal: { position: 1, bytes: 30 } };
@@ -114,7 +114,7 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('drops messages for the journal of a run that ends with them', async () => {
-    const [parent, child] = [await begin(world(), { id: 'parent' }), await begin(world(), { id: 'child' })];
+    const [parent, child] = [await startRun(world(), { id: 'parent' }), await startRun(world(), { id: 'child' })];
     const result = appended(world(), parent);
     const endings = [
       { ending: ending(child), follows: [result] },
@@ -128,7 +128,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
   describe('the remaining messages of a run', () => {
     it('are cancelled with the run: waiting ones at once, which is logged after the end', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       expect(await end(first, { state: 'RUN_CANCELED' })).toMatchObject({ kind: 'ended' });
       expect((await world().claim()).claimed).toEqual([]);
       expect(await runLogOf(world())).toEqual([
@@ -193,7 +193,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
     it('let the next message of their flow-control key start', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
-      const first = await begin(world(), { settings });
+      const first = await startRun(world(), { settings });
       const plain = await world().accept({ settings });
       expect((await world().claim({ limit: 1, capacityByOrigin: { [first.origin]: 0 } })).claimed).toEqual([]);
       await end(first);
@@ -201,7 +201,7 @@ export function runEndingsConformance(open: OpenStore): void {
     });
 
     it('are removed with waiters and pending events, and those of other runs are not', async () => {
-      const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+      const [first, other] = [await startRun(world()), await startRun(world(), { id: 'other' })];
       for (const run of [first, other]) {
         expect(
           await world().store.waiters.addWaiter({ waiter: waiter(world(), run), taken: undefined, nowMs: T0 }),
@@ -230,8 +230,8 @@ export function runEndingsConformance(open: OpenStore): void {
     });
 
     it('do not include messages of other runs or plain messages', async () => {
-      const first = await begin(world());
-      const other = await begin(world(), { id: 'other' });
+      const first = await startRun(world());
+      const other = await startRun(world(), { id: 'other' });
       const plain = await world().accept();
       await end(first, { state: 'RUN_CANCELED' });
       expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([other.key, plain.key]);
@@ -240,7 +240,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
   describe('with a dead message', () => {
     const failing = (first: Message, options: Partial<RunEnding> = {}): Change => ({
-      ...buried(T0),
+      ...lastFailure(T0),
       ending: ending(first, { state: 'RUN_FAILED', ...options }),
     });
 
@@ -274,7 +274,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
     it('saves the messages that follow: the failure callback is sent, although the run has ended', async () => {
       const { first, claimToken } = await beginClaimed();
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
       const result = appended(world(), parent);
       const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
@@ -344,7 +344,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
     /** A run with `count` waiting messages, including the first one. */
     async function beginWith(count: number, options: MessageOptions = {}): Promise<Message[]> {
-      const one = await begin(small(), options);
+      const one = await startRun(small(), options);
       const others = Array.from({ length: count - 1 }, (_, index) =>
         appended(small(), one, { ...options, entry: { entryKey: `s${index + 1}` } }),
       );
@@ -438,7 +438,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const [first, ...steps] = await beginWith(5, { state: claimed() });
       const { entry: _entry, ...callback } = appended(small(), first as Message, { callType: 'failureCall' });
       const failed: Change = {
-        ...{ ...buried(T0), follows: [callback] },
+        ...{ ...lastFailure(T0), follows: [callback] },
         ending: ending(first as Message, { state: 'RUN_FAILED', failureCallbackKey: callback.message.key }),
       };
       const tokens = new Map((await store().workers.claimsOf({ worker: 'w1' })).map((each) => [each.key, each]));
@@ -480,7 +480,7 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('is not logged before earlier events, whatever the clock shows', async () => {
-    const first = await begin(world(), { createdAtMs: T0 + 50 });
+    const first = await startRun(world(), { createdAtMs: T0 + 50 });
     await append(world(), first, { createdAtMs: T0 + 60 });
     await end(first, { atMs: T0 });
     const page = { count: 10, order: 'earliestFirst' } as const;
@@ -490,8 +490,8 @@ export function runEndingsConformance(open: OpenStore): void {
   });
 
   it('lets a run with the same id start in the next publish', async () => {
-    const first = await begin(world());
-    const next = beginning(world(), { createdAtMs: T0 + 1 });
+    const first = await startRun(world());
+    const next = newRunMessage(world(), { createdAtMs: T0 + 1 });
     const [ended, [begun]] = await Promise.all([end(first), world().save([next])]);
     // Saved together, publishes come first.
     expect([ended?.kind, begun?.kind]).toEqual(['ended', 'duplicate']);

@@ -5,10 +5,10 @@ import type { MessageSettings, RunSettings } from '../../../src/protocol/options
 import type { RunHistory } from '../../../src/workflow/history.ts';
 import type { EndState, EntryKind, RunConfig } from '../../../src/workflow/model.ts';
 import {
-  buried,
   bytes,
   delivered,
   eachWorld,
+  lastFailure,
   type MessageOptions,
   type OpenStore,
   OTHER_PROJECT,
@@ -245,7 +245,7 @@ export function runLogsConformance(open: OpenStore): void {
     });
     const ending = { projectId: PROJECT, runKey: run.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 + 1 } as const;
     const failed = {
-      ...buried(T0 + 1),
+      ...lastFailure(T0 + 1),
       ending: { ...ending, failureCallbackKey: tells.message.key },
       follows: [tells],
     };

@@ -17,7 +17,7 @@ export interface RunStartOptions extends MessageOptions {
 }
 
 /** The first message of a run, not saved yet. */
-export function beginning(world: World, options: RunStartOptions = {}): NewMessage {
+export function newRunMessage(world: World, options: RunStartOptions = {}): NewMessage {
   const { id = 'r', config, entry, settings, key = world.number(), createdAtMs = T0, ...rest } = options;
   const part: RunSettings = { key, id, createdAtMs, url: WORKFLOW_URL, callType: 'step', init: 'known', features: [] };
   const newMessages = world.message({
@@ -33,8 +33,8 @@ export function beginning(world: World, options: RunStartOptions = {}): NewMessa
 }
 
 /** Saves the first message of a run and returns it. */
-export async function begin(world: World, options: RunStartOptions = {}): Promise<Message> {
-  const newMessages = beginning(world, options);
+export async function startRun(world: World, options: RunStartOptions = {}): Promise<Message> {
+  const newMessages = newRunMessage(world, options);
   const [answer] = await world.save([newMessages], newMessages.message.createdAtMs);
   if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
   return newMessages.message;
@@ -87,7 +87,7 @@ export function invocation(
 
 /** The first message of a run that `parent` invokes, not saved yet. */
 export function invoked(world: World, parent: Message, options: RunStartOptions = {}, stepId = 1): NewMessage {
-  const newMessages = beginning(world, options);
+  const newMessages = newRunMessage(world, options);
   if (!newMessages.run) throw new Error('no run begins with it');
   const child = { key: newMessages.message.key, id: newMessages.run.id, createdAtMs: newMessages.run.createdAtMs };
   newMessages.run.invoker = invocation(world, parent, child, stepId);

@@ -5,14 +5,14 @@ import {
   activeRun,
   append,
   appended,
-  begin,
-  beginning,
   ending,
   invocation,
   invoked,
   journalOf,
   NO_LIMITS,
+  newRunMessage,
   runLogOf,
+  startRun,
   waiter,
 } from './run-world.ts';
 import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
@@ -27,7 +27,7 @@ export function runsConformance(open: OpenStore): void {
   describe('the start of a run', () => {
     it('creates a run that is found by its id and by its key, with its first message in its journal', async () => {
       const header = { 'X-User': ['u'] };
-      const first = await begin(world(), { body: bytes('payload'), callerIp: '192.0.2.1', config: { header } });
+      const first = await startRun(world(), { body: bytes('payload'), callerIp: '192.0.2.1', config: { header } });
       const run = await activeRun(world());
       expect(run).toMatchObject({ key: first.key, state: 'RUN_STARTED', version: 1, entries: 1, invokers: [] });
       expect(run).toMatchObject({ messageId: first.id, callerIp: '192.0.2.1', createdAtMs: T0 });
@@ -38,7 +38,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('returns the length of its journal, while it is active', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       await append(world(), first);
       expect(await world().store.runs.journalBytes({ projectId: PROJECT, id: 'r' })).toBe(30);
       expect(await world().store.runs.journalBytes({ projectId: OTHER_PROJECT, id: 'r' })).toBeUndefined();
@@ -47,15 +47,15 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is found only in its own project', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       expect(await world().store.runs.findActiveRun({ projectId: OTHER_PROJECT, id: 'r' })).toBeUndefined();
       expect(await world().store.runs.findRun({ projectId: OTHER_PROJECT, key: first.key })).toBeUndefined();
-      const other = await begin(world(), { projectId: OTHER_PROJECT });
+      const other = await startRun(world(), { projectId: OTHER_PROJECT });
       expect(await activeRun(world(), 'r', OTHER_PROJECT)).toMatchObject({ key: other.key });
     });
 
     it('is logged before its first message, at the same time', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const { items } = await world().store.runLogs.listRunEvents({
         projectId: PROJECT,
         filter: {},
@@ -69,8 +69,8 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is not repeated while the run is active: the active run is returned', async () => {
-      const first = await begin(world());
-      const again = beginning(world(), { createdAtMs: T0 + 1 });
+      const first = await startRun(world());
+      const again = newRunMessage(world(), { createdAtMs: T0 + 1 });
       const run = { id: 'r', createdAtMs: T0 };
       expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: first.id, run }]);
       expect(await world().find(again.message)).toBeUndefined();
@@ -78,16 +78,16 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('happens once for one id in one publish, and in publishes that are saved together', async () => {
-      const [a, b, c] = [beginning(world()), beginning(world()), beginning(world())];
+      const [a, b, c] = [newRunMessage(world()), newRunMessage(world()), newRunMessage(world())];
       const [ofOne, [third]] = await Promise.all([accept([a, b]), accept([c])]);
       expect(ofOne.map(({ kind }) => kind)).toEqual(['accepted', 'duplicate']);
       expect(third).toMatchObject({ kind: 'duplicate', messageId: a.message.id });
     });
 
     it('can be repeated once the run has ended, and then creates another run', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
-      const second = await begin(world(), { createdAtMs: T0 + 5 });
+      const second = await startRun(world(), { createdAtMs: T0 + 5 });
       expect(await activeRun(world())).toMatchObject({ key: second.key, createdAtMs: T0 + 5 });
       expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
         state: 'RUN_SUCCESS',
@@ -95,13 +95,13 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused, with its whole publish, when it is not later than the start of the previous run', async () => {
-      const first = await begin(world(), { createdAtMs: T0 + 5 });
+      const first = await startRun(world(), { createdAtMs: T0 + 5 });
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
-      const other = beginning(world(), { id: 'other', createdAtMs: T0 + 5 });
+      const other = newRunMessage(world(), { id: 'other', createdAtMs: T0 + 5 });
       const refusal = { kind: 'runTooEarly', latestMs: T0 + 5 };
-      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 5 })])).toEqual([refusal, refusal]);
+      expect(await accept([other, newRunMessage(world(), { createdAtMs: T0 + 5 })])).toEqual([refusal, refusal]);
       expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'other' })).toBeUndefined();
-      expect(await accept([other, beginning(world(), { createdAtMs: T0 + 6 })])).toMatchObject([
+      expect(await accept([other, newRunMessage(world(), { createdAtMs: T0 + 6 })])).toMatchObject([
         { kind: 'accepted' },
         { kind: 'accepted' },
       ]);
@@ -110,7 +110,7 @@ export function runsConformance(open: OpenStore): void {
 
   describe('a journal entry', () => {
     it('takes the next position, and its delivery has the length of the journal up to it', async () => {
-      const first = await begin(world(), { body: bytes('in') });
+      const first = await startRun(world(), { body: bytes('in') });
       const plans = [2, 3].map((step) =>
         appended(world(), first, { body: bytes(`p${step}`), entry: { kind: 'plan', entryKey: `p${step}` } }),
       );
@@ -131,7 +131,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is delivered with its position in the journal, whoever claims it', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       await append(world(), first, { entry: { entryKey: 's1' } });
       const { claimed } = await world().claim();
       expect(claimed.map(({ journal }) => journal)).toEqual([
@@ -147,7 +147,7 @@ export function runsConformance(open: OpenStore): void {
     it('is delivered with its position in the journal when it takes over the slot of another message', async () => {
       const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
       const claimToken = world().number();
-      const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
+      const first = await startRun(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' }, settings });
       const step = appended(world(), first, {
         state: { kind: 'claimed', claimToken: world().number(), worker: 'w1' },
         url: first.url,
@@ -160,7 +160,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is fetched by the endpoint when its delivery would be too long', async () => {
-      const first = await begin(world(), { entry: { lazyAboveBytes: 10 } });
+      const first = await startRun(world(), { entry: { lazyAboveBytes: 10 } });
       const step = await append(world(), first, { entry: { lazyAboveBytes: 29 } });
       expect(step).toMatchObject({ journal: { position: 1, bytes: 0 } });
       const { claimed } = await world().claim();
@@ -168,7 +168,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('of a call is delivered with its own body, and so is its result unless it is too long', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const call = {
         callType: 'toCallback',
         entry: { kind: 'toCallback', entryKey: 'c1' },
@@ -192,7 +192,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('takes its entry key once, and a repetition names the message that has it', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const step = appended(world(), first);
       await accept([step]);
       const again = appended(world(), first, { body: bytes('other') });
@@ -202,7 +202,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('takes its entry key once in one publish, and in publishes that are saved together', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const [a, b, c] = [appended(world(), first), appended(world(), first), appended(world(), first)];
       const [ofOne, [third]] = await Promise.all([accept([a, b]), accept([c])]);
       expect(ofOne).toMatchObject([{ kind: 'accepted' }, { kind: 'duplicate', messageId: a.message.id }]);
@@ -211,7 +211,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('of one run does not affect the entry keys of another run', async () => {
-      const [one, other] = [await begin(world()), await begin(world(), { id: 'other' })];
+      const [one, other] = [await startRun(world()), await startRun(world(), { id: 'other' })];
       const publishes = [one, other].flatMap((first) =>
         ['s1', 's2', 's3'].map((entryKey) => accept([appended(world(), first, { entry: { entryKey } })])),
       );
@@ -223,9 +223,9 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused, with its whole publish, when the run has ended or never existed', async () => {
-      const over = await begin(world());
+      const over = await startRun(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
-      const running = await begin(world(), { id: 'other' });
+      const running = await startRun(world(), { id: 'other' });
       const plain = world().message();
       const publish = [appended(world(), running), plain, appended(world(), over)];
       expect(await accept(publish)).toEqual(publish.map(() => ({ kind: 'runOver' })));
@@ -236,7 +236,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused, with its whole publish, when it was made for another version of the run', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const publish = [
         appended(world(), first, { entry: { runVersion: 1 } }),
         appended(world(), first, { entry: { entryKey: 's2', runVersion: 2 } }),
@@ -246,7 +246,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused when it has only settings for a step, and so has the last entry', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const forStep = (entryKey: string) => appended(world(), first, { entry: { kind: 'stepConfig', entryKey } });
       expect(await accept([forStep('h1')])).toMatchObject([{ kind: 'accepted' }]);
       expect(await accept([forStep('h2')])).toEqual([{ kind: 'runOver' }]);
@@ -258,7 +258,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('does not affect other publishes that are saved together with a refused one', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const wrong = appended(world(), first, { entry: { entryKey: 's7', runVersion: 9 } });
       const [refused, saved] = await Promise.all([accept([wrong]), accept([appended(world(), first)])]);
       expect(refused).toEqual([{ kind: 'runChanged' }]);
@@ -266,7 +266,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is saved without a run and a position when it only reports a failure', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
       expect(await accept([callback])).toEqual([{ kind: 'accepted', state: 'due' }]);
       expect(await runLogOf(world())).toContain(`CREATED ${callback.message.key}`);
@@ -278,7 +278,7 @@ export function runsConformance(open: OpenStore): void {
     const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));
 
     it('refuses a longer journal, with the whole publish', async () => {
-      const first = await begin(full());
+      const first = await startRun(full());
       const two = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
       const refusal = { kind: 'journalFull', limit: 50 };
       expect(await full().save(two)).toEqual([refusal, refusal]);
@@ -287,7 +287,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('refuses waits once a result has exceeded its limit', async () => {
-      const first = await begin(full());
+      const first = await startRun(full());
       const result = appended(full(), first, { entry: { bytes: 41 } });
       const { message, claimToken } = await full().acceptClaimed();
       await full().settle(message, claimToken, { ...delivered(), follows: [result] });
@@ -299,7 +299,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('still returns repeated messages, and takes entries that deliveries do not show', async () => {
-      const first = await begin(full());
+      const first = await startRun(full());
       await append(full(), first, { entry: { bytes: 40 } });
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'duplicate' });
       const child = invoked(full(), first, { id: 'child' });
@@ -313,7 +313,7 @@ export function runsConformance(open: OpenStore): void {
       options: { runVersion?: number; body?: string } = {},
     ): NewMessage {
       const { runVersion = 1, body = 'again' } = options;
-      const newMessages = beginning(world(), {
+      const newMessages = newRunMessage(world(), {
         body: bytes(body),
         callerIp: '198.51.100.7',
         config: { features: ['LazyFetch'] },
@@ -327,7 +327,7 @@ export function runsConformance(open: OpenStore): void {
     const unknown = { config: { isUnknownSdk: true }, body: bytes('payload'), callerIp: '192.0.2.1' };
 
     it('sets the configuration and the first message of the run, which stays the same run', async () => {
-      const first = await begin(world(), unknown);
+      const first = await startRun(world(), unknown);
       const second = secondPhase(first);
       expect(await accept([second])).toEqual([{ kind: 'accepted', state: 'due', journal: { position: 0, bytes: 10 } }]);
       const run = await activeRun(world());
@@ -339,7 +339,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('sets the length of the journal to that of its own first message', async () => {
-      const first = await begin(world(), unknown);
+      const first = await startRun(world(), unknown);
       const second = secondPhase(first);
       if (second.entry) second.entry.bytes = 25;
       expect(await accept([second])).toMatchObject([{ journal: { position: 0, bytes: 25 } }]);
@@ -347,7 +347,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('does so once, also within one publish', async () => {
-      const first = await begin(world(), unknown);
+      const first = await startRun(world(), unknown);
       const [second, third] = [secondPhase(first), secondPhase(first)];
       const run = { id: 'r', createdAtMs: T0 };
       expect(await accept([second, third])).toMatchObject([
@@ -358,16 +358,16 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is too late when the run has continued, and repeats a start when its SDK was known', async () => {
-      const advanced = await begin(world(), unknown);
+      const advanced = await startRun(world(), unknown);
       await append(world(), advanced);
       expect(await accept([secondPhase(advanced)])).toMatchObject([{ kind: 'duplicate', messageId: advanced.id }]);
       await world().store.runs.endRuns({ endings: [{ ending: ending(advanced), follows: [] }], nowMs: T0 });
-      const known = await begin(world(), { createdAtMs: T0 + 1 });
+      const known = await startRun(world(), { createdAtMs: T0 + 1 });
       expect(await accept([secondPhase(known)])).toMatchObject([{ kind: 'duplicate', messageId: known.id }]);
     });
 
     it('must read the run again when it has changed, and is refused when it has ended', async () => {
-      const first = await begin(world(), unknown);
+      const first = await startRun(world(), unknown);
       expect(await accept([secondPhase(first, { runVersion: 0 })])).toEqual([{ kind: 'runChanged' }]);
       await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       expect(await accept([secondPhase(first)])).toEqual([{ kind: 'runOver' }]);
@@ -376,7 +376,7 @@ export function runsConformance(open: OpenStore): void {
 
   describe('an invocation', () => {
     it('is recorded in its parent, and its child has the parent as a waiter', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const child = invoked(world(), parent, { id: 'child' });
       expect(await accept([child])).toMatchObject([{ kind: 'accepted', journal: { position: 0 } }]);
       const record = child.run?.invoker?.message;
@@ -393,13 +393,13 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('leaves the positions after it to the entries of its parent', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' })]);
       expect(await append(world(), parent)).toMatchObject({ journal: { position: 2, bytes: 30 } });
     });
 
     it('is not repeated by another child of the same step: the first one is returned', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const first = invoked(world(), parent, { id: 'child' });
       await accept([first]);
       const second = invoked(world(), parent, { id: 'another', createdAtMs: T0 + 1 });
@@ -410,7 +410,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is not repeated in one publish, nor in publishes that are saved together', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const [a, b, c] = ['child', 'another', 'third'].map((id) => invoked(world(), parent, { id }));
       if (!a || !b || !c) throw new Error('there are three');
       const [ofOne, ofOther] = await Promise.all([accept([a, b]), accept([c])]);
@@ -420,7 +420,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused when the parent has ended or has changed', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const stale = invoked(world(), parent, { id: 'child' });
       if (stale.run?.invoker) stale.run.invoker.entry.runVersion = 7;
       expect(await accept([stale])).toEqual([{ kind: 'runChanged' }]);
@@ -430,8 +430,8 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('of an active run waits for that run', async () => {
-      const parent = await begin(world(), { id: 'parent' });
-      const child = await begin(world(), { id: 'child', createdAtMs: T0 - 5 });
+      const parent = await startRun(world(), { id: 'parent' });
+      const child = await startRun(world(), { id: 'child', createdAtMs: T0 - 5 });
       const again = invoked(world(), parent, { id: 'child' });
       const run = { id: 'child', createdAtMs: T0 - 5 };
       expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: child.id, run }]);
@@ -446,7 +446,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is refused with its whole publish when a hundred invocations wait for the run, unless it is a repetition', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const invoke = (step: number) => invoked(world(), parent, { id: 'child' }, step);
       const refusal = { kind: 'tooManyInvokers', limit: 100 };
       const steps = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, nth) => invoke(from + nth));
@@ -461,7 +461,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('returns its record among the requested ones, in their order', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       const keys: number[] = [];
       for (const step of [1, 2]) {
         const child = invoked(world(), parent, { id: `child ${step}` }, step);
@@ -483,7 +483,7 @@ export function runsConformance(open: OpenStore): void {
     }
 
     it('enter the journal of their run like published ones', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const result = appended(world(), first, { body: bytes('result') });
       const saved = { state: 'due', journal: { position: 1, bytes: 30 } };
       expect(await settleWith([result, world().message()])).toEqual({
@@ -494,9 +494,9 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('are dropped when the run has ended or has their entry keys, without affecting the others', async () => {
-      const over = await begin(world());
+      const over = await startRun(world());
       await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
-      const running = await begin(world(), { id: 'other' });
+      const running = await startRun(world(), { id: 'other' });
       const step = appended(world(), running);
       await accept([step]);
       const follows = [appended(world(), over), world().message(), appended(world(), running)];
@@ -509,7 +509,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('may start a run, unless a run with its id is active', async () => {
-      const [first, second] = [beginning(world()), beginning(world())];
+      const [first, second] = [newRunMessage(world()), newRunMessage(world())];
       const begun = { state: 'due', journal: { position: 0, bytes: 10 } };
       const dropped = { state: 'dropped', messageId: first.message.id };
       expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, dropped] });
@@ -517,7 +517,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('are saved for the log, but not sent, when they are results of invocations of a failed run', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' }, 4)]);
       const failed = ending(parent, { state: 'RUN_FAILED' });
       await world().store.runs.endRuns({ endings: [{ ending: failed, follows: [] }], nowMs: T0 });
@@ -535,7 +535,7 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('are not saved for the log of a cancelled run', async () => {
-      const parent = await begin(world(), { id: 'parent' });
+      const parent = await startRun(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' })]);
       const cancelled = ending(parent, { state: 'RUN_CANCELED' });
       await world().store.runs.endRuns({ endings: [{ ending: cancelled, follows: [] }], nowMs: T0 });
@@ -546,7 +546,7 @@ export function runsConformance(open: OpenStore): void {
 
   describe('data of runs', () => {
     it('is ignored by lists and cancels of plain messages', async () => {
-      const first = await begin(world());
+      const first = await startRun(world());
       const plain = await world().accept();
       const { items } = await world().store.logs.listLogs({ projectId: PROJECT, filter: {}, page: LATEST });
       expect(items.map(({ message }) => message.key)).toEqual([plain.key]);
@@ -563,7 +563,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('is found behind many entries of runs, page by page', async () => {
       const oldest = await world().accept({ createdAtMs: T0 - 1 });
-      const first = await begin(world());
+      const first = await startRun(world());
       const steps = Array.from({ length: 1_500 }, (_, step) =>
         appended(world(), first, { entry: { entryKey: `s${step + 1}` } }),
       );
@@ -583,7 +583,9 @@ export function runsConformance(open: OpenStore): void {
     });
 
     it('is started, appended and ended a hundred at a time', async () => {
-      const firsts = await Promise.all(Array.from({ length: 100 }, (_, index) => begin(world(), { id: `r${index}` })));
+      const firsts = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => startRun(world(), { id: `r${index}` })),
+      );
       const answers = await Promise.all(firsts.map((first) => append(world(), first)));
       expect(answers.every((answer) => answer.kind === 'accepted' && answer.journal?.position === 1)).toBe(true);
       const ended = await Promise.all(
@@ -597,8 +599,8 @@ export function runsConformance(open: OpenStore): void {
   });
 
   it('excludes an invocation whose parent does not exist', async () => {
-    const parent = await begin(world(), { id: 'parent' });
-    const child = beginning(world(), { id: 'child' });
+    const parent = await startRun(world(), { id: 'parent' });
+    const child = newRunMessage(world(), { id: 'child' });
     const record = invocation(world(), parent, { key: child.message.key, id: 'child' });
     record.entry.runKey = world().number();
     if (child.run) child.run.invoker = record;

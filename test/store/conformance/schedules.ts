@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import type { NewMessage } from '../../../src/engine/model.ts';
 import type { Schedule, ScheduleChange, SchedulePlan, ScheduleState } from '../../../src/engine/schedules/schedules.ts';
 import {
-  buried,
   bytes,
   delivered,
   eachWorld,
+  lastFailure,
   type OpenStore,
   OTHER_PROJECT,
   PROJECT,
@@ -265,7 +265,7 @@ export function schedulesConformance(open: OpenStore): void {
     };
     expect(await changeAll([second])).toEqual([messages.map(() => ({ state: 'claimed' }))]);
     const day = 86_400_000; // the entries of a day may be dropped together
-    const ends = [delivered(T0 + day), buried(T0 + day), undefined, delivered(T0 + 2 * day)];
+    const ends = [delivered(T0 + day), lastFailure(T0 + day), undefined, delivered(T0 + 2 * day)];
     for (const [index, end] of ends.entries()) {
       const message = messages[index]?.message;
       if (message && end)

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import type { Change, Message } from '../../../src/engine/model.ts';
 import {
-  buried,
   delivered,
   eachWorld,
+  lastFailure,
   type OpenStore,
   OTHER_PROJECT,
   PROJECT,
@@ -94,7 +94,7 @@ export function settleConformance(open: OpenStore): void {
 
   it('moves a dead message into the DLQ with its response', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    const change = buried(T0 + 7, 503);
+    const change = lastFailure(T0 + 7, 503);
     expect(await world().settle(message, claimToken, change)).toMatchObject({
       kind: 'saved',
     });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { UnfinishedFilter } from '../../../src/engine/lists/unfinished.ts';
-import { begin } from './run-world.ts';
-import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0, World } from './world.ts';
+import { startRun } from './run-world.ts';
+import { bytes, eachWorld, lastFailure, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0, World } from './world.ts';
 
 export function unfinishedConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -71,8 +71,8 @@ export function unfinishedConformance(open: OpenStore): void {
   });
 
   it('excludes finished messages, messages of runs, and those of other projects', async () => {
-    await world().bury(T0);
-    await begin(world(), { id: 'run' });
+    await world().acceptDead(T0);
+    await startRun(world(), { id: 'run' });
     await world().accept({ projectId: OTHER_PROJECT });
     await world().acceptClaimed({ projectId: OTHER_PROJECT });
     const { message, claimToken } = await world().acceptClaimed();
@@ -120,7 +120,7 @@ export function unfinishedConformance(open: OpenStore): void {
 
   it('counts unfinished messages, including those of runs', async () => {
     await world().accept({ notBeforeMs: T0 + 9 });
-    await begin(world(), { id: 'run' });
+    await startRun(world(), { id: 'run' });
     await world().acceptClaimed();
     await world().accept({ state: { kind: 'origin', dueAtMs: T0 - 5 }, url: 'https://b.example/' });
     await world().accept({ state: { kind: 'origin', dueAtMs: T0 - 7 }, url: 'https://b.example/' });
@@ -210,22 +210,22 @@ export function unfinishedConformance(open: OpenStore): void {
   });
 
   it('counts the dead messages and the active runs of all projects', async () => {
-    await world().bury(T0);
-    await world().bury(T0, { projectId: OTHER_PROJECT });
-    await begin(world());
+    await world().acceptDead(T0);
+    await world().acceptDead(T0, { projectId: OTHER_PROJECT });
+    await startRun(world());
     expect(await world().store.backlog.readTotals({ nowMs: T0 })).toMatchObject({ dead: 2, runs: 1, waiters: 0 });
   });
 
   it('counts dead messages by the status of their response, or by the kind of their error', async () => {
-    for (const [at, status] of [500, 404, 500].entries()) await world().bury(T0 + at, {}, status);
+    for (const [at, status] of [500, 404, 500].entries()) await world().acceptDead(T0 + at, {}, status);
     for (const error of ['timeout: no answer within 5 ms', 'timeout: no answer within 9 ms', 'connection refused']) {
       const { message, claimToken } = await world().acceptClaimed();
-      const { deadLetter, ...change } = buried(T0 + 10, 0);
+      const { deadLetter, ...change } = lastFailure(T0 + 10, 0);
       if (!deadLetter) throw new Error('there is no dead letter');
       const unanswered = { ...change, deadLetter: { ...deadLetter, responseBody: bytes(error) } };
       await world().settle(message, claimToken, unanswered, T0 + 10);
     }
-    await world().bury(T0, { projectId: OTHER_PROJECT });
+    await world().acceptDead(T0, { projectId: OTHER_PROJECT });
     expect(await failures()).toEqual({
       messages: { count: 6, isAtLeast: false },
       runs: { count: 0, isAtLeast: false },

@@ -72,10 +72,10 @@ export class World {
       ...fields,
       settings: { dialect: 'upstash', maxRetries: 3, ...settings },
     };
-    const stands = state ?? { kind: 'due', dueAtMs: message.notBeforeMs };
+    const initialState = state ?? { kind: 'due', dueAtMs: message.notBeforeMs };
     const newMessages: NewMessage = {
       message,
-      state: stands,
+      state: initialState,
       ...(events && { events }),
     };
     if (deduplication) newMessages.deduplication = deduplication;
@@ -99,8 +99,8 @@ export class World {
   /** Saves a message and returns it. */
   async accept(options: MessageOptions = {}): Promise<Message> {
     const newMessages = this.message(options);
-    const [answer] = await this.save([newMessages], newMessages.message.createdAtMs);
-    if (answer?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
+    const [result] = await this.save([newMessages], newMessages.message.createdAtMs);
+    if (result?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
     return newMessages.message;
   }
 
@@ -114,13 +114,13 @@ export class World {
   }
 
   /** Saves a message and lets it die at `failedAtMs`. */
-  async bury(
+  async acceptDead(
     failedAtMs: number,
     options: MessageOptions = {},
     status = 500,
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
-    const answer = await this.settle(message, claimToken, buried(failedAtMs, status));
+    const answer = await this.settle(message, claimToken, lastFailure(failedAtMs, status));
     if (answer.kind !== 'saved') throw new Error('the deadLetter was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
@@ -165,7 +165,7 @@ export class World {
   }
 
   /** The backlogs with messages; no case has more. */
-  lines(): Promise<BacklogKey[]> {
+  waitingBacklogs(): Promise<BacklogKey[]> {
     return this.store.messages.waitingBacklogs({ after: undefined, limit: 1_000 });
   }
 
@@ -212,7 +212,7 @@ export function retrying(atMs: number, dueAtMs: number, retried: number): Change
   };
 }
 
-export function buried(failedAtMs: number, responseStatus = 500): Change {
+export function lastFailure(failedAtMs: number, responseStatus = 500): Change {
   const response = { status: responseStatus, header: { 'X-Reason': ['broken'] }, body: bytes('no') };
   return {
     next: { kind: 'finished' },

@@ -11,7 +11,7 @@ import { placementOf } from '../../../../src/store/operations/locking/placement.
 import { checkInvariants } from '../../../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
-import { begin, NO_LIMITS, waiter } from '../../conformance/run-world.ts';
+import { NO_LIMITS, startRun, waiter } from '../../conformance/run-world.ts';
 import { bytes, delivered, retrying, settlement, T0, World } from '../../conformance/world.ts';
 import { useEverything } from '../../use-everything.ts';
 
@@ -88,7 +88,7 @@ async function fill(world: World): Promise<void> {
     const change = count % 2 === 0 ? delivered(T0 + count) : retrying(T0 + count, T0 + 1_000, 1);
     await store.messages.settle({ settlement: settlement(message, claimToken, change), nowMs: T0 + count });
     await world.accept({ createdAtMs: T0 + count * 1_000 });
-    await world.bury(T0 + count);
+    await world.acceptDead(T0 + count);
   }
   const projectId = 1;
   const endpoints = [{ url: 'https://example.com/', name: 'e' }];
@@ -102,8 +102,8 @@ async function fill(world: World): Promise<void> {
     await world.accept({ url: 'https://busy.example/' });
   }
   await world.accept({ deduplication: { hash: 'kept', expiresAtMs: T0 * 2 } });
-  const run = await begin(world, { id: 'kept' });
-  const waiting = await begin(world, { id: 'waiting' });
+  const run = await startRun(world, { id: 'kept' });
+  const waiting = await startRun(world, { id: 'waiting' });
   await store.waiters.addWaiter({ waiter: waiter(world, waiting), taken: undefined, nowMs: T0 });
   const pendingEvent = { key: world.number(), body: bytes('m') };
   await store.waiters.savePendingEvent({

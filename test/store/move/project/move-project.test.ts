@@ -20,8 +20,8 @@ import { systemClock } from '../../../../src/system/system.ts';
 import { makeHostile } from '../../../support/postgres/hostile.ts';
 import { migratedDatabase } from '../../../support/postgres/shared.ts';
 import { SeededRandom } from '../../../support/seeded-random.ts';
-import { begin, beginning } from '../../conformance/run-world.ts';
-import { buried, delivered, retrying, settlement, T0, type World } from '../../conformance/world.ts';
+import { newRunMessage, startRun } from '../../conformance/run-world.ts';
+import { delivered, lastFailure, retrying, settlement, T0, type World } from '../../conformance/world.ts';
 import {
   type CellHere,
   type Cells,
@@ -221,11 +221,17 @@ describe('a move', () => {
     const columns = ['key', 'id', 'created_at_ms', ...Object.keys(same)];
     await driver.transaction((tx) => tx.insertMany('runs', columns, over));
     const claimToken = world.number();
-    const failed = await begin(world, { createdAtMs: T0 + 500, state: { kind: 'claimed', claimToken, worker: 'w' } });
+    const failed = await startRun(world, {
+      createdAtMs: T0 + 500,
+      state: { kind: 'claimed', claimToken, worker: 'w' },
+    });
     const ending = { projectId: PROJECT, runKey: failed.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-    await store.messages.settle({ settlement: settlement(failed, claimToken, { ...buried(T0), ending }), nowMs: T0 });
+    await store.messages.settle({
+      settlement: settlement(failed, claimToken, { ...lastFailure(T0), ending }),
+      nowMs: T0,
+    });
     await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
-    const { run, entry, message } = beginning(world, { id: 'next', createdAtMs: T0 + 3_000 });
+    const { run, entry, message } = newRunMessage(world, { id: 'next', createdAtMs: T0 + 3_000 });
     if (!run || !entry) throw new Error('a first message begins a run');
     const retry: RunRetry = {
       ...{ projectId: PROJECT, dlqId: `${T0}-${failed.key}`, run, runKey: message.key },
