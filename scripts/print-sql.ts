@@ -4,9 +4,9 @@
  */
 import { statementsByOperation } from '../test/store/statements.ts';
 
-const wanted = process.argv.slice(2);
+const names = process.argv.slice(2);
 const found = await statementsByOperation();
-const unknown = wanted.filter((name) => !found.has(name));
+const unknown = names.filter((name) => !found.has(name));
 if (unknown.length > 0) {
   console.error(
     `unknown operation: ${unknown.join(', ')}; the operations are ${[...found.keys()].toSorted().join(', ')}`,
@@ -14,7 +14,7 @@ if (unknown.length > 0) {
   process.exitCode = 1;
 } else {
   for (const [operation, statements] of found) {
-    if (wanted.length > 0 && !wanted.includes(operation)) continue;
+    if (names.length > 0 && !names.includes(operation)) continue;
     console.log(`-- ${operation}`);
     for (const statement of statements) console.log(`${statement};\n`);
   }

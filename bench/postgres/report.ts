@@ -74,7 +74,7 @@ function figureTables(
 }
 
 function ratioLine(figures: readonly WorkersFigures[], name: string, to: string): string | undefined {
-  const rateOf = (wanted: string) => figures.find(({ contestant }) => contestant === wanted)?.perSecond;
+  const rateOf = (contestantName: string) => figures.find(({ contestant }) => contestant === contestantName)?.perSecond;
   const [rate, other] = [rateOf(name), rateOf(to)];
   return rate === undefined || other === undefined ? undefined : `${name} / ${to}: ${(rate / other).toFixed(2)}`;
 }

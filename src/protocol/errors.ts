@@ -70,13 +70,13 @@ const STATUS_BY_CODE = {
    */
   forbidden: 403,
   /**
-   * The item does not exist: it never did, it is finished and no longer kept, or it belongs to another project.
+   * The item does not exist, is finished and no longer kept, or belongs to another project.
    * Remedy: take the id from a response or a list. Finished messages and runs are deleted with their logs.
    */
   not_found: 404,
   /** The path does not support this method. Remedy: use one from the `Allow` header. */
   method_not_allowed: 405,
-  /** The item to remove is still in use. Remedy: first do what the text says. */
+  /** The item to remove is still in use. Remedy: follow the text. */
   conflict: 409,
   /**
    * A limit of the operator or the server is reached.
@@ -84,7 +84,7 @@ const STATUS_BY_CODE = {
    */
   quota_exceeded: 412,
   /**
-   * Like a 400, in a request of a running workflow, whose library would take a 400 to mean that the run is over.
+   * Like a 400, for a request of a running workflow, whose library would read a 400 as the end of the run.
    * Remedy: follow the text. Most are caused by a library version that the server does not know yet, or by the arguments of a step.
    */
   unprocessable: 422,

@@ -101,7 +101,7 @@ export function refuseUnforwardable(headerAsSent: string, name: string, values: 
 }
 
 /** Why `isHeaderValue` refuses a value. */
-export const UNSENDABLE_VALUE = 'the value has a control character or one above Latin-1';
+export const UNSENDABLE_VALUE = 'the value has a control character or a character above Latin-1';
 
 /** A client's value for an error text: quoted, escaped and truncated to a readable length. */
 export function quoted(value: string): string {

@@ -33,7 +33,7 @@ export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, hea
   const where = header === undefined ? '' : ` (${header})`;
   throw new ApiError(
     'invalid_name',
-    `invalid ${kind} ${name}: . and .. are no names, since paths cannot hold them${where}`,
+    `invalid ${kind} ${name}: . and .. are not allowed, since URL parsers remove them from paths${where}`,
   );
 }
 

@@ -104,7 +104,7 @@ describe('a callback is refused', () => {
   it.each([
     ['upstash-callback-delay', '1s', /^Upstash-Callback-Delay is not supported$/],
     ['upstash-failure-callback-not-before', '1', /^Upstash-Failure-Callback-Not-Before is not supported$/],
-    ['upstash-callback-callback-callback-callback', CALLBACK, /callbacks of callbacks end after 3 levels$/],
+    ['upstash-callback-callback-callback-callback', CALLBACK, /callbacks can be nested at most 3 levels deep$/],
     ['upstash-callback', 'ftp://ok.example/', /^invalid Upstash-Callback: endpoint has invalid scheme/],
     ['upstash-callback-retries', '-1', /^invalid Upstash-Callback-Retries/],
   ])('with %s: %s', async (name, value, error) => {

@@ -50,12 +50,12 @@ describe.each(['.', '..'])('the name %s', (name) => {
   ])('is refused as a new %s by %s', async (kind, target, headers, body) => {
     const { status, text } = await ask(target, headers, body);
     expect(status, text).toBe(kind === 'event id' ? 422 : 400);
-    expect(JSON.parse(text).error).toContain(`invalid ${kind} ${name}: . and .. are no names, since paths cannot hold`);
+    expect(JSON.parse(text).error).toContain(`invalid ${kind} ${name}: . and .. are not allowed, since URL parsers`);
   });
 
   it('is refused as the queue of one batch item', async () => {
     const { text } = await ask('POST batch', {}, [{ destination: 'https://ok.example/', queue: name }]);
-    expect(text).toContain(`invalid queue name ${name}: . and .. are no names`);
+    expect(text).toContain(`invalid queue name ${name}: . and .. are not allowed`);
   });
 
   it('is fine as a label, which no path has', async () => {

@@ -133,7 +133,7 @@ describe('a URL with a masked password', () => {
   ])('is refused as %s, since its endpoint would be called with a wrong password', async (_where, ask) => {
     const { status, json } = await ask();
     expect(status).toBe(400);
-    expect(json.error).toContain('endpoint has *** as its password');
+    expect(json.error).toContain('endpoint has the placeholder *** as its password');
   });
 
   it('names the endpoints to remove from a URL group that are shown as this URL', async () => {

@@ -4,7 +4,7 @@ import { messageOf, read } from './reading.ts';
 import { headerMap, refusalOf } from './refusal.ts';
 
 describe('callbacks', () => {
-  it('have the options of a message, read from the left (116)', () => {
+  it('have the options of a message, with names read from the left (116)', () => {
     const { settings } = read([
       'Upstash-Callback',
       'https://cb/',
@@ -73,17 +73,17 @@ describe('callbacks', () => {
     expect(refusalOf(() => read([name, '1s']))).toMatchObject({ status: 400, message: `${name} is not supported` });
   });
 
-  it('end after three levels', () => {
+  it('can be nested three levels deep', () => {
     const three = ['Upstash-Callback-Callback-Failure-Callback', 'https://x/'];
     expect(() => read(three)).not.toThrow();
     expect(() => read(['Upstash-Callback-Callback-Callback-Retries', '1'])).not.toThrow();
     for (const name of ['Callback', 'Retries', 'Callback-Callback-Callback-Callback-Foo', 'Forward-X']) {
       const deep = `Upstash-Callback-Callback-Callback-${name === 'Callback' ? '' : 'Callback-'}${name}`;
-      expect(messageOf([deep, 'https://x/'])).toBe(`invalid ${deep}: callbacks of callbacks end after 3 levels`);
+      expect(messageOf([deep, 'https://x/'])).toBe(`invalid ${deep}: callbacks can be nested at most 3 levels deep`);
     }
   });
 
-  it('are collected no deeper than what refuses them, however long a name is', () => {
+  it('are collected only as deep as the limit requires, however long a name is', () => {
     const rawHeaders = [`Upstash-${'Callback-'.repeat(1_000)}Retries`, '1'];
     let depth = 0;
     const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
@@ -92,7 +92,7 @@ describe('callbacks', () => {
     expect(depth).toBe(4);
   });
 
-  it('ignore deduplication, and every option when there is no URL', () => {
+  it('ignore deduplication, and all options without a URL', () => {
     expect(read(['Upstash-Callback-Retries', '1', 'Upstash-Failure-Callback-Label', 'x']).settings).toEqual(
       read([]).settings,
     );

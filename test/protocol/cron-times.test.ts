@@ -166,8 +166,8 @@ function expectSameAsScan(zone: string, dayMs: number, random: SeededRandom): vo
   }
 }
 
-describe('the times of an expression', () => {
-  it('are those that the clocks of its zone show, those of a fixed hour once, when clocks are set', () => {
+describe('the times of a cron expression', () => {
+  it('follow the clocks of the zone, and occur once for a fixed hour, when clocks change', () => {
     const random = new SeededRandom(SEED);
     for (const zone of sampledZones(random)) {
       const days = daysOfChange(zone);
@@ -190,7 +190,7 @@ describe('the times of an expression', () => {
     );
   });
 
-  it('are those of another implementation in UTC', () => {
+  it('are the same as those of another implementation in UTC', () => {
     const random = new SeededRandom(SEED);
     for (let round = 0; round < 300; round += 1) {
       const { text } = randomExpression(random);
@@ -206,7 +206,7 @@ describe('the times of an expression', () => {
     }
   });
 
-  it('come to an end soon when there are none', () => {
+  it('are searched quickly if there are none', () => {
     const impossible = ['0 0 30 2 *', '* * 31 4,6,9,11 *', 'CRON_TZ=America/New_York * 2 8-14 3 */7'].map(parseCron);
     const startedAt = performance.now();
     for (let round = 0; round < 10; round += 1) {
@@ -218,7 +218,7 @@ describe('the times of an expression', () => {
 });
 
 /** Clocks in Berlin show 02:00 to 02:59 twice on 25 October 2026: from 00:00 UTC on, and again from 01:00 UTC on. */
-describe('an expression that is entered while the clocks show an hour again', () => {
+describe('an expression that is created during a repeated hour', () => {
   it.each([
     ['45 2 * * *', '2026-10-25T01:30:00Z', '2026-10-26T01:45:00.000Z'],
     ['*/15 2 * * *', '2026-10-25T01:10:00Z', '2026-10-26T01:00:00.000Z'],

@@ -34,7 +34,7 @@ describe('the five fields', () => {
     expect(times(text)).toEqual(expected);
   });
 
-  it('takes a day that fits either day field when both are restricted', () => {
+  it('matches a day that matches either day field if both are restricted', () => {
     expect(times('0 0 13 * FRI')).toEqual(['2026-01-02T00:00', '2026-01-09T00:00', '2026-01-13T00:00']);
   });
 
@@ -66,7 +66,7 @@ describe('macros', () => {
     expect(times(`CRON_TZ=Asia/Tokyo ${macro}`)).toEqual(times(`TZ=Asia/Tokyo ${fields}`));
   });
 
-  it('@every counts from the time before, and after a gap goes on in step with it', () => {
+  it('counts @every from the previous time, and keeps the same phase after a gap', () => {
     expect(times('@every 1h30m')).toEqual(['2026-01-01T01:30', '2026-01-01T03:00', '2026-01-01T04:30']);
     expect(times('@every 1d', 1)).toEqual(['2026-01-02T00:00']);
     expect(times('@every 1m', 1)).toEqual(['2026-01-01T00:01']);
@@ -96,7 +96,7 @@ describe('zones', () => {
     ]);
   });
 
-  it('runs a fixed hour once where the clocks show it twice, the first time', () => {
+  it('runs only the first time in a fixed hour that the clocks show twice', () => {
     const from = Date.UTC(2026, 10, 1, 4);
     expect(times('CRON_TZ=America/New_York 30 1 * * *', 2, from)).toEqual(['2026-11-01T05:30', '2026-11-02T06:30']);
     expect(times('CRON_TZ=America/New_York 0 0,1,2 * * *', 3, from)).toEqual([
@@ -162,20 +162,20 @@ describe('a refusal', () => {
     });
   });
 
-  it('meets an expression that is too long', () => {
+  it('rejects an expression that is too long', () => {
     const ofLength = (length: number): string => `${`${'0'.repeat(9)},`.repeat((length - 10) / 10)}00 * * * *`;
     expect(parseCron(ofLength(1_000))).toMatchObject({ minutes: [0] });
     expect(refusalOf(() => parseCron(`0${ofLength(1_000)}`)).message).toContain('longer than 1000 characters');
   });
 
   it.each(['0 0 30 2 *', '0 0 31 4,6 *', '@every 999999d', 'CRON_TZ=America/New_York 30 2 8-14 3 */7'])(
-    'meets %s, which never comes',
+    'rejects %s, which never occurs',
     (text) => {
-      expect(() => checkCron(text, NEW_YEAR)).toThrow('Invalid cron expression it never comes');
+      expect(() => checkCron(text, NEW_YEAR)).toThrow('Invalid cron expression it never occurs');
     },
   );
 
-  it('does not meet what comes once in decades, and the text is kept but for blanks around it', () => {
+  it('accepts a time that occurs once in decades, and only trims the text', () => {
     expect(checkCron(' 0 0  29 2 */7 ', Date.UTC(2069, 0, 1))).toBe('0 0  29 2 */7');
     expect(times('0 0 29 2 */7', 2, Date.UTC(2069, 0, 1))).toEqual(['2088-02-29T00:00', '2128-02-29T00:00']);
   });

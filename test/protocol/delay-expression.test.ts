@@ -45,7 +45,7 @@ describe('a delay expression', () => {
     ['1999.9', 1999],
     ['86400001', 86_400_000],
     ['pow(10, 300)', 86_400_000],
-  ])('%s is brought into range: %d ms', (text, ms) => {
+  ])('%s is clamped to the range: %d ms', (text, ms) => {
     expect(Object.is(delayOf(text), ms)).toBe(true);
   });
 
@@ -98,7 +98,7 @@ describe('a delay expression', () => {
     expect(() => parseDelayExpression(text)).toThrow(DelayExpressionError);
   });
 
-  it('says where it went wrong', () => {
+  it('reports the position of an error', () => {
     expect(() => parseDelayExpression('1 + foo(2)')).toThrow('unknown name "foo" at position 5');
     expect(() => parseDelayExpression('(1 + 2')).toThrow('unexpected end, expected ")"');
     expect(() => parseDelayExpression('1 ? 2')).toThrow('unexpected character at position 3');
@@ -109,7 +109,7 @@ describe('a delay expression', () => {
     expect(parseDelayExpression('1000  *retried').text).toBe('1000  *retried');
   });
 
-  it('is bounded in length, depth and size', () => {
+  it('is limited in length, depth and size', () => {
     const nested = (depth: number): string => `${'('.repeat(depth)}1${')'.repeat(depth)}`;
     expect(delayOf(nested(32))).toBe(1);
     expect(() => parseDelayExpression(nested(33))).toThrow(/32 levels/);
@@ -169,7 +169,7 @@ const { tree } = fc.letrec<{ tree: Tree }>((tie) => ({
 }));
 
 describe('the evaluator', () => {
-  it('agrees with an independent one on every tree', () => {
+  it('agrees with an independent evaluator on every tree', () => {
     fc.assert(
       fc.property(tree, fc.nat({ max: 20 }), ({ text, value }, retried) => {
         fc.pre(text.length <= 500);
@@ -180,7 +180,7 @@ describe('the evaluator', () => {
     );
   });
 
-  it('agrees with the language itself on flat chains of operators', () => {
+  it('agrees with JavaScript on flat chains of operators', () => {
     const chain = fc.array(fc.tuple(fc.constantFrom('+', '-', '*', '/'), fc.integer({ min: 1, max: 99 })), {
       maxLength: 12,
     });
@@ -201,7 +201,7 @@ describe('the evaluator', () => {
     );
   });
 
-  it('refuses or reads any text, and always answers in range', () => {
+  it('rejects or accepts any text, and always returns a value in range', () => {
     const text = fc.oneof(fc.string(), fc.stringMatching(/^[0-9retidpowmx(),.+*/ -]{0,60}$/));
     fc.assert(
       fc.property(text, fc.nat(), (some, retried) => {

@@ -34,7 +34,7 @@ describe('a destination in the path', () => {
     ['My%2DGroup', 'My-Group'],
     ['a.b_c', 'a.b_c'],
     ['__proto__', '__proto__'],
-  ])('%s is the group %s, and drops a query', (rest, name) => {
+  ])('%s is the group %s, whose query is dropped', (rest, name) => {
     expect(readDestination(rest, 'x=1')).toEqual({ kind: 'group', name });
   });
 
@@ -95,13 +95,13 @@ describe('a URL', () => {
     expect(checkUrl(url).href).toBe(url);
   });
 
-  it('is answered parsed, for the check of its address', () => {
+  it('is returned parsed, for the address check', () => {
     expect(checkUrl('http://0x7f.1:80/x').hostname).toBe('127.0.0.1');
   });
 });
 
 describe('the destination of a batch item', () => {
-  it('is taken as it stands', () => {
+  it('is used unchanged', () => {
     expect(readDestinationText('https://h/a?upstash-retries=1&b=%20')).toEqual({
       kind: 'url',
       url: 'https://h/a?upstash-retries=1&b=%20',
@@ -119,7 +119,7 @@ describe('the destination of a batch item', () => {
 });
 
 describe('every destination', () => {
-  it('that is accepted as a URL is one that can be called, and has lost nothing', () => {
+  it('that is accepted as a URL can be called, and is complete', () => {
     const path = fc.stringMatching(/^[A-Za-z0-9/._~%:@!$&'()*+,;=-]{0,30}$/);
     fc.assert(
       fc.property(fc.webAuthority({ withPort: false, withUserInfo: true }), path, (authority, rest) => {
@@ -131,7 +131,7 @@ describe('every destination', () => {
     );
   });
 
-  it('is read or refused, never anything else', () => {
+  it('is accepted or rejected, and never fails otherwise', () => {
     const text = fc.tuple(fc.constantFrom('', 'https://', 'http:/', 'https%3A//'), fc.string({ unit: 'binary' }));
     fc.assert(
       fc.property(text, fc.string(), ([start, end], query) => {

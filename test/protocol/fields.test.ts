@@ -35,14 +35,14 @@ describe('a name', () => {
     });
   });
 
-  it('is refused when it is empty, and repeated up to 64 characters', () => {
+  it('is rejected if it is empty, and quoted up to 64 characters', () => {
     const told = (name: string) => refusalOf(() => checkName('label', name)).message;
     expect(told('')).toBe('invalid label: it must not be empty');
     expect(told(`${'a'.repeat(63)} `)).toContain(` ${'a'.repeat(63)} : `);
     expect(told(`${'a'.repeat(64)} `)).toContain(` ${'a'.repeat(64)}…: `);
   });
 
-  it('is refused with the header that carried it', () => {
+  it('is rejected with the name of its header', () => {
     expect(refusalOf(() => checkName('schedule id', 'a'.repeat(256), 'Upstash-Schedule-Id')).message).toBe(
       `invalid schedule id ${'a'.repeat(64)}…: at most 255 characters are allowed (Upstash-Schedule-Id)`,
     );
@@ -58,7 +58,7 @@ describe('labels', () => {
     expect(parseLabels(text, 'Upstash-Label')).toEqual(labels);
   });
 
-  it('are refused by the grammar of names', () => {
+  it('are rejected if they are not valid names', () => {
     const { message } = refusalOf(() => parseLabels('a,b c', 'Upstash-Label'));
     expect(message).toMatch(/^invalid label b c: only letters/);
     expect(message).toContain('Upstash-Label');
@@ -118,7 +118,7 @@ describe('flow control', () => {
     );
   });
 
-  it('is read or refused, whatever the text', () => {
+  it('accepts or rejects any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ratepiod=0-9smh, ]{0,30}$/)), (value) =>
         onlyRefuses(() => parseFlowControl('k', value)),
@@ -128,7 +128,7 @@ describe('flow control', () => {
 });
 
 describe('a config header', () => {
-  it.each(['Upstash-Retries', 'WAYPOST-x', 'upstash-', 'waypost-'])('is one by its prefix: %s', (name) => {
+  it.each(['Upstash-Retries', 'WAYPOST-x', 'upstash-', 'waypost-'])('is recognised by its prefix: %s', (name) => {
     expect(hasConfigPrefix(name)).toBe(true);
   });
 
@@ -179,12 +179,12 @@ describe('redaction', () => {
     expect(map['X-A']).toEqual(['hello', 'b']);
   });
 
-  it('shows a header value as UTF-8 where its bytes are that, and as Latin-1 otherwise', () => {
+  it('shows a header value as UTF-8 if its bytes are valid UTF-8, and as Latin-1 otherwise', () => {
     const map = headerMap({ 'X-Name': ['Zo\xc3\xab', 'Zo\xeb', '\xe2\x82\xac', 'plain'] });
     expect(redactHeaderMap(map)).toEqual(headerMap({ 'X-Name': ['Zoë', 'Zoë', '€', 'plain'] }));
   });
 
-  it('joined with another hides what either of them hides', () => {
+  it('merged with another hides everything that either hides', () => {
     const named = { body: false, headers: ['X-A', 'X-B'] };
     expect(mergeRedactions(undefined, named)).toBe(named);
     expect(mergeRedactions(named, { body: true, headers: ['X-B', 'X-C'] })).toEqual({
@@ -196,7 +196,7 @@ describe('redaction', () => {
     expect(mergeRedactions({ body: true, headers: [] }, all)).toEqual({ body: true, headers: 'all' });
   });
 
-  it('hides in config headers those that are forwarded, under the name that they are delivered with', () => {
+  it('hides headers to forward among config headers by their delivered names', () => {
     const map = headerMap({
       'Upstash-Retries': ['3'],
       'Upstash-Forward-X-A': ['hello'],
@@ -221,7 +221,7 @@ describe('redaction', () => {
     expect(redactConfigHeaders(map, undefined)).toEqual(map);
   });
 
-  it('hides in defaults what any of their own lists names, the one for callbacks too', () => {
+  it('hides in defaults everything that any of their lists names, including those for callbacks', () => {
     const defaults = headerMap({
       'Redact-Fields': ['header[X-C]'],
       'Upstash-Redact-Fields': ['header[X-A]'],
@@ -246,7 +246,7 @@ describe('content-based deduplication', () => {
     header: headerMap({ 'Content-Type': ['text/plain'], 'X-A': ['1', '2'] }),
   };
 
-  it('knows equal content, whatever the order of its headers (81)', () => {
+  it('recognises equal content in any order of headers (81)', () => {
     const header = headerMap({ 'X-A': ['1', '2'], 'Content-Type': ['text/plain'] });
     expect(contentHash({ ...content, header })).toBe(contentHash(content));
     expect(contentHash(content)).toMatch(/^[\w-]{43}$/);
@@ -260,11 +260,11 @@ describe('content-based deduplication', () => {
     ['order of values', { header: headerMap({ 'Content-Type': ['text/plain'], 'X-A': ['2', '1'] }) }],
     ['joined values', { header: headerMap({ 'Content-Type': ['text/plain'], 'X-A': ['1,2'] }) }],
     ['endpoint', { endpointUrl: 'https://e/' }],
-  ])('sees another %s (81)', (_, change) => {
+  ])('distinguishes another %s (81)', (_, change) => {
     expect(contentHash({ ...content, ...change })).not.toBe(contentHash(content));
   });
 
-  it('is the same when it is made in pieces, between which others have their turn', async () => {
+  it('has the same hash if it is computed in chunks, between which other work runs', async () => {
     const body = new Uint8Array(2.5 * 1024 * 1024).fill(7);
     let turns = 0;
     const inPieces = contentHashInChunks({ ...content, body }, async () => {
@@ -273,7 +273,7 @@ describe('content-based deduplication', () => {
     expect([await inPieces, turns]).toEqual([contentHash({ ...content, body }), 3]);
   });
 
-  it('never lets one part of the content pass for another', () => {
+  it('never confuses one part of the content with another', () => {
     const part = fc.string({ unit: fc.constantFrom('a', '"', '[', ']', ',', '\\', ':'), maxLength: 5 });
     const any = fc.record({ destination: part, body: part, name: part, value: part });
     const hashOf = (c: { destination: string; body: string; name: string; value: string }): string =>
@@ -285,7 +285,7 @@ describe('content-based deduplication', () => {
     );
   });
 
-  it('shares no space with explicit ids', () => {
+  it('never collides with explicit ids', () => {
     expect(explicitHash('x')).toBe(explicitHash('x'));
     expect(explicitHash('x')).not.toBe(explicitHash('y'));
     expect(explicitHash('x')).not.toBe(explicitHash('x', 'https://e/'));
@@ -294,14 +294,14 @@ describe('content-based deduplication', () => {
 });
 
 describe('bytes in JSON', () => {
-  it('are text when they are UTF-8, base64 when not, and nothing when there are none (32)', () => {
+  it('are text if they are UTF-8, otherwise base64, and absent if empty (32)', () => {
     expect(textOrBase64(bytes('hé"'))).toEqual({ text: 'hé"' });
     expect(textOrBase64(Uint8Array.of(0xff, 0xfe))).toEqual({ base64: '//4=' });
     expect(textOrBase64(new Uint8Array())).toBeUndefined();
     expect(base64OfBytes(new Uint8Array())).toBe('');
   });
 
-  it('are a member of an object beside others, of one that has none too, whatever the members say', () => {
+  it('can be added to any object, with or without members', () => {
     const names = fc.constantFrom('out', '"}', 'é');
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), names, fc.uint8Array(), (members, name, some) => {
@@ -311,7 +311,7 @@ describe('bytes in JSON', () => {
     );
   });
 
-  it('come back unchanged, a byte order mark and a view into a larger buffer included', () => {
+  it('are decoded unchanged, including a byte order mark and a view into a larger buffer', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1 }), (some) => {
         const shown = textOrBase64(Uint8Array.of(1, ...some, 2).subarray(1, -1)) ?? { text: '' };
@@ -324,7 +324,7 @@ describe('bytes in JSON', () => {
 });
 
 describe('a cursor', () => {
-  it('comes back as it was', () => {
+  it('is decoded to the same position', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), fc.maxSafeNat(), (ms, n) => {
         expect(decodeCursor(encodeCursor(ms, n))).toEqual({ ms, n });

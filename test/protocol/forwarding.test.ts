@@ -19,12 +19,12 @@ describe('forwarded headers', () => {
     expect(header).toEqual(headerMap({ 'X-Y': ['v1', 'v2'], 'Upstash-Z': ['v'] }));
   });
 
-  it('beat the content type of the request', () => {
+  it('take precedence over the content type of the request', () => {
     const { header } = read(['Content-Type', 'a/b', 'Upstash-Forward-Content-Type', 'c/d']);
     expect(header).toEqual(headerMap({ 'Content-Type': ['c/d'] }));
   });
 
-  it.each(['__proto__', 'a b', ''])('are refused when HTTP cannot carry them: %j', (name) => {
+  it.each(['__proto__', 'a b', ''])('are rejected if HTTP cannot carry them: %j', (name) => {
     const refusal = refusalOf(() => read([`Upstash-Forward-${name}`, 'v']));
     expect(refusal).toMatchObject({ code: 'invalid_header', status: 400 });
     expect(refusal.message).toContain('Upstash-Forward-');
@@ -42,7 +42,7 @@ describe('forwarded headers', () => {
   it.each([
     ...['Host', 'content-length', 'Connection', 'KEEP-ALIVE', 'Proxy-Connection', 'Proxy-Authenticate'],
     ...['Proxy-Authorization', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade', 'Expect', 'HTTP2-Settings'],
-  ])('are left out where they belong to a connection: %s', (name) => {
+  ])('are omitted if they belong to a connection: %s', (name) => {
     const { header, explicitHeader, settings } = read([
       ...[`Upstash-Forward-${name}`, 'what no connection\n could carry', 'Upstash-Forward-X', 'v'],
       ...['Upstash-Callback', 'https://told.example', `Upstash-Callback-Forward-${name}`, 'v'],
@@ -96,17 +96,17 @@ describe('Upstash-Header-Forward', () => {
     'x',
   ];
 
-  it('takes along what is not the connection’s, the client’s or the proxy’s (45)', () => {
+  it('forwards all headers except those of the connection, the client library and the proxy (45)', () => {
     const { header, explicitHeader } = read(incoming);
     expect(header).toEqual(headerMap({ 'X-Event': ['one', 'two'], 'X-Both': ['explicit'], 'Content-Type': ['a/b'] }));
     expect(explicitHeader).toEqual(headerMap({ 'X-Both': ['explicit'], 'Content-Type': ['a/b'] }));
   });
 
-  it('takes the authorization of the caller when the token came in the query', () => {
+  it('forwards `Authorization` if the token is in the query', () => {
     expect(read(incoming, { tokenInQuery: true }).header['Authorization']).toEqual(['Bearer t']);
   });
 
-  it('refuses what no request can carry, which only a batch item can have', () => {
+  it('rejects headers that only a batch item can have, since HTTP cannot carry them', () => {
     expect(messageOf(['Upstash-Header-Forward', 'true', 'X-A', 'a\nb'])).toMatch(/^invalid X-A: /);
     expect(messageOf(['Upstash-Header-Forward', 'true', 'X A', 'b'])).toMatch(/^invalid header name "X A"/);
     expect(messageOf(['Content-Type', '漢'])).toMatch(/^invalid Content-Type: /);

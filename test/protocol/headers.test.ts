@@ -27,7 +27,7 @@ describe('header names', () => {
     expect(canonicalHeaderName(name)).toBe(canonical);
   });
 
-  it('spells every name in one way, however it came', () => {
+  it('spells every name in the same way', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[A-Za-z0-9_-]{0,30}$/), (name) => {
         const canonical = canonicalHeaderName(name);
@@ -38,11 +38,11 @@ describe('header names', () => {
     );
   });
 
-  it('leaves letters beyond ASCII alone', () => {
+  it('does not change letters beyond ASCII', () => {
     expect(canonicalHeaderName('ßa-İb')).toBe('ßa-İb');
   });
 
-  it('survives more different names than it remembers', () => {
+  it('works with more different names than the cache holds', () => {
     for (let i = 0; i < 3000; i++) expect(canonicalHeaderName(`x-n${i}`)).toBe(`X-N${i}`);
   });
 });
@@ -54,7 +54,7 @@ describe('a header map', () => {
     );
   });
 
-  it('gives names like __proto__ and constructor no meaning', () => {
+  it('treats names such as __proto__ and constructor as ordinary names', () => {
     const map = newHeaderMap();
     addHeader(map, '__proto__', 'a');
     addHeader(map, 'constructor', 'b');
@@ -76,7 +76,7 @@ describe('a header that HTTP cannot carry', () => {
     );
   });
 
-  it('is not one with tabs, Latin-1 or an unusual token as its name', () => {
+  it('does not include tabs, Latin-1 or an unusual token as its name', () => {
     expect(() => refuseUnforwardable('Upstash-Forward-X', "x!#$%&'*+.^_`|~1", ['a\tb', 'ÿ\u0080', ''])).not.toThrow();
   });
 
@@ -86,7 +86,7 @@ describe('a header that HTTP cannot carry', () => {
     expect(isConnectionHeader('constructor')).toBe(false);
   });
 
-  it('leads to nothing but an ApiError', () => {
+  it('throws only an ApiError', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.array(fc.string({ unit: 'binary' })), (name, values) =>
         onlyRefuses(() => refuseUnforwardable(`Upstash-Forward-${name}`, name, values)),
@@ -96,13 +96,13 @@ describe('a header that HTTP cannot carry', () => {
 });
 
 describe('text around header values', () => {
-  it('loses blanks and tabs at its ends and keeps the bytes of a UTF-8 letter', () => {
+  it('is trimmed of blanks and tabs, and keeps the bytes of a UTF-8 letter', () => {
     expect(trimBlanks(' \ta b\t ')).toBe('a b');
     expect(trimBlanks('  ')).toBe('');
     expect(trimBlanks('\u00c3\u00a0')).toBe('\u00c3\u00a0');
   });
 
-  it('is repeated in errors quoted, escaped and cut', () => {
+  it('is quoted, escaped and truncated in errors', () => {
     expect(quoted('a"\n')).toBe('"a\\"\\n"');
     expect(quoted('x'.repeat(100))).toHaveLength(67);
   });

@@ -15,7 +15,7 @@ import { seededBytes } from './refusal.ts';
 const random = seededBytes(1);
 
 describe('a message id', () => {
-  it('carries its key there and back', () => {
+  it('contains its key', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (key) => {
         const id = mintMessageId(key, random);
@@ -53,7 +53,7 @@ describe('a message id', () => {
     expect(keyOfMessageId(id)).toBeUndefined();
   });
 
-  it('is refused one beyond the greatest key', () => {
+  it('is rejected above the largest key', () => {
     // 2^53 in base58, padded.
     let rest = 2n ** 53n;
     let digits = '';
@@ -66,13 +66,13 @@ describe('a message id', () => {
 });
 
 describe('random digits', () => {
-  it('have the length asked for, also where it is long', () => {
+  it('have the requested length, even a large one', () => {
     for (const length of [0, 1, 28, 64, 65, 500]) {
       expect(randomBase58(length, random)).toMatch(new RegExp(`^[1-9A-HJ-NP-Za-km-z]{${length}}$`));
     }
   });
 
-  it('are drawn again for the bytes that would favour the first digits of the alphabet', () => {
+  it('drop the bytes that would favour the first digits of the alphabet', () => {
     const asked: number[] = [];
     const bytes = (count: number): Uint8Array => {
       asked.push(count);
@@ -108,7 +108,7 @@ describe('a token', () => {
     expect(userIdOfToken(token)).toBe('defaultUser');
   });
 
-  it('gives back its user, whatever the name', () => {
+  it('contains its user, whatever the name', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), fc.string(), (userId, secret) => {
         expect(userIdOfToken(mintToken(userId, secret))).toBe(userId);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { isMasked, maskPassword } from '../../src/protocol/urls/masked-url.ts';
 
-describe('a URL as it is shown', () => {
+describe('maskPassword', () => {
   it.each([
     ['https://ann:secret@app.example/in?a=b', 'https://ann:***@app.example/in?a=b'],
     ['HTTP://:secret@app.example', 'HTTP://:***@app.example'],

@@ -127,7 +127,7 @@ describe('the options of a message', () => {
     }
   });
 
-  it('refuse a colon in a deduplication id with the documented text (82)', () => {
+  it('reject a colon in a deduplication id with the documented text (82)', () => {
     expect(refusalOf(() => read(['Upstash-Deduplication-Id', 'a:b']))).toEqual({
       code: 'invalid_header',
       status: 400,
@@ -135,7 +135,7 @@ describe('the options of a message', () => {
     });
   });
 
-  it('take booleans in any letter case (83)', () => {
+  it('accept booleans in any letter case (83)', () => {
     expect(read(['Upstash-Content-Based-Deduplication', 'True']).deduplication).toEqual({ by: 'content' });
     expect(read(['Upstash-Content-Based-Deduplication', 'FALSE']).deduplication).toBeUndefined();
   });
@@ -154,7 +154,7 @@ describe('the options of a message', () => {
     );
   });
 
-  it('lower a timeout above the maximum, and none when there is no maximum', () => {
+  it('reduce a timeout to the maximum, if there is one', () => {
     expect(read(['Upstash-Timeout', '3h']).settings.timeoutMs).toBe(7_200_000);
     expect(read(['Upstash-Timeout', '3h'], { quotas: { timeoutMsMax: 0 } }).settings.timeoutMs).toBe(10_800_000);
   });
@@ -186,7 +186,7 @@ describe('quotas', () => {
     expect(read(['Upstash-Not-Before', '1700604800']).notBeforeMs).toBe(1_700_604_800_000);
   });
 
-  it('of 0 allow all that can be counted', () => {
+  it('of 0 allow every countable number', () => {
     const unlimited = { quotas: { retriesMax: 0, delayMsMax: 0 } };
     expect(read(['Upstash-Retries', '1000000'], unlimited).settings.maxRetries).toBe(1_000_000);
     expect(read(['Upstash-Delay', '36500d'], unlimited).delayMs).toBe(3_153_600_000_000);
@@ -199,18 +199,18 @@ describe('quotas', () => {
     expect(messageOf(['Upstash-Delay', `${Number.MAX_SAFE_INTEGER}ms`], unlimited)).toMatch(/^invalid Upstash-Delay: /);
   });
 
-  it('hold for callbacks too', () => {
+  it('apply to callbacks too', () => {
     expect(messageOf(['Upstash-Callback', 'https://cb/', 'Upstash-Callback-Retries', '11'])).toMatch(/maxRetries/);
   });
 
-  it('are reported after whatever else is wrong', () => {
+  it('are reported after all other errors', () => {
     expect(messageOf(['Upstash-Retries', '11', 'Upstash-Delay', '8d', 'Upstash-Label', '?'])).toMatch(/^invalid label/);
     expect(messageOf(['Upstash-Delay', '8d', 'Upstash-Retries', '11'])).toMatch(/maxRetries/);
   });
 });
 
 describe('delay and not-before', () => {
-  it('are in seconds and milliseconds, and not-before wins (84, 85)', () => {
+  it('are in seconds and milliseconds, and not-before takes precedence (84, 85)', () => {
     expect(read(['Upstash-Delay', '2s'])).toMatchObject({ delayMs: 2000 });
     const both = read(['Upstash-Delay', '8d', 'Upstash-Not-Before', '1700000060']);
     expect(both.notBeforeMs).toBe(1_700_000_060_000);
@@ -248,15 +248,15 @@ describe('a schedule', () => {
     }
   });
 
-  it('is refused without an expression, and with one that is wrong or never comes (121)', () => {
+  it('is rejected without an expression, and with one that is malformed or never occurs (121)', () => {
     const cron = (value: string) => messageOf(['Upstash-Cron', value], { context: 'schedule' });
     expect(messageOf([], { context: 'schedule' })).toBe('Invalid cron expression empty spec string');
     expect(cron(' ')).toBe('Invalid cron expression empty spec string');
     expect(cron('* * * *')).toBe('Invalid cron expression expected exactly 5 fields, found 4: [* * * *]');
-    expect(cron('0 0 30 2 *')).toBe('Invalid cron expression it never comes');
+    expect(cron('0 0 30 2 *')).toBe('Invalid cron expression it never occurs');
   });
 
-  it('says what to do about times that passed and triggers that overlap', () => {
+  it('has options for missed times and overlapping triggers', () => {
     const rawHeaders = [
       'Upstash-Cron',
       '@daily',
@@ -274,7 +274,7 @@ describe('a schedule', () => {
     );
   });
 
-  it('needs names that are names', () => {
+  it('requires valid names', () => {
     const cron = ['Upstash-Cron', '* * * * *'];
     expect(messageOf([...cron, 'Upstash-Schedule-Id', 'a/b'])).toMatch(
       /^invalid schedule id a\/b: .*Upstash-Schedule-Id/,
@@ -282,7 +282,7 @@ describe('a schedule', () => {
     expect(messageOf([...cron, 'Upstash-Queue-Name', 'a b'])).toMatch(/^invalid queue name a b: .*Upstash-Queue-Name/);
   });
 
-  it('is what its headers make of a publish, and is refused on an enqueue', () => {
+  it('is created by a publish with its headers, and rejected on an enqueue', () => {
     expect(read(['Upstash-Schedule-Id', 'a/b', 'Upstash-Queue-Name', '?'])).toEqual(read([]));
     expect(() => read(['Upstash-Cron', '* * * * *'], { context: 'enqueue' })).toThrow(
       'Upstash-Cron is not supported for queues',
@@ -291,11 +291,11 @@ describe('a schedule', () => {
 });
 
 describe('a header that is no option', () => {
-  it.each(['Website-Retries', 'Uploads-Retries'])('is not taken for one: %s', (name) => {
+  it.each(['Website-Retries', 'Uploads-Retries'])('is not mistaken for an option: %s', (name) => {
     expect(read([name, '7'])).toEqual(read([]));
   });
 
-  it('is not taken for the content type, although its name is as long', () => {
+  it('is not mistaken for the content type, although its name has the same length', () => {
     expect(read(['X-Request-Id', 'a/b'])).toEqual(read([]));
   });
 });
@@ -326,13 +326,13 @@ describe('precedence', () => {
     expect(header).toEqual(headerMap({ A: ['h1', 'h2'], B: ['q'], C: ['g1', 'g2'] }));
   });
 
-  it('takes the first of several values, and of two dialects Upstash-', () => {
+  it('uses the first of several values, and Upstash- of the two dialects', () => {
     expect(read(['Upstash-Retries', '1', 'Upstash-Retries', '2']).settings.maxRetries).toBe(1);
     expect(read(['Waypost-Retries', '1', 'Upstash-Retries', '2']).settings.maxRetries).toBe(2);
     expect(read(['Waypost-Forward-A', 'w', 'Upstash-Forward-A', 'u']).header['A']).toEqual(['u']);
   });
 
-  it('holds for the content type, of which a blank one counts as absent', () => {
+  it('applies to the content type, and a blank one counts as absent', () => {
     const groupDefaults = headerMap({ 'Content-Type': ['group/a', 'group/b'] });
     const typeOf = (...types: string[]) =>
       read(
@@ -348,7 +348,7 @@ describe('precedence', () => {
     expect(read(['Content-Type', ' ']).header).toEqual(headerMap({}));
   });
 
-  it('lets a default forward everything', () => {
+  it('allows a default to forward all headers', () => {
     const groupDefaults = headerMap({ 'Upstash-Header-Forward': ['true'] });
     expect(read(['X-Event', 'e'], { groupDefaults }).header).toEqual(headerMap({ 'X-Event': ['e'] }));
   });
@@ -365,7 +365,7 @@ describe('the dialect', () => {
     expect(read(rawHeaders).settings.dialect).toBe(dialect);
   });
 
-  it('is also told by the query, and not by a group default', () => {
+  it('is also determined by the query, but not by a group default', () => {
     expect(read([], { queryConfig: [['waypost-retries', '1']] }).settings.dialect).toBe('waypost');
     expect(read([], { groupDefaults: headerMap({ 'Waypost-Retries': ['1'] }) }).settings.dialect).toBe('upstash');
   });
@@ -411,7 +411,7 @@ describe('the headers of a batch item', () => {
     expect(itemRawHeaders(null)).toEqual([]);
   });
 
-  it('may have been given the name __proto__ in JSON', () => {
+  it('may have the name __proto__ in JSON', () => {
     expect(itemRawHeaders(JSON.parse('{"__proto__":"x"}'))).toEqual(['__proto__', 'x']);
   });
 
@@ -459,7 +459,7 @@ describe('any request', () => {
     fc.string({ unit: 'binary' }),
   );
 
-  it('is read or refused with an ApiError, never anything else', () => {
+  it('is accepted or rejected with an ApiError, and never fails otherwise', () => {
     const headers = fc.array(fc.tuple(name, value), { maxLength: 12 });
     fc.assert(
       fc.property(headers, headers, fc.constantFrom('publish', 'enqueue', 'schedule'), (raw, queryConfig, context) =>

@@ -15,7 +15,7 @@ describe('the query string', () => {
     });
   });
 
-  it('keeps the bytes, order and duplicates of what is the destination’s (15)', () => {
+  it('keeps the bytes, order and duplicates of the destination’s parameters (15)', () => {
     const piece = fc.stringMatching(/^[a-z%+=.;,!~*]{0,8}$/);
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
@@ -34,7 +34,7 @@ describe('the query string', () => {
     ['qstash_token=', ''],
     ['qstash_token', ''],
     ['qstash_token=%zz', '%zz'],
-  ])('%s holds the token, and never passes it on (3, 4)', (raw, token) => {
+  ])('%s contains the token, which is never passed on (3, 4)', (raw, token) => {
     expect(splitQuery(raw)).toEqual({ token, config: [], rest: '' });
   });
 
@@ -44,7 +44,7 @@ describe('the query string', () => {
     ]);
   });
 
-  it('refuses a config parameter that cannot be decoded, and leaves others alone', () => {
+  it('rejects a config parameter that cannot be decoded, and does not change other parameters', () => {
     expect(refusalOf(() => splitQuery('upstash-label=%ff'))).toEqual({
       code: 'invalid_query',
       status: 400,
@@ -53,7 +53,7 @@ describe('the query string', () => {
     expect(splitQuery('%ff=%&%=1').rest).toBe('%ff=%&%=1');
   });
 
-  it('refuses more config parameters than a request may have header lines', () => {
+  it('rejects more config parameters than a request may have header lines', () => {
     const thousand = 'upstash-label=a&'.repeat(1_000);
     expect(splitQuery(thousand).config).toHaveLength(1_000);
     expect(refusalOf(() => splitQuery(`${thousand}Waypost-Label=a`))).toEqual({
@@ -78,18 +78,18 @@ describe('the query string', () => {
     expect(queryValues('url', ['http://h/a,b', 'http://g'], 'belong')).toEqual(['http://h/a,b', 'http://g']);
   });
 
-  it('takes an escaped comma as a part of an id, and any other between two', () => {
+  it('treats an escaped comma as part of an id, and others as separators', () => {
     const values = queryValues('workflowRunIds', ['wfr_a%2C1,wfr_b', '%2c,,wfr_c'], 'separateUnlessEscaped');
     expect(values).toEqual(['wfr_a,1', 'wfr_b', ',', 'wfr_c']);
   });
 
-  it('refuses a value that cannot be decoded, naming the parameter', () => {
+  it('rejects a value that cannot be decoded, and names the parameter', () => {
     expect(refusalOf(() => queryValues('url', ['%e4'], 'belong')).message).toBe(
       'invalid query parameter url: malformed escape',
     );
   });
 
-  it('tells its names once each', () => {
+  it('lists each name once', () => {
     expect([...queryParameters('a=1&b&a=2&&c%64=3&%=x')]).toEqual([
       ['a', ['1', '2']],
       ['b', ['']],

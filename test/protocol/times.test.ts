@@ -4,7 +4,7 @@ import { defaultBackOffMs, retryAfterMs } from '../../src/protocol/times/retry-a
 import { fc } from '../support/fast-check.ts';
 import { headerMap } from './refusal.ts';
 
-test('a time leaves a date for what is counted from it years later', () => {
+test('the latest time can be increased by years and still be a date', () => {
   expect([8e15, -8e15, 8e15 + 1].map(isDateMs)).toEqual([true, true, false]);
   expect(isDateMs(8.64e15 - 1_000)).toBe(false);
 });
@@ -69,7 +69,7 @@ describe('a duration', () => {
     );
   });
 
-  it('is never anything but undefined or whole and not negative, whatever the text', () => {
+  it('is undefined or a whole number of at least 0 for any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9.smhd -]{0,20}$/)), (text) => {
         const ms = parseDurationMs(text);
@@ -138,7 +138,7 @@ describe('Retry-After and its family', () => {
     'Thu, 29 Feb 2024 00:00:00 GMT',
     // More than fifty years ahead means the past (RFC 9110 5.6.7).
     'Thursday, 27-Jun-75 12:16:19 GMT',
-  ])('%s asks for no wait (58)', (value) => {
+  ])('%s requests no delay (58)', (value) => {
     expect(delayOf(value)).toBeUndefined();
   });
 
@@ -178,7 +178,7 @@ describe('Retry-After and its family', () => {
     },
   );
 
-  it('takes the first header whose value is usable', () => {
+  it('uses the first header with a usable value', () => {
     const header = headerMap({
       'X-Ratelimit-Reset-Tokens': ['4'],
       'X-Ratelimit-Reset': ['1719490584'],
@@ -189,7 +189,7 @@ describe('Retry-After and its family', () => {
     expect(retryAfterMs(headerMap({}), nowMs)).toBeUndefined();
   });
 
-  it('is never anything but undefined or up to a day, whatever an endpoint answers', () => {
+  it('is undefined or at most a day for any response', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9.smhunµ, GMT:-]{0,30}$/)), (value) => {
         const ms = delayOf(value);

@@ -10,7 +10,7 @@ function read(rawHeaders: string[], { forwarded = {}, baggage = true, requestHea
   return readTraceContext(forwarded, rawHeaders, { cloudEvents: false, baggage, requestHeaders });
 }
 
-test('a parent is read into its parts', () => {
+test('a parent is parsed', () => {
   expect(parseTraceParent(PARENT)).toEqual({
     traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
     spanId: '00f067aa0ba902b7',
@@ -31,13 +31,13 @@ test.each([
   `01${PARENT.slice(2)}-${'x'.repeat(200)}`,
   `01${PARENT.slice(2)}-\u2603`,
   `01${PARENT.slice(2)}-\u0001x`,
-])('a parent that the standard tells to ignore is no trace: %s', (value) => {
+])('a parent that must be ignored by the standard is not a trace: %s', (value) => {
   expect(parseTraceParent(value)).toBeUndefined();
   expect(read(['traceparent', value, 'tracestate', 'a=1'])).toBeUndefined();
 });
 
 describe('the trace of a publish', () => {
-  test('is that of its plain headers, whatever their spelling', () => {
+  test('is read from its plain headers in any letter case', () => {
     expect(read(['TraceParent', ` ${PARENT}`, 'TRACESTATE', 'a=1', 'tracestate', 'b=2', 'Baggage', 'user=7'])).toEqual({
       parent: PARENT,
       state: 'a=1,b=2',
@@ -50,7 +50,7 @@ describe('the trace of a publish', () => {
     expect(read(['traceparent', PARENT, 'traceparent', OTHER])).toBeUndefined();
   });
 
-  test('is that of the forwarded headers, all of it', () => {
+  test('is taken completely from the forwarded headers', () => {
     const forwarded = { Traceparent: [OTHER], Baggage: ['own=1'] };
     expect(read(['traceparent', PARENT, 'tracestate', 'a=1', 'baggage', 'user=7'], { forwarded })).toEqual({
       parent: OTHER,
@@ -58,13 +58,13 @@ describe('the trace of a publish', () => {
     expect(read(['traceparent', PARENT], { forwarded: { Traceparent: ['nonsense'] } })).toBeUndefined();
   });
 
-  test('is that of the whole request where a part names none', () => {
+  test('is that of the batch request if an item has none', () => {
     expect(read([], { requestHeaders: ['traceparent', PARENT] })).toEqual({ parent: PARENT });
     const own = ['traceparent', OTHER];
     expect(read(own, { requestHeaders: ['traceparent', PARENT, 'tracestate', 'a=1'] })).toEqual({ parent: OTHER });
   });
 
-  test('goes on without what is too long, cannot be sent, or is not wanted', () => {
+  test('omits values that are too long, cannot be sent, or are not requested', () => {
     expect(read(['traceparent', PARENT, 'tracestate', `a=${'1'.repeat(511)}`])).toEqual({ parent: PARENT });
     expect(read(['traceparent', PARENT, 'tracestate', 'a=\u0007'])).toEqual({ parent: PARENT });
     expect(read(['traceparent', PARENT, 'baggage', `a=${'1'.repeat(8192)}`])).toEqual({ parent: PARENT });

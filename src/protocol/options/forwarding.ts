@@ -51,11 +51,11 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;
   const nominated = connectionOptions(rawHeaders);
-  const taken = newHeaderMap();
+  const map = newHeaderMap();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const lowerName = name.toLowerCase();
-    const stays =
+    const isExcluded =
       hasConfigPrefix(name) ||
       isConnectionHeader(lowerName) ||
       CALLER_HEADERS.has(lowerName) ||
@@ -63,13 +63,13 @@ export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): Header
       (lowerName === 'authorization' && !tokenInQuery) ||
       proxyHeaders.some((pattern) => matches(lowerName, pattern)) ||
       explicit[canonicalHeaderName(name)] !== undefined;
-    if (stays) continue;
+    if (isExcluded) continue;
     const value = rawHeaders[i + 1] ?? '';
     // An HTTP request cannot have such a header, but the JSON of a batch item can.
     if (!isHeaderName(name) || !isHeaderValue(value)) refuseUnforwardable(name, name, [value]);
-    addHeader(taken, name, trimBlanks(value));
+    addHeader(map, name, trimBlanks(value));
   }
-  return Object.assign(taken, explicit);
+  return Object.assign(map, explicit);
 }
 
 /** Lower-case names that `Connection` declares as specific to this connection (RFC 9110 section 7.6.1). */

@@ -20,7 +20,7 @@ export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(raw: RawOption | undefined): HttpMethod {
   if (raw === undefined) return 'POST';
-  const method = METHODS.find((known) => known === raw.value.toUpperCase());
+  const method = METHODS.find((name) => name === raw.value.toUpperCase());
   if (method !== undefined) return method;
   throw invalidHeader(raw.header, `must be GET, POST, PUT, PATCH or DELETE, not ${quoted(raw.value)}`);
 }
@@ -90,7 +90,7 @@ export function deduplicationIdOf(raw: RawOption | undefined): string | undefine
 /** One of `words`, in any letter case. */
 export function wordOf<Word extends string>(raw: RawOption | undefined, words: readonly Word[]): Word | undefined {
   if (raw === undefined) return undefined;
-  const word = words.find((known) => known.toLowerCase() === raw.value.toLowerCase());
+  const word = words.find((each) => each.toLowerCase() === raw.value.toLowerCase());
   if (word !== undefined) return word;
   const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`.toLowerCase();
   throw invalidHeader(raw.header, `must be ${choice}, not ${quoted(raw.value)}`);
@@ -132,7 +132,7 @@ export function newRunIdOf(raw: RawOption | undefined): string | undefined {
   if (!CHANGED_IN_PATH.test(runId) && !isDotSegment(runId)) return runId;
   throw invalidHeader(
     raw.header,
-    'the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
+    'the id of a run must not contain ?, #, /, \\, a tab, or % before two hexadecimal digits, and must not be . or ..',
   );
 }
 

@@ -188,7 +188,7 @@ class OptionsReader {
     if (depth > CALLBACK_DEPTH_MAX) {
       throw invalidHeader(
         raw?.header ?? scope?.firstHeader ?? '',
-        `callbacks of callbacks end after ${CALLBACK_DEPTH_MAX} levels`,
+        `callbacks can be nested at most ${CALLBACK_DEPTH_MAX} levels deep`,
       );
     }
     const url = OPTIONS[kind].read(parent) ?? urlDefault;

@@ -31,20 +31,20 @@ const SCHEDULE_ONLY_KEYS: ReadonlySet<string> = new Set(
 const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 
 export function selectSavedHeaders(input: OptionsInput): SavedHeaders {
-  const kept: SavedHeaders = { rawHeaders: [], queryConfig: [] };
+  const saved: SavedHeaders = { rawHeaders: [], queryConfig: [] };
   const { rawHeaders } = input;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = rawHeaders[i + 1] ?? '';
-    if (isMessageOption(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
+    if (isMessageOption(name) || name.toLowerCase() === 'content-type') saved.rawHeaders.push(name, value);
   }
-  if (input.plainHeaders?.cloudEvents) kept.forwardsCloudEvents = true;
+  if (input.plainHeaders?.cloudEvents) saved.forwardsCloudEvents = true;
   for (const [name, values] of Object.entries(withAllHeaders(newHeaderMap(), input))) {
     if (name === 'Content-Type') continue;
-    for (const value of values) kept.rawHeaders.push(name, value);
+    for (const value of values) saved.rawHeaders.push(name, value);
   }
-  for (const [name, value] of input.queryConfig) if (isMessageOption(name)) kept.queryConfig.push([name, value]);
-  return kept;
+  for (const [name, value] of input.queryConfig) if (isMessageOption(name)) saved.queryConfig.push([name, value]);
+  return saved;
 }
 
 /**

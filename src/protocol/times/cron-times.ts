@@ -34,7 +34,7 @@ export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): n
 /** Returns `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for a time that never occurs. */
 export function checkCron(text: string, nowMs: number): string {
   const cron = parseCron(text);
-  if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never comes');
+  if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never occurs');
   return trimBlanks(text);
 }
 

@@ -201,8 +201,9 @@ class Parser {
   }
 
   #call(name: Token): void {
-    const called = FUNCTIONS.get(name.text);
-    if (called === undefined) throw new DelayExpressionError(`unknown name "${name.text}" at position ${name.at}`);
+    const delayFunction = FUNCTIONS.get(name.text);
+    if (delayFunction === undefined)
+      throw new DelayExpressionError(`unknown name "${name.text}" at position ${name.at}`);
     this.#expect('(');
     let count = 0;
     this.#nested(() => {
@@ -211,10 +212,12 @@ class Parser {
         count++;
       } while (this.#accept(','));
     });
-    if (count < called.countMin || count > called.countMax) {
-      throw new DelayExpressionError(`${name.text} at position ${name.at} takes ${countText(called)}, not ${count}`);
+    if (count < delayFunction.countMin || count > delayFunction.countMax) {
+      throw new DelayExpressionError(
+        `${name.text} at position ${name.at} takes ${countText(delayFunction)}, not ${count}`,
+      );
     }
-    this.#emit({ kind: 'call', apply: called.apply, count });
+    this.#emit({ kind: 'call', apply: delayFunction.apply, count });
   }
 
   /** Reads the content of parentheses, with the closing one. */
@@ -252,12 +255,12 @@ class Parser {
   }
 }
 
-function unexpected(token: Token, wanted?: string): DelayExpressionError {
+function unexpected(token: Token, expected?: string): DelayExpressionError {
   const found = token.kind === 'end' ? 'unexpected end' : `unexpected "${token.text}" at position ${token.at}`;
-  return new DelayExpressionError(wanted === undefined ? found : `${found}, expected "${wanted}"`);
+  return new DelayExpressionError(expected === undefined ? found : `${found}, expected "${expected}"`);
 }
 
-function countText(called: DelayFunction): string {
-  if (called.countMax === Number.POSITIVE_INFINITY) return 'one argument or more';
-  return called.countMin === 1 ? 'one argument' : `${called.countMin} arguments`;
+function countText(delayFunction: DelayFunction): string {
+  if (delayFunction.countMax === Number.POSITIVE_INFINITY) return 'one argument or more';
+  return delayFunction.countMin === 1 ? 'one argument' : `${delayFunction.countMin} arguments`;
 }

@@ -78,7 +78,7 @@ export const parseUrl: (url: string) => URL | string = memo((url) => {
   if (scheme === null) return WRONG_SCHEME;
   if (url.length > URL_LENGTH_MAX) return `endpoint is longer than ${URL_LENGTH_MAX} characters`;
   if (REMOVED_BY_URL.test(url)) return 'endpoint has a control character or begins or ends with a blank';
-  if (isMasked(url)) return 'endpoint has *** as its password, which only stands for one: give the password itself';
+  if (isMasked(url)) return 'endpoint has the placeholder *** as its password: give the real password';
   // `new URL` reads "http:///x" as the host x.
   const hostStart = url[scheme[0].length];
   if (hostStart === undefined || '/\\?#'.includes(hostStart)) return 'endpoint has no host';

@@ -22,7 +22,7 @@ export function readResultMessage(
 ): ResultMessage {
   const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const { header, settings } = readPublishOptions(input, 'result', quotas, nowMs);
-  const { callback: _callback, ...kept } = settings;
+  const { callback: _callback, ...others } = settings;
   header['Content-Type'] ??= ['application/json'];
-  return { url, header, settings: { ...kept, dialect } };
+  return { url, header, settings: { ...others, dialect } };
 }

@@ -38,16 +38,16 @@ const MARK_LENGTHS: ReadonlySet<number> = new Set(
 );
 
 /** Whether a running workflow sends the message: a step, a call or an invocation. */
-export function isSentByRun(sent: PublishHeaders): boolean {
-  return isMarked(sent, RUN_MARKS);
+export function isSentByRun(headers: PublishHeaders): boolean {
+  return isMarked(headers, RUN_MARKS);
 }
 
 /**
  * Whether the message is the second phase of a trigger, in which the library that serves the URL identifies itself
  * (contract W 5.3).
  */
-export function isSentBySdk(sent: PublishHeaders): boolean {
-  return isMarked(sent, SDK_MARKS);
+export function isSentBySdk(headers: PublishHeaders): boolean {
+  return isMarked(headers, SDK_MARKS);
 }
 
 function isMarked({ rawHeaders, queryConfig }: PublishHeaders, marks: Marks): boolean {
@@ -60,6 +60,6 @@ function isMarked({ rawHeaders, queryConfig }: PublishHeaders, marks: Marks): bo
 function isMark(name: string, value: string, marks: Marks): boolean {
   // A quick first check, since this runs for each header of each message.
   if (!MARK_LENGTHS.has(name.length) || !hasConfigPrefix(name)) return false;
-  const wanted = marks.get(name.slice(PREFIX_LENGTH).toLowerCase());
-  return wanted !== undefined && trimBlanks(value).toLowerCase() === wanted;
+  const expected = marks.get(name.slice(PREFIX_LENGTH).toLowerCase());
+  return expected !== undefined && trimBlanks(value).toLowerCase() === expected;
 }

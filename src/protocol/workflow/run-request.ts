@@ -59,7 +59,7 @@ function readAppend(scope: Scope, dialect: Dialect): RunAppend {
   const createdAtMs = OPTIONS.workflowCreatedAt.read(scope);
   if (createdAtMs !== undefined) append.createdAtMs = createdAtMs;
   if (callType === 'toCallback' && OPTIONS.callback.raw(scope) === undefined) {
-    throw invalidHeader(`${prefixOf(dialect)}-Callback`, 'a call needs the URL that its result goes to');
+    throw invalidHeader(`${prefixOf(dialect)}-Callback`, 'a call needs the URL that receives its result');
   }
   return append;
 }

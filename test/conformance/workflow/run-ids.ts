@@ -12,7 +12,7 @@ export const runIds: Section = {
       for (const id of ['x/../wfr_victim', 'orders/42', '.', '..']) {
         const headers = { 'Upstash-Workflow-RunId': id };
         const { status, json } = await server.ask('POST', target, { headers });
-        expect([status, json.error]).toEqual([400, expect.stringContaining('the id of a run must be without')]);
+        expect([status, json.error]).toEqual([400, expect.stringContaining('the id of a run must not contain')]);
       }
       expect((await victim.shown()).workflowState).toBe('RUN_STARTED');
     }),

@@ -17,20 +17,20 @@ const TOKENS = [
 ] as const;
 
 describe.each(TOKENS)('a token %s', (_, token) => {
-  it('names its claim to whoever has its signing key, as the current or the next one', () => {
+  it('is verified with the current or the next signing key', () => {
     expect(token).toMatch(/^[A-Za-z0-9_-]{68}$/);
     expect(readCheckpointToken(token, () => KEYS)).toEqual(CLAIM);
     expect(readCheckpointToken(token, () => KEYS.toReversed())).toEqual(CLAIM);
     expect(decodeCheckpointClaim(token)).toEqual(CLAIM);
   });
 
-  it('is refused with other keys, and for a project that has none', () => {
+  it('is rejected with other keys, and for a project without keys', () => {
     expect(readCheckpointToken(token, () => ['sig_other'])).toBeUndefined();
     expect(readCheckpointToken(token, () => [])).toBeUndefined();
     expect(readCheckpointToken(token, (projectId) => (projectId === 1 ? [] : KEYS))).toBeUndefined();
   });
 
-  it('is refused when any byte of it is another', () => {
+  it('is rejected if any byte is changed', () => {
     const bytes = Buffer.from(token, 'base64url');
     for (const [at, byte] of bytes.entries()) {
       const altered = Buffer.from(bytes);
@@ -48,7 +48,7 @@ describe.each(TOKENS)('a token %s', (_, token) => {
   });
 });
 
-it('goes with what a library takes for the journal of a run that it serves', () => {
+it('is sent with deliveries that a library reads as a journal', () => {
   const run = { key: 1, id: 'r', createdAtMs: 0, url: 'https://app.example', features: [] };
   expect(takesCheckpoints({ ...run, callType: 'step' })).toBe(true);
   expect(takesCheckpoints({ ...run, callType: 'step', init: 'known' })).toBe(true);
@@ -59,7 +59,7 @@ it('goes with what a library takes for the journal of a run that it serves', () 
   }
 });
 
-it('comes back with the end of a run under either prefix, in any letter case', () => {
+it('is read from the end of a run with either prefix, in any letter case', () => {
   expect(endTokenOf({ 'Upstash-Workflow-End': [' t '] })).toBe('t');
   expect(endTokenOf({ 'Waypost-Workflow-End': ['t'] })).toBe('t');
   expect(endTokenOf({})).toBeUndefined();

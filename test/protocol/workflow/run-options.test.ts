@@ -57,7 +57,7 @@ describe('a message that begins a run', () => {
     expect(refusalOf(() => read(start))).toMatchObject({
       status: 400,
       message:
-        'invalid Upstash-Workflow-Runid: the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
+        'invalid Upstash-Workflow-Runid: the id of a run must not contain ?, #, /, \\, a tab, or % before two hexadecimal digits, and must not be . or ..',
     });
     // A run that began before is known by its id, whatever that is.
     for (const known of [
