@@ -1,6 +1,6 @@
 /**
- * The HTTP interface: a listener around the route table. Every request takes the same steps: find the route by the raw
- * target, authenticate the caller, call the handler, write its answer.
+ * Serves the HTTP interface. Every request takes the same steps: find the route by the raw target, authenticate the caller,
+ * call the handler, send its response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Slices } from '../engine/loops/slices.ts';
@@ -34,15 +34,15 @@ import { createRoutes } from './routes.ts';
 import { callerClaimOf } from './runs/checkpoints.ts';
 
 export interface ApiOptions extends Omit<Services, 'json' | 'closing' | 'console'> {
-  /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
+  /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is trusted. */
   trustedProxies: readonly string[];
   browsers: Browsers;
   console: ConsoleOptions;
-  /** Told of each request that was answered. */
+  /** Called after each response, for metrics. */
   onResponse?: ((isPublish: boolean, status: number, durationMs: Millis) => void) | undefined;
 }
 
-/** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
+/** Creates the server without listening. Throws a `TypeError` that names the first invalid entry of `trustedProxies`. */
 export function createApi(options: ApiOptions): Listener {
   const json = new JsonThread(options.clock);
   const closing = new AbortController();
@@ -61,7 +61,7 @@ export function createApi(options: ApiOptions): Listener {
 
 const TOKEN_IN_QUERY = 'this needs the token in the header Authorization: queries are kept in logs and histories';
 
-/** The part of a call that follows from the token. */
+/** The members of a call that are derived from the token. */
 type Caller = Required<
   Pick<Call, 'projectId' | 'scope' | 'tokenName' | 'tokenHash' | 'isTokenInHeader' | 'accountsVersion' | 'runKey'>
 >;
@@ -83,7 +83,7 @@ class Edge {
   readonly #console: Console;
   readonly #connections: Connections;
   readonly #budget: MemoryBudget;
-  readonly #turns: ResponseQueue;
+  readonly #responses: ResponseQueue;
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
@@ -104,7 +104,7 @@ class Edge {
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new MemoryBudget(options.limits.requestMemoryBytesMax);
-    this.#turns = new ResponseQueue(LONG_RESPONSES_BYTES_MAX, options.clock);
+    this.#responses = new ResponseQueue(LONG_RESPONSES_BYTES_MAX, options.clock);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
     this.#slices = () => new Slices(options.clock, options.endOfTurn);
@@ -113,8 +113,8 @@ class Edge {
 
   /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { browsers, clock, limits, log, onResponse: tell } = this.#options;
-    const begunAtMs = clock.elapsedMs;
+    const { browsers, clock, limits, log, onResponse } = this.#options;
+    const startedAtMs = clock.elapsedMs;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
     connection.addRequest(request, response);
@@ -124,19 +124,19 @@ class Edge {
     const route = match.routes.get(request.method ?? '');
     const ignored = new Ignored();
     try {
-      let given = browsers.responseTo(request, response, match);
-      if (!given) {
+      let apiResponse = browsers.responseTo(request, response, match);
+      if (!apiResponse) {
         checkHead(request, limits);
         const admitted = this.#admit(request, match);
         const caller = admitted instanceof Promise ? await admitted : admitted;
-        given = await (route
+        apiResponse = await (route
           ? this.#handle(exchange, match, { route, caller, body, ignored })
           : (this.#console.responseTo(request) ?? noRoute(match)));
       }
       if (route) this.#ignoredLog.logOnce(route, ignored);
-      respond(exchange, ignored.addTo(given), clock);
+      respond(exchange, ignored.addTo(apiResponse), clock);
     } catch (error) {
-      // The client has gone, or part of an answer is already sent.
+      // The client has disconnected, or a part of the response is already sent.
       if (error instanceof ClientDisconnected || response.headersSent) {
         response.destroy();
         return;
@@ -144,14 +144,14 @@ class Edge {
       respond(exchange, errorResponse(error, log, route?.path ?? 'unknown'), clock);
     } finally {
       body.release();
-      if (tell && response.headersSent) {
-        tell(route?.access === 'publish', response.statusCode, clock.elapsedMs - begunAtMs);
+      if (onResponse && response.headersSent) {
+        onResponse(route?.access === 'publish', response.statusCode, clock.elapsedMs - startedAtMs);
       }
     }
   }
 
-  /** Throws `ApiError` 401, 403 or 429. Waits only where the accounts here may be older than the token. */
-  #admit(request: IncomingMessage, match: Match, looksAgain = true): Caller | Promise<Caller> {
+  /** Throws `ApiError` 401, 403 or 429. Waits only if the accounts in memory may be older than the token. */
+  #admit(request: IncomingMessage, match: Match, mayRefresh = true): Caller | Promise<Caller> {
     const { accounts, clock } = this.#options;
     const { method = '', headers } = request;
     const route = match.routes.get(method);
@@ -160,11 +160,11 @@ class Edge {
     if (!match.isProtected) return NOBODY;
     const admission = authenticate(accounts, headers.authorization, match.rawQuery);
     const newer = accounts.catchUp?.(admission?.caller.projectId);
-    if (newer !== undefined) return newer.then(() => this.#admit(request, match, looksAgain));
+    if (newer !== undefined) return newer.then(() => this.#admit(request, match, mayRefresh));
     const accountsVersion = accounts.sharedVersion;
     if (!admission) {
-      const look = looksAgain ? accounts.refreshForUnknownToken?.() : undefined;
-      if (look !== undefined) return look.then(() => this.#admit(request, match, false));
+      const refreshed = mayRefresh ? accounts.refreshForUnknownToken?.() : undefined;
+      if (refreshed !== undefined) return refreshed.then(() => this.#admit(request, match, false));
       throw unauthenticated();
     }
     authorize(admission.caller, method, route?.access);
@@ -203,7 +203,7 @@ class Edge {
     this.#known.get(route)?.findIgnored(rawHeaders, rawQuery, own.ignored);
     const handle = (): ApiResponse | Promise<ApiResponse> =>
       route.isLong
-        ? this.#turns.runWithMemory(projectId, LONG_RESPONSE_BYTES, call.hangUp(), () => route.handle(call))
+        ? this.#responses.runWithMemory(projectId, LONG_RESPONSE_BYTES, call.hangUp(), () => route.handle(call))
         : route.handle(call);
     return slices.isOver ? slices.next().then(handle) : handle();
   }
@@ -220,7 +220,7 @@ class Edge {
 
 function hangUpOf(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  // It may have happened already: then no event follows.
+  // No event follows if the connection is already closed.
   if (response.closed) controller.abort();
   else response.once('close', () => controller.abort());
   return controller.signal;
@@ -231,7 +231,7 @@ function noRoute({ routes }: Match): ApiResponse {
   return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
 }
 
-/** Checks the head for what Node does not check, or would refuse without JSON (contract M 20.2). Throws `ApiError`. */
+/** Checks the rules that Node does not check, or would reject without JSON (contract M 20.2). Throws `ApiError`. */
 function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;

@@ -1,9 +1,9 @@
 /**
- * What an example of each request holds. The interface document shows it (`example`), its page makes a line for a shell
- * of it, and a test sends each.
+ * An example of each request. The interface document shows it (`example`), the documentation page turns it into a shell
+ * command, and a test sends it.
  */
 
-/** By the name of a parameter of a path. */
+/** By the name of a path parameter. */
 const IN_PATHS: Readonly<Record<string, string>> = {
   destination: 'https://example.com/hook',
   dlqId: '1767225600000-1',
@@ -30,7 +30,7 @@ const A_MESSAGE = { query: { messageIds: IN_PATHS['messageId'] ?? '' } };
 const A_DEAD_LETTER = { query: { dlqIds: IN_PATHS['dlqId'] ?? '' } };
 const AN_ENDPOINT = { body: { endpoints: [{ url: 'https://example.com/hook', name: 'shop' }] } };
 
-/** By operation; one that is not here needs nothing besides its path. Whatever can be done to all is done to one. */
+/** By operation. An operation that is missing here needs only its path. Bulk operations name a single item. */
 const OF_OPERATIONS: Readonly<Record<string, Example>> = {
   publish: { headers: { 'Upstash-Delay': '10s', 'Upstash-Retries': '5' }, body: A_BODY },
   enqueue: { body: A_BODY },
@@ -74,7 +74,7 @@ const OF_OPERATIONS: Readonly<Record<string, Example>> = {
   verifySignature: { body: { signature: 'eyJhbGciOiJIUzI1NiJ9.e30.x', body: '{"order":42}' } },
 };
 
-/** `pathNames`: the parameters of its path, as the route names them. */
+/** `pathNames`: the names of the path parameters. */
 export function exampleOf(operationId: string, pathNames: readonly string[] = []): Example & { path: string[] } {
   return { ...OF_OPERATIONS[operationId], path: pathNames.map((name) => IN_PATHS[name] ?? name) };
 }

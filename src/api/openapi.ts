@@ -1,6 +1,6 @@
 /**
- * The interface as an OpenAPI 3.1 document, made from the route table, so that every new route is in it. Tests check
- * the answers against the schemas that the document shows.
+ * Writes the interface as an OpenAPI 3.1 document from the route table, so that it has every route. Tests check responses
+ * against the schemas of the document.
  */
 import type { TSchema } from '@sinclair/typebox';
 import { exampleOf } from './examples.ts';
@@ -43,7 +43,7 @@ export interface Parameter {
   description: string;
   required?: true;
   schema: JsonSchema;
-  /** Those that have one make a whole request together. */
+  /** All examples of an operation together make a complete request. */
   example?: string;
 }
 
@@ -121,7 +121,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
 
 const integerHeader = (description: string) => ({ description, schema: { type: 'integer' } });
 
-/** The headers that a refusal has besides those of every answer. */
+/** The headers of a refusal, by status. */
 const REFUSAL_HEADERS: Readonly<Record<number, Response['headers']>> = {
   429: Object.fromEntries(
     [
@@ -133,10 +133,10 @@ const REFUSAL_HEADERS: Readonly<Record<number, Response['headers']>> = {
       [`${prefix}-Reset`, integerHeader('When there are more, in Unix seconds.')],
     ]),
   ),
-  503: { 'Retry-After': integerHeader('Seconds; not in answers of /readyz.') },
+  503: { 'Retry-After': integerHeader('Seconds; not in responses of /readyz.') },
 };
 
-/** Writes the document. It depends only on `routes`, and its parts are in the order of the table. */
+/** Writes the document. It depends only on `routes`, and has the order of the table. */
 export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
   const schemas = new SchemaWriter();
   const paths: OpenApiDocument['paths'] = {};
@@ -243,7 +243,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
   return sentences.join(' ');
 }
 
-/** The statuses that this route can refuse with, besides those that every route can. */
+/** The statuses of refusals of this route, besides those that every route has. */
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
   if (access !== 'public') found.add(401).add(429).add(503); // rate limits, and the store may be unavailable
@@ -264,8 +264,8 @@ function parametersOf({ path, operationId, takes = {} }: Route, schemas: SchemaW
   const ownNames = parameterNames(ownPathOf(path));
   const examples = exampleOf(operationId, ownNames);
   const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
-    const meant = ownNames[at];
-    const description = meant === 'destination' ? destinationOf(path) : `The ${meant} from an earlier response.`;
+    const ownName = ownNames[at];
+    const description = ownName === 'destination' ? destinationOf(path) : `The ${ownName} from an earlier response.`;
     return {
       name,
       in: 'path',
@@ -321,7 +321,7 @@ function bodyOf({ operationId, takes = {} }: Route, schemas: SchemaWriter): Oper
   };
 }
 
-/** In JSON a filter of several values may be one value without an array around it. */
+/** In JSON, a filter of several values may be a single value without an array. */
 function memberOf(schema: JsonSchema): JsonSchema {
   return schema['type'] === 'array' ? { anyOf: [schema['items'], schema] } : schema;
 }
@@ -347,7 +347,7 @@ function refusalName(status: number): string {
   return `Refused${status}`;
 }
 
-/** Turns TypeBox schemas into plain JSON. A schema with an `$id` is written once and referred to. */
+/** Converts TypeBox schemas into plain JSON. A schema with an `$id` is written once and referenced. */
 class SchemaWriter {
   readonly #named = new Map<string, JsonSchema>();
 
@@ -355,7 +355,7 @@ class SchemaWriter {
     return this.#plain(schema) as JsonSchema;
   }
 
-  /** All schemas that are referred to, by name. */
+  /** All schemas that are referenced, by name. */
   named(): Record<string, JsonSchema> {
     return Object.fromEntries([...this.#named].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -370,7 +370,7 @@ class SchemaWriter {
   }
 
   /**
-   * Leaves out symbols, which only TypeBox uses. A union of constant texts becomes an `enum`, as other tools expect.
+   * Omits symbols, which only TypeBox uses. A union of constant texts becomes an `enum`, as other tools expect.
    */
   #members(members: Record<string, unknown>): JsonSchema {
     const { anyOf, ...others } = members;

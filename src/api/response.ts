@@ -1,4 +1,4 @@
-/** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (contract M 1.3). */
+/** The responses of handlers: a status and, in most cases, JSON. Each refusal becomes `{"error"}` here (contract M 1.3). */
 import { Slices } from '../engine/loops/slices.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
@@ -9,50 +9,50 @@ export interface ApiResponse {
   status: number;
   /** JSON text; `''` for the responses that the contract calls "200, no body". */
   json: string;
-  /** A page or a file instead of `json`; a text is sent as UTF-8. */
+  /** A page or a file, sent instead of `json`. A text is sent as UTF-8. */
   content?: { type: string; body: string | Uint8Array };
-  /** Text that is streamed until one side ends it, instead of `json`. It is the last response of its connection. */
+  /** A stream that either side can end, sent instead of `json`. It is the last response of its connection. */
   stream?: ResponseStream;
   headers?: Readonly<Record<string, string>>;
-  /** Called when the response has left memory: it was sent, or the client has disconnected. */
+  /** Called when the response is no longer in memory: it was sent, or the client has disconnected. */
   onSent?: () => void;
-  /** When it aborts, the client has been too slow: the connection is closed in the middle of the answer. */
+  /** Aborts if the client is too slow: the connection is then closed in the middle of the response. */
   cutOff?: AbortSignal;
 }
 
 export interface ResponseStream {
   contentType: string;
-  /** Called once the head of the answer is on its way. `Answer.sent` is called after it. */
+  /** Called once the head of the response is sent; `ApiResponse.onSent` is called later. */
   start: (to: Sink) => void;
 }
 
-/** What a stream is written to. */
+/** The writable side of a streamed response. */
 export interface Sink {
-  /** Bytes that the client has not taken yet. Whoever writes more keeps them in memory. */
+  /** Number of bytes that wait in memory for the client. */
   readonly writableLength: number;
   write(text: string | Uint8Array): unknown;
   end(): unknown;
-  /** The client has taken all bytes, after there were many. */
+  /** Emitted when a full buffer has been sent. */
   on(event: 'drain', listener: () => void): unknown;
 }
 
-/** Long enough for a flush to end or for a full disk to be checked again; short enough that no client gives up. */
+/** Within this time a flush ends, or a full disk is checked again; and no client gives up. */
 const RETRY_AFTER_S = 1;
 
 export const NO_BODY: ApiResponse = { status: 200, json: '' };
 
-/** `value` as JSON. Throws when `value` cannot be written as JSON, which is a fault in our code. */
+/** A response with `value` as JSON. Throws if `value` cannot be serialized, which is a defect of our code. */
 export function jsonResponse(status: number, value: unknown): ApiResponse {
   return { status, json: JSON.stringify(value) };
 }
 
-/** An object of members that are JSON already, in this order. A member is left out when it is `undefined`, as the cursor of the last page. */
+/** A response with an object of serialized members, in this order. Members that are `undefined` are omitted. */
 export function jsonObjectResponse(members: Readonly<Record<string, string | undefined>>): ApiResponse {
-  const given = Object.entries(members).filter(([, json]) => json !== undefined);
-  return { status: 200, json: `{${given.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
+  const defined = Object.entries(members).filter(([, json]) => json !== undefined);
+  return { status: 200, json: `{${defined.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
 }
 
-/** The views of `items` as a JSON array, written in slices: a page may have a thousand entries with many headers each. */
+/** The views of `items` as a JSON array, written in time slices: a page may have a thousand entries with many headers. */
 export async function jsonArrayOf<T>(
   items: readonly T[],
   view: (item: T) => unknown,
@@ -62,7 +62,7 @@ export async function jsonArrayOf<T>(
   return `[${texts.join(',')}]`;
 }
 
-/** A refusal in the form that all clients parse. */
+/** An error response in the form that all clients parse. */
 export function refusal(status: number, error: string, headers?: ApiResponse['headers']): ApiResponse {
   const refused: ApiResponse = { status, json: JSON.stringify({ error }) };
   if (headers) refused.headers = headers;
@@ -70,9 +70,8 @@ export function refusal(status: number, error: string, headers?: ApiResponse['he
 }
 
 /**
- * The answer to an error that a handler threw. A client's mistake is named. When the store cannot write, the client is
- * asked to come back. Every other error is a fault in our code: it is logged, and the client learns no details
- * (contract M 25).
+ * The response to an error that a handler threw. The error of a client is explained. If the store cannot write, the client is
+ * asked to retry. Every other error is a defect of our code: it is logged, and the client gets no details (contract M 25).
  */
 export function errorResponse(error: unknown, log: EventLog, where: string): ApiResponse {
   if (error instanceof ApiError) {

@@ -1,24 +1,24 @@
 /**
- * Finds the routes for a raw request target. Destinations are embedded in paths unescaped. So this code does not merge
- * slashes, resolve dots or decode: each of these would destroy a destination (contract M 1.1, 4.3).
+ * Finds the routes of a raw request target. Paths contain destinations unescaped. So this code never merges slashes, resolves
+ * dots or decodes: each of these would destroy a destination (contract M 1.1, 4.3).
  */
 import { isName } from '../protocol/names.ts';
 import { pathAndQueryOf, percentDecode } from '../protocol/urls/request-target.ts';
 import type { Route } from './route.ts';
 
-/** The routes that a request target names. */
+/** The routes of a request target, with the values from its path and query. */
 export interface Match {
-  /** Routes by method; empty when no route has this path. */
+  /** Routes by method; empty if no route has this path. */
   routes: ReadonlyMap<string, Route>;
   /** The values of the path's parameters, in order. */
   ids: string[];
   /**
-   * Raw text after the route; `''` when there is none. It includes a `?` with nothing after it: that begins no query.
+   * Raw text after the route; `''` if there is none. It includes a final `?`, since an empty query is a part of the destination.
    */
   rawDestination: string;
-  /** Everything behind the first `?`. */
+  /** The raw text after the first `?`. */
   rawQuery: string;
-  /** False on public routes and outside the interface, where no token is needed. */
+  /** Whether a token is needed; false on public routes and outside the interface. */
   isProtected: boolean;
 }
 
@@ -32,7 +32,7 @@ interface Branch {
   routes: Map<string, Route>;
 }
 
-/** A request path while its route is searched for. */
+/** A request path whose route is searched for. */
 interface Path {
   text: string;
   method: string;
@@ -45,13 +45,13 @@ interface Path {
 interface FoundRoutes {
   routes: ReadonlyMap<string, Route>;
   rawIds: readonly string[];
-  /** Where the destination begins, on routes that have one. */
+  /** The position of the destination, on routes with a destination. */
   destinationAt?: number;
 }
 
 const NO_ROUTES: FoundRoutes = { routes: new Map(), rawIds: [] };
 
-/** Finds the routes of a raw request target, in origin-form or absolute-form. Never throws, for any target. */
+/** Finds the routes of a raw request target, in origin-form or absolute-form. Never throws. */
 export class RouteFinder {
   readonly #root = newBranch();
 
@@ -78,7 +78,7 @@ export class RouteFinder {
     const { routes, rawIds, destinationAt } = (isPath ? walk(this.#root, path, 1, []) : undefined) ?? NO_ROUTES;
     const behindPath = queryAt >= 0 && rawQuery === '' ? '?' : '';
     const rawDestination = destinationAt === undefined ? '' : text.slice(destinationAt) + behindPath;
-    // An id with a malformed escape stays as it is: nothing has such an id.
+    // An id with a malformed escape is not decoded: nothing has such an id.
     const ids = rawIds.map((rawId) => percentDecode(rawId) ?? rawId);
     return { routes, ids, rawDestination, rawQuery, isProtected: isOfInterface && !isPublic(routes) };
   }
@@ -101,8 +101,8 @@ function endOf(text: string): number {
 }
 
 /**
- * Finds where the rest of the path, from `at`, leads. A fixed word wins over a parameter. A parameter may be empty, as
- * in `/v2/messages//explain`: the handler then says what is missing.
+ * Finds the routes for the rest of the path, from `at`. A fixed word takes precedence over a parameter. A parameter may be
+ * empty, as in `/v2/messages//explain`: the handler then reports what is missing.
  */
 function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[]): FoundRoutes | undefined {
   const { routes } = branch;
@@ -127,7 +127,7 @@ function descend(branch: Branch, path: Path, at: number, rawIds: readonly string
   return found ?? (parameter && walk(parameter, path, segmentEnd + 1, [...rawIds, segment]));
 }
 
-/** Whether a destination may follow. Where other paths continue from here too, this depends on the method. */
+/** Whether a destination may follow. If other paths share this prefix, this depends on the method. */
 function isDestinationBehind({ routes, words, parameter }: Branch, method: string): boolean {
   if (words.size > 0 || parameter) return hasDestination(routes.get(method));
   const [any] = routes.values();
@@ -142,7 +142,7 @@ function isDecodedName(rawId: string): boolean {
   return isName(percentDecode(rawId) ?? '');
 }
 
-/** All methods of a path give the same result, so that a caller without a token learns nothing more. */
+/** All methods of a path need a token, or none does, so that a caller without a token learns nothing. */
 function isPublic(routes: ReadonlyMap<string, Route>): boolean {
   for (const { access } of routes.values()) return access === 'public';
   return false;

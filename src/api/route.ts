@@ -1,4 +1,4 @@
-/** What a route is, and what its handler is given. Handlers do not use sockets. */
+/** The types of a route, of the call that its handler gets, and of the services that handlers use. Handlers do not use sockets. */
 import type { TSchema } from '@sinclair/typebox';
 import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Engine } from '../engine/commands.ts';
@@ -20,9 +20,9 @@ import type { ApiResponse } from './response.ts';
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * Who may call: anybody, any token, a token that may read, a token that may publish, or only a full token. A full token
- * may do all of it. Changes that last, such as a schedule, need `full`. So do the signing keys, since a reader could forge
- * deliveries with them (contract M 2.2).
+ * The token that a route needs: none, any, one that may read, one that may publish, or a full one. A full token is always
+ * sufficient. Lasting changes, such as schedules, need `full`. So do the signing keys, since a reader of the keys could forge
+ * deliveries (contract M 2.2).
  */
 export type Access = 'public' | 'any' | 'read' | 'publish' | 'full';
 
@@ -30,31 +30,32 @@ export interface Route {
   method: RouteMethod;
   /** Fixed words and `:parameters`, or a final `*` for an embedded destination. */
   path: string;
-  /** Its name in the interface document, for generated clients: stable and unique. */
+  /** The name in the interface document, which generated clients use: stable and unique. */
   operationId: string;
   access: Access;
   /** One sentence for the interface document. */
   summary: string;
-  /** What a request may hold besides path and token; absent: nothing else is read. */
+  /** The parts of a request that are read besides path and token. Default: none. */
   takes?: AcceptedInput;
   /** Statuses of refusals besides those that follow from `access`, `path` and `takes`. */
   refusals?: readonly number[];
   /**
-   * Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent unchanged.
+   * By status: the schema of each success response; `undefined` for "200, no body". A text with `contentMediaType` is sent
+   * unchanged.
    */
   responses: Record<number, TSchema | undefined>;
-  /** Whether a token in the query is refused: URLs get around, and what this route may do is too much for that. */
+  /** Whether a token in the query is rejected. URLs are logged and shared, and this route may do too much for that. */
   isTokenInHeaderOnly?: true;
-  /** Whether the token that a run's delivery carries is enough, for what is of that run (contract K 2). */
+  /** Whether the token of a run's delivery is sufficient, for data of that run (contract K 2). */
   isForItsRun?: true;
-  /** Whether an answer may have many megabytes: it then waits for room in memory before anything is read for it (P10). */
+  /** Whether a response may have many megabytes. It then waits for memory before any row is read for it (P10). */
   isLong?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => ApiResponse | Promise<ApiResponse>;
 }
 
-/** What every row of the table begins with. Its answer is a 200 without a body unless the row says otherwise. */
+/** The first members of every route. The response is a 200 without a body unless the route overrides it. */
 export function row(access: Access, method: RouteMethod, path: string, operationId: string) {
   const responses: Route['responses'] = { 200: undefined };
   return { access, method, path, operationId, responses };
@@ -66,9 +67,9 @@ export interface Call extends Admitted {
   projectId: ProjectId;
   /** Scope of the token; `undefined` on public routes. */
   scope: TokenScope | undefined;
-  /** What its owner calls the token, where it has a name. */
+  /** The name that the owner gave the token, if any. */
   tokenName: string | undefined;
-  /** The run whose token the caller has instead of a token of the project. */
+  /** Set if the caller has the token of a run instead of a token of the project. */
   runKey?: RunKey | undefined;
   /** Hash of the caller's token; `''` on public routes. */
   tokenHash: string;
@@ -77,46 +78,46 @@ export interface Call extends Admitted {
   ids: readonly string[];
   /** The first of `ids`; `''` on paths without parameters. */
   id: string;
-  /** The raw text after `/v2/publish/` and the like. */
+  /** The raw text after `/v2/publish/` and similar paths. */
   rawDestination: string;
   /** The raw text after the first `?`. */
   rawQuery: string;
   /** Name, value, name, value, … as received. */
   rawHeaders: readonly string[];
-  /** True when `Authorization` carried our token, which then must not be forwarded (contract M 4.5). */
+  /** True if the token was in `Authorization`, which then must not be forwarded (contract M 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
-  /** Aborts once the client has closed the connection without an answer; for what may take long. */
+  /** Aborts once the client has closed the connection before the response; for long operations. */
   hangUp: () => AbortSignal;
   /** As `Connection.leaving`. */
   leaving: () => AbortSignal;
-  /** Parts of the request that the server ignores; the answer names them. */
+  /** Parts of the request that the server ignores. The response names them. */
   ignored: Ignored;
-  /** The URL that the request was sent to, as the client wrote it. Throws `ApiError` 400 when it is not a valid URL. */
+  /** The URL that the client called. Throws `ApiError` 400 if it is not valid. */
   calledUrl: () => CalledUrl;
   body: RequestBody;
 }
 
-/** The parts of a URL that was called; `<proto>://<host><url>` is valid. */
+/** The parts of a called URL; `<proto>://<host><url>` is valid. */
 export interface CalledUrl {
   proto: 'http' | 'https';
-  /** With the port, where there is one. */
+  /** With the port, if there is one. */
   host: string;
   /** Path and query. */
   url: string;
 }
 
-/** The reason why a URL is refused as a destination, as the end of a sentence; `undefined` when it is allowed. */
+/** The reason why a URL is rejected as a destination, as the end of a sentence; `undefined` if it is allowed. */
 export type CheckDestination = (url: URL) => undefined | string | Promise<undefined | string>;
 
 /** Time that advances only on request. It is the same for all projects. */
 export interface VirtualTime {
   nowMs(): Millis;
-  /** Whether no message and no run waits for any time. */
+  /** Whether no message and no run waits for a time. */
   readonly isIdle: boolean;
-  /** Lets time pass; resolves when all that falls due on the way has happened. */
+  /** Advances the time. Resolves when everything that became due is done. */
   advance(ms: Millis): Promise<void>;
-  /** Lets time pass until all is idle, for `limitMs` at most; whether it is. */
+  /** Advances the time until the server is idle, at most by `limitMs`. Resolves to whether it is idle. */
   runUntilIdle(limitMs: Millis): Promise<boolean>;
 }
 
@@ -124,15 +125,15 @@ export interface VirtualTime {
 export interface Services {
   engine: Engine;
   accounts: Accounts;
-  /** Absent where tokens are published, as in development: there are no such routes then. */
+  /** Absent if tokens are public, as in development. The routes of tokens then do not exist. */
   tokens?: ProjectTokens | undefined;
   clock: Clock;
-  /** Absent: this is the only worker of its process. */
+  /** Absent if this is the only worker of its process. */
   others?: OtherWorkers | undefined;
-  /** Absent where time passes by itself. */
+  /** Absent if time is real. */
   virtualTime?: VirtualTime | undefined;
   log: EventLog;
-  /** For a project, since projects take turns when names are looked up. */
+  /** By project, since projects share the lookups of names round-robin. */
   checkDestination: (projectId: ProjectId) => CheckDestination;
   quotas: Quotas;
   limits: Readonly<ApiLimits>;
@@ -149,11 +150,11 @@ export interface Services {
   /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;
   json: JsonThread;
-  /** Aborted when the listener closes: an answer without an end then ends. */
+  /** Aborts when the listener closes. Endless responses must then end. */
   closing: AbortSignal;
 }
 
-/** The first header of that name, which is in lower case. */
+/** The value of the first header with this name, which is in lower case. */
 export function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     if (rawHeaders[at]?.toLowerCase() === wanted) return rawHeaders[at + 1];

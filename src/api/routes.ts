@@ -23,7 +23,7 @@ import { parkedRunRoutes, runRoutes } from './runs/runs.ts';
 import { triggerRoutes } from './runs/triggers.ts';
 import { allWaiterRoutes, waiterRoutes } from './runs/waiters.ts';
 
-/** The route table. The route finder, access checks, the interface document and their tests are made from it. */
+/** Creates the route table. The route finder, access checks, the interface document and their tests are derived from it. */
 export function createRoutes(services: Services): Route[] {
   const routes = [
     ...publishRoutes(services),
@@ -59,10 +59,10 @@ export function createRoutes(services: Services): Route[] {
   return [...routes, ...documentRoutes(routes, services)];
 }
 
-/** As many as the setting has by default; the document shows it. */
+/** The default of the setting, as the document shows it. */
 const LOGS_PAGE_DEFAULT = 1_000;
 
-/** Every route, optional ones included. Only their descriptions are usable: no handler has a service behind it. */
+/** Every route, optional ones included, for its description. The handlers do not work, since they have no services. */
 export function describedRoutes(): Route[] {
   const services = {
     engine: {},

@@ -1,5 +1,5 @@
 /**
- * The shapes of answers (contract M 17, 18, 22). The interface document is made from them, and tests check every answer
+ * The schemas of responses (contract M 17, 18, 22). The interface document is built from them, and tests check every response
  * against them.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
@@ -26,7 +26,7 @@ const State = Type.Union(
 );
 
 /**
- * An object with exactly these members; an undocumented member is a mistake. With an `$id`, the document has it once.
+ * An object with exactly these members; an undocumented member is an error. With an `$id`, the document defines it once.
  */
 export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
@@ -35,12 +35,12 @@ export function exactly<T extends TProperties>(members: T, $id?: string) {
 /** An object on the wire. A member that is `undefined` is absent, since `JSON.stringify` drops it. */
 export type View = Record<string, unknown>;
 
-/** Of each member the schema, and how its value is read. */
+/** By member: the schema, and a function that reads the value. */
 type Members<From extends readonly unknown[]> = Readonly<
   Record<string, readonly [TSchema, (...from: From) => unknown]>
 >;
 
-/** What the document says of an object, and the view of it, whose members are in the same order. */
+/** The schema of an object, and a function that creates its view, with the members in the same order. */
 export function shapeOf<From extends readonly unknown[]>() {
   return <M extends Members<From>>(members: M, $id?: string) => {
     const rows = Object.entries(members);
@@ -284,7 +284,7 @@ export const TokenScopeSchema = Type.Union(
   TOKEN_SCOPES.map((scope) => Type.Literal(scope)),
   { $id: 'TokenScope' },
 );
-/** What a request to check a signature holds. */
+/** The body of a request to verify a signature. */
 export const SignatureCheckSchema = Type.Object({
   signature: Type.String({ description: 'the value of the header Upstash-Signature' }),
   body: Type.String({ description: 'the body that was signed' }),
@@ -314,9 +314,9 @@ export const SessionSchema = exactly(
   'Session',
 );
 export const TokenNameSchema = Type.String({ minLength: 1, maxLength: 100, description: 'printable characters' });
-/** What a request for a new token holds. */
+/** The body of a request for a new token. */
 export const NewTokenSchema = Type.Object({ name: Type.Optional(TokenNameSchema), scope: TokenScopeSchema });
-/** `away`: cells that do not read and save, if there are some; `reasons`: why, by the name of the cell. */
+/** `away`: the cells that cannot read and save, if any; `reasons`: by the name of the cell. */
 export const HealthSchema = exactly(
   { status: Text, away: Type.Optional(Type.Array(Text)), reasons: Type.Optional(Type.Record(Type.String(), Text)) },
   'Health',

@@ -1,4 +1,4 @@
-/** When is an answer said to be out of memory, and when is its client cut off? */
+/** When `onSent` is called, and when a slow client is cut off. */
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ const PACER = new Pacer(endOfTurn);
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-/** A server that answers with `bytes` bytes once `begin` resolves; `sent` resolves when they are out of memory. */
+/** A server that responds with `bytes` bytes once `begin` resolves; `sent` resolves when the response is no longer in memory. */
 async function serving(
   bytes: number,
   begin: (response: ServerResponse) => Promise<unknown>,
@@ -41,48 +41,48 @@ function isOver(promise: Promise<void>): Promise<boolean> {
   return Promise.race([promise.then(() => true), notYet]);
 }
 
-it('when its caller has it, and not while it is slow to read', async () => {
+it('when the client has read it, and not while the client is slow', async () => {
   const { url, sent } = await serving(32 * 1024 * 1024, async () => {});
-  const [answer] = (await once(get(url), 'response')) as [IncomingMessage];
+  const [incoming] = (await once(get(url), 'response')) as [IncomingMessage];
   expect(await isOver(sent)).toBe(false);
-  for await (const _piece of answer);
+  for await (const _piece of incoming);
   await sent;
 });
 
-it('when its caller goes away in the midst of it', async () => {
+it('when the client disconnects in the middle of it', async () => {
   const { url, sent } = await serving(32 * 1024 * 1024, async () => {});
-  const [answer] = (await once(get(url), 'response')) as [IncomingMessage];
-  answer.destroy();
+  const [incoming] = (await once(get(url), 'response')) as [IncomingMessage];
+  incoming.destroy();
   await sent;
 });
 
-it('at once when its caller had gone before', async () => {
+it('at once if the client had already disconnected', async () => {
   const { url, sent } = await serving(10, (response) => once(response, 'close'));
   const request = get(url).on('error', () => {});
   server?.once('request', () => request.destroy());
   await sent;
 });
 
-it('when its client is cut off for reading too slowly', async () => {
+it('when the client is cut off for reading too slowly', async () => {
   const cutOff = new AbortController();
   const { url, sent } = await serving(32 * 1024 * 1024, async () => {}, cutOff.signal);
-  const [answer] = (await once(get(url), 'response')) as [IncomingMessage];
-  const failed = once(answer, 'error');
+  const [incoming] = (await once(get(url), 'response')) as [IncomingMessage];
+  const failed = once(incoming, 'error');
   cutOff.abort();
   await sent;
-  answer.resume();
+  incoming.resume();
   expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' });
 });
 
-it('when its client was to be cut off before the answer was made', async () => {
+it('when the client is cut off before the response is built', async () => {
   const { url, sent } = await serving(32 * 1024 * 1024, async () => {}, AbortSignal.abort());
   get(url)
-    .on('response', (answer) => answer.on('error', () => {}))
+    .on('response', (incoming) => incoming.on('error', () => {}))
     .on('error', () => {});
   await sent;
 });
 
-it('when its client is cut off while it stands behind an answer of another kind', async () => {
+it('when the client is cut off while the response waits behind another one', async () => {
   const cutOff = new AbortController();
   const { promise: sent, resolve } = Promise.withResolvers<void>();
   const { promise: isClosed, resolve: tell } = Promise.withResolvers<boolean>();

@@ -1,4 +1,4 @@
-/** Authenticates a request. The token comes in the query or in `Authorization`; the query wins (contract M 2.1). */
+/** Authenticates a request by the token in its query or `Authorization` header; the query takes precedence (contract M 2.1). */
 import type { TokenScope } from '../../engine/accounts/store.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { memo } from '../../protocol/memo.ts';
@@ -8,12 +8,11 @@ import type { Accounts, Caller } from '../accounts.ts';
 import type { Access } from '../route.ts';
 
 /**
- * The same few tokens come with every request, so their hashes are remembered. This grants nothing: each hash is still
- * looked up.
+ * Cached, since the same few tokens come with every request. This grants no access: each hash is looked up on each request.
  */
 const hashOf = memo(hashToken);
 
-/** Longer than any token. A longer text is refused without being hashed. */
+/** Longer than any token. A longer text is rejected without being hashed. */
 const TOKEN_LENGTH_MAX = 4096;
 
 export interface Admission {
@@ -23,8 +22,7 @@ export interface Admission {
 }
 
 /**
- * `undefined`: no such token. Throws `ApiError` 401 when the request has no token. The token is compared only as a
- * hash.
+ * Returns `undefined` for an unknown token. Throws `ApiError` 401 if the request has no token. Only hashes of tokens are compared.
  */
 export function authenticate(
   accounts: Accounts,
@@ -39,7 +37,7 @@ export function authenticate(
   return caller && { caller, tokenHash, isTokenInHeader: fromQuery === undefined };
 }
 
-/** The routes that a token of each scope may use. */
+/** By the scope of a token: the routes that it may use. */
 const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
   full: ['public', 'any', 'read', 'publish', 'full'],
   'read-only': ['public', 'any', 'read'],
@@ -47,17 +45,17 @@ const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
 };
 
 /**
- * Throws `ApiError` 403 when the scope of the token is not enough. `access` is `undefined` when there is no such route.
+ * Throws `ApiError` 403 if the scope of the token is insufficient. `access` is `undefined` if there is no such route.
  */
 export function authorize({ scope }: Caller, method: string, access: Access | undefined): void {
-  // A caller with a scope that may read learns that a route does not exist. For other scopes, every path but their own
-  // looks the same.
+  // Only a caller that may read learns that a route does not exist. For other scopes, unknown and forbidden paths look the
+  // same.
   const wanted = access ?? (method === 'GET' ? 'read' : 'full');
   if (!ADMITTED[scope].includes(wanted)) throw forbidden(scope);
 }
 
 /**
- * Throws `ApiError` 403 unless the token has full scope. For a request that turns out to need more than its route does.
+ * Throws `ApiError` 403 unless the token has full scope. For a request that needs a higher scope than its route.
  */
 export function authorizeFully(scope: TokenScope | undefined): void {
   if (scope !== 'full') throw forbidden(scope ?? 'no');
@@ -68,12 +66,12 @@ function forbidden(scope: string): ApiError {
 }
 
 function tokenInQuery(rawQuery: string): string | undefined {
-  // Most requests end here. The name may be partly escaped, so a query with a percent sign is searched too.
+  // Most requests return here. The name may be partly escaped, so a query with a percent sign is searched too.
   if (!/qstash|%/i.test(rawQuery)) return undefined;
-  for (const piece of rawQuery.split('&')) {
-    const [rawName = ''] = piece.split('=', 1);
-    // Only this piece is read: a mistake elsewhere in the query is reported only to authenticated callers.
-    if (formDecode(rawName)?.toLowerCase() === 'qstash_token') return splitQuery(piece).token;
+  for (const parameter of rawQuery.split('&')) {
+    const [rawName = ''] = parameter.split('=', 1);
+    // Only this parameter is parsed: an error elsewhere in the query is reported only to authenticated callers.
+    if (formDecode(rawName)?.toLowerCase() === 'qstash_token') return splitQuery(parameter).token;
   }
   return undefined;
 }

@@ -1,8 +1,7 @@
 /**
- * Decides which requests of browsers are answered. A page of any origin can send requests to this machine, and in
- * development everybody knows the token. So requests from pages of other origins are refused before their bodies are
- * read. A `Host` name that could belong to such a page is refused too (decision 026). A client that is no browser sends
- * no origin, and is not checked here.
+ * Rejects requests from pages of origins that are not allowed. A page of any origin can send requests to this machine, and
+ * in development everybody knows the token. So such requests are rejected before their bodies are read, as are requests
+ * with a `Host` name that could belong to such a page (decision 026). Clients other than browsers send no origin.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
@@ -21,13 +20,13 @@ export interface BrowserRules {
 }
 
 const METHODS = 'GET, POST, PUT, PATCH, DELETE';
-/** Headers of an answer that clients read. */
+/** Response headers that pages may read. */
 const EXPOSED = [
   'Retry-After',
   'Waypost-Ignored',
   ...['RateLimit', 'Burst-RateLimit'].flatMap((kind) => [`${kind}-Limit`, `${kind}-Remaining`, `${kind}-Reset`]),
 ].join(', ');
-/** How long a browser may keep the answer to a preflight request. */
+/** How long a browser may cache the response to a preflight request. */
 const PREFLIGHT_AGE_S = 600;
 
 export class Browsers {
@@ -35,7 +34,7 @@ export class Browsers {
   /** Whether a `Host` may name this server. */
   readonly #isOurs: (host: string) => boolean;
 
-  /** Throws a `TypeError` that names a text which is not an origin. */
+  /** Throws a `TypeError` that names the first text that is not an origin. */
   constructor({ origins, hosts }: BrowserRules) {
     this.#origins = new Set(origins.map(readOrigin));
     const known = hosts === 'any' ? hosts : hosts.map((name) => name.toLowerCase());
@@ -46,8 +45,8 @@ export class Browsers {
   }
 
   /**
-   * The answer to a request that ends here: a refusal, or the answer to a browser's preflight. For other requests it
-   * sets the headers that let the browser show the answer to its page, and returns `undefined`.
+   * Returns the response to a rejected or preflight request. For any other request, it sets the headers that let the browser
+   * show the response to its page, and returns `undefined`.
    */
   responseTo(
     { headers, method }: IncomingMessage,
@@ -84,15 +83,15 @@ function readOrigin(text: string): string {
   throw new TypeError(`not an origin such as https://console.example.com: ${text}`);
 }
 
-/** True for webhooks: their URL is the secret, and a caller that has it may call from any page (contract W 14.9). */
+/** True for webhooks: their URL is the secret, so pages of any origin may call them (contract W 14.9). */
 function isForAnyOrigin(match: Match | undefined): boolean {
   for (const { isForAnyOrigin: isFor = false } of match?.routes.values() ?? []) return isFor;
   return false;
 }
 
 /**
- * For a request without an origin: true when the browser says that another page loads it as an image, a script or the
- * like. A followed link is allowed.
+ * For a request without an origin: true if the browser says that a page of another site loads it, for example as an image
+ * or a script. A followed link is allowed.
  */
 function isOfOtherPage(headers: IncomingMessage['headers']): boolean {
   const site = headers['sec-fetch-site'];
@@ -108,7 +107,7 @@ function nameOf(host: string): string {
   return host.slice(0, 300).replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
 }
 
-/** Names that nobody else can own in the DNS and use for a page. */
+/** True for names that nobody can register in the DNS and use for a page. */
 function isOfThisMachine(name: string): boolean {
   const literal = /^\[(.*)\]$/.exec(name)?.[1];
   if (literal !== undefined) return isIPv6(literal);
@@ -121,13 +120,13 @@ function matchesHost(name: string, known: string): boolean {
 }
 
 function preflightHeaders(headers: IncomingMessage['headers']): Record<string, string> {
-  const asked = headers['access-control-request-headers'];
+  const requested = headers['access-control-request-headers'];
   const isPrivate = headers['access-control-request-private-network'] === 'true';
   return {
     'access-control-allow-methods': METHODS,
     'access-control-max-age': String(PREFLIGHT_AGE_S),
-    // Config headers and forwarded headers can have any name, so every header that the browser asks for is allowed.
-    ...(asked === undefined ? undefined : { 'access-control-allow-headers': asked }),
+    // Config headers and forwarded headers can have any name, so every requested header is allowed.
+    ...(requested === undefined ? undefined : { 'access-control-allow-headers': requested }),
     ...(isPrivate ? { 'access-control-allow-private-network': 'true' } : undefined),
   };
 }

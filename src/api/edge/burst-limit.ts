@@ -8,7 +8,7 @@ interface Window {
 }
 
 /**
- * Counts in memory: a window lasts one second, so nothing is lost by a restart. One small entry per calling project.
+ * Counts in memory, with one small entry per calling project. A window lasts one second, so a restart loses little.
  */
 export class BurstLimit {
   readonly #requestsMax: number;
@@ -19,7 +19,7 @@ export class BurstLimit {
     this.#requestsMax = requestsMax;
   }
 
-  /** Counts one request. Throws `RateLimited` (429) when the project has used up this second's requests. */
+  /** Counts one request. Throws `RateLimited` (429) if the project has used up the requests of this second. */
   take(projectId: ProjectId, nowMs: Millis): void {
     if (this.#requestsMax === 0) return;
     const second = Math.floor(nowMs / 1000);

@@ -1,10 +1,10 @@
-/** Keeps for each open connection its unanswered requests, and how many wrong tokens it has sent in a row. */
+/** Tracks each open connection: its pending requests, and the wrong tokens that it has sent in a row. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { PacedInput, Pacer } from './paced-input.ts';
 import { PacedOutput } from './paced-output.ts';
 
-/** A connection is closed after this many wrong tokens in a row, so that guessing costs a new connection each time. */
+/** A connection is closed after this many wrong tokens in a row, so that guessing tokens takes many connections. */
 const REFUSALS_MAX = 16;
 
 export class Connections {
@@ -33,16 +33,16 @@ export class Connections {
 export class Connection {
   readonly #socket: Socket;
   readonly #pacer: Pacer;
-  /** In order of arrival. */
-  readonly #unanswered = new Map<ServerResponse, IncomingMessage>();
-  /** Those whose bodies are written in pieces. */
+  /** Requests without a complete response, in order of arrival. */
+  readonly #pending = new Map<ServerResponse, IncomingMessage>();
+  /** Responses whose bodies are being written in chunks. */
   readonly #writing = new Set<ServerResponse>();
   #latest: ServerResponse | undefined;
-  #begun = 0;
+  #started = 0;
   #refusals = 0;
   #isEnding = false;
   #input: PacedInput | undefined;
-  #whenAnswered: (() => void) | undefined;
+  #onResponseEnd: (() => void) | undefined;
   #leaving: AbortController | undefined;
 
   constructor(socket: Socket, pacer: Pacer) {
@@ -51,14 +51,14 @@ export class Connection {
   }
 
   get requestsStarted(): number {
-    return this.#begun;
+    return this.#started;
   }
 
   get requestsPending(): number {
-    return this.#unanswered.size;
+    return this.#pending.size;
   }
 
-  /** The latest request, while its body is still to come. */
+  /** The latest request, while its body is incomplete. */
   get receiving(): IncomingMessage | undefined {
     const request = this.#latest?.req;
     return request?.complete === false ? request : undefined;
@@ -68,14 +68,14 @@ export class Connection {
     return this.#writing.size > 0;
   }
 
-  /** Whether the last answer is being sent. Later input is ignored. */
+  /** Whether the last response of the connection is being sent. Later input is ignored. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
 
   /**
-   * Aborts once the client has closed its side: it may have left, or it only sends nothing more. An answer that waits for
-   * something optional is then sent at once.
+   * Aborts once the client has closed its side: it may have left, or it only sends no further request. A response that waits
+   * for optional data is then sent at once.
    */
   get leaving(): AbortSignal {
     if (this.#leaving) return this.#leaving.signal;
@@ -89,20 +89,20 @@ export class Connection {
 
   /** Call it for each request when it arrives. */
   addRequest(request: IncomingMessage, response: ServerResponse): void {
-    this.#begun += 1;
-    this.#unanswered.set(response, request);
+    this.#started += 1;
+    this.#pending.set(response, request);
     this.#latest = response;
     response.once('close', () => {
-      this.#unanswered.delete(response);
+      this.#pending.delete(response);
       this.#writing.delete(response);
       this.#input?.resume();
-      this.#whenAnswered?.();
+      this.#onResponseEnd?.();
     });
   }
 
   /**
-   * Call it before each answer is sent. Returns whether this answer is the last one of the connection; it never is
-   * while later requests wait for an answer.
+   * Call it before each response is sent. Returns whether this response is the last one of the connection, which is never the
+   * case while later requests are pending.
    */
   noteResponse(response: ServerResponse, status: number): boolean {
     this.#refusals = status === 401 ? this.#refusals + 1 : 0;
@@ -111,36 +111,36 @@ export class Connection {
     return true;
   }
 
-  /** Writes a large body in pieces, and reads no further request meanwhile. `written`: as for `PacedOutput`. */
+  /** Writes a large body in chunks, and reads no further request until it is written. `written`: as for `PacedOutput`. */
   write(response: ServerResponse, body: string | Uint8Array, written: () => void): void {
     if (response.closed) return;
     this.#writing.add(response);
     new PacedOutput(response, body, this.#pacer, written);
   }
 
-  /** All later input is ignored. */
+  /** Ignores all later input. */
   end(): void {
     this.#isEnding = true;
   }
 
-  /** Reads the connection in turns with others, and no faster than its requests are answered. */
+  /** Reads the connection round-robin with others, and no faster than responses to its requests are sent. */
   pace(): void {
     this.#input = PacedInput.of(this.#socket, this, this.#pacer);
   }
 
   /**
-   * The client has sent something that is not HTTP. `tell` is called when all earlier requests are answered. It is
-   * never called when the answer now being sent belongs to an incomplete request.
+   * Call it when the client has sent invalid HTTP. Calls `respond` once the responses to all earlier requests are sent, but
+   * not if the response that is being sent belongs to the incomplete request.
    */
-  fail(tell: () => void): void {
-    if (this.#whenAnswered) return; // every further byte fails again
-    this.#whenAnswered = () => {
-      for (const [response, request] of this.#unanswered) {
+  fail(respond: () => void): void {
+    if (this.#onResponseEnd) return; // every further byte calls `fail` again
+    this.#onResponseEnd = () => {
+      for (const [response, request] of this.#pending) {
         if (request.complete) return;
         if (response.headersSent) return this.#socket.destroySoon();
       }
-      tell();
+      respond();
     };
-    this.#whenAnswered();
+    this.#onResponseEnd();
   }
 }

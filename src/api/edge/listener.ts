@@ -1,4 +1,4 @@
-/** The listener: Node's HTTP server with our limits, and how it starts and stops. */
+/** Starts and stops Node's HTTP server with our limits. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import {
   type AddressInfo,
@@ -12,19 +12,19 @@ import { refusal } from '../response.ts';
 import type { Connections } from './connections.ts';
 
 /**
- * Number of listening sockets, where the system lets them share a port. The event loop takes one new connection of each
- * socket in a turn. With one socket, the last of a thousand new connections would wait for a thousand turns.
+ * Number of listening sockets, where the system lets them share a port. The event loop accepts one connection of each socket
+ * per turn. With one socket, the last of a thousand new connections would wait for a thousand turns.
  */
 const SOCKETS = 32;
 
 export interface ListenerOptions {
   limits: Readonly<ApiLimits>;
   connections: Connections;
-  /** Answers a request. Never throws. */
+  /** Sends the response to a request. Never throws. */
   serve: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Called when no more connections are accepted, so that answers without an end can end. */
+  /** Called when no more connections are accepted. Endless responses must then end. */
   onClosing: () => void;
-  /** Called when the last request is answered. */
+  /** Called when the last connection is closed. */
   onClosed: () => Promise<void>;
 }
 
@@ -33,8 +33,8 @@ export class Listener {
   /** The further listening sockets. They pass their connections to `server`. */
   readonly #others: PlainServer[] = [];
   readonly #connectionsMax: number;
-  readonly #tellClosing: () => void;
-  readonly #ended: () => Promise<void>;
+  readonly #onClosing: () => void;
+  readonly #onClosed: () => Promise<void>;
   /** Open connections of all sockets. */
   #open = 0;
   #closing: Promise<void> | undefined;
@@ -42,10 +42,10 @@ export class Listener {
   constructor({ limits, connections, serve, onClosing: closing, onClosed: ended }: ListenerOptions) {
     this.server = createBounded(limits);
     this.#connectionsMax = limits.connectionsMax;
-    this.#tellClosing = closing;
-    this.#ended = ended;
+    this.#onClosing = closing;
+    this.#onClosed = ended;
     this.server.on('request', (request, response) => {
-      // The request is still answered: the engine says when it accepts no more.
+      // The request is still served: the engine rejects messages when it accepts no more.
       if (this.#closing !== undefined) response.setHeader('connection', 'close');
       serve(request, response);
     });
@@ -60,27 +60,26 @@ export class Listener {
   }
 
   /**
-   * Returns the address that it listens on. `others` are further addresses of the same name: they get the same port
-   * where it is free. Rejects with the error of the system.
+   * Returns the address of the listening socket. `others` are further addresses of the same host name, which get the same port
+   * if it is free. Rejects with the error of the system.
    */
   async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
     const bound = await startListening(this.server, at);
     const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
     // `this.server` already listens on the first one.
-    await Promise.all(hosts.slice(1).map((host) => this.#listenToo({ ...at, host, port: bound.port })));
+    await Promise.all(hosts.slice(1).map((host) => this.#listenAlso({ ...at, host, port: bound.port })));
     return bound;
   }
 
-  async #listenToo(at: ListenOptions): Promise<void> {
-    // The options that Node uses for the sockets of an HTTP server.
+  async #listenAlso(at: ListenOptions): Promise<void> {
+    // The same options as Node uses for the sockets of an HTTP server.
     const other = createPlainServer({ allowHalfOpen: true, noDelay: true });
     other.on('connection', (socket) => {
       if (this.#open >= this.#connectionsMax) {
         socket.destroy();
         return;
       }
-      // `maxConnections` counts only the server's own connections, so it is lowered by one for each connection passed
-      // to it.
+      // `maxConnections` counts only the server's own connections, so each connection passed to the server lowers it by one.
       this.server.maxConnections -= 1;
       socket.once('close', () => {
         this.server.maxConnections += 1;
@@ -92,19 +91,19 @@ export class Listener {
   }
 
   /**
-   * Accepts no more connections, and closes idle ones. Resolves when the last connection is closed. A caller that
-   * cannot wait ends the rest with `server.closeAllConnections()`. Idempotent.
+   * Accepts no more connections, and closes idle ones. Resolves when the last connection is closed. To end the other connections
+   * early, call `server.closeAllConnections()`. Idempotent.
    */
   close(): Promise<void> {
     if (!this.#closing) {
-      this.#closing = Promise.all([this.server, ...this.#others].map(closeServer)).then(this.#ended);
-      this.#tellClosing();
+      this.#closing = Promise.all([this.server, ...this.#others].map(closeServer)).then(this.#onClosed);
+      this.#onClosing();
     }
     return this.#closing;
   }
 }
 
-/** Input that is no valid request (malformed, too large, too slow) is answered with a JSON error, and the connection is closed. */
+/** Responses to input that is not a valid request. The connection is closed after them. */
 const RESPONSE_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', ['413 Payload Too Large', 'chunk extensions are too large']],
@@ -115,8 +114,8 @@ const RESPONSE_BY_CODE: ReadonlyMap<string, readonly [status: string, error: str
 const MALFORMED = ['400 Bad Request', 'malformed HTTP request'] as const;
 
 /**
- * For the server's `clientError` event. Earlier requests of the connection are answered first: they may have been done
- * (P1).
+ * For the server's `clientError` event. The responses to earlier requests of the connection are sent first, since these
+ * requests may have taken effect (P1).
  */
 function clientErrorHandler(connections: Connections): (error: NodeJS.ErrnoException, socket: Socket) => void {
   return (error, socket) => {
@@ -133,7 +132,7 @@ function respondAndClose({ code = '' }: NodeJS.ErrnoException, socket: Socket): 
   const [status, text] = RESPONSE_BY_CODE.get(code) ?? MALFORMED;
   const json = JSON.stringify({ error: text });
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}`;
-  // The connection is closed at once: such a client does not speak HTTP, or is too slow to wait for.
+  // The connection is closed at once: the client does not speak HTTP, or is too slow.
   socket.end(`${head}\r\nconnection: close\r\n\r\n${json}`, () => socket.destroy());
 }
 
@@ -147,7 +146,7 @@ function startListening(server: PlainServer, at: ListenOptions): Promise<Address
   });
 }
 
-/** Also resolves when the server has never listened. */
+/** Resolves even if the server has never listened. */
 function closeServer(server: PlainServer): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
@@ -156,23 +155,23 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   const server = createServer({
     // Node counts the request line and the headers together.
     maxHeaderSize: TARGET_BYTES_MAX + limits.headerBytesMax + 4 * HEADER_LINES_MAX,
-    // How often Node checks both time-outs of a request.
+    // How often Node checks both timeouts of a request.
     connectionsCheckingInterval: Math.min(2_000, limits.headersTimeoutMs),
     requireHostHeader: false,
     insecureHTTPParser: false,
   });
-  // Set here and not as options: there Node refuses a header time-out that is longer than the request time-out.
+  // Set here, not in the options: there Node rejects a header timeout that is longer than the request timeout.
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
-  // A socket without traffic for longer than any request may take is dead.
+  // A socket without traffic for longer than the longest request is dead.
   server.timeout = limits.requestTimeoutMs * 2;
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET_MAX;
   server.maxHeadersCount = HEADER_LINES_MAX + 1;
   server.maxConnections = limits.connectionsMax;
-  // A client may close its side after its last request, and still gets all its answers.
+  // A client may close its side after its last request, and still receives all responses.
   Object.assign(server, { httpAllowHalfOpen: true });
-  // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
+  // Without these listeners, Node would send `100 Continue` to every client, and reject other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));
   server.on('checkExpectation', (request, response) => {
     /** The `Expect` header is not `100-continue`. Remedy: send the request without it. */

@@ -1,6 +1,6 @@
 /**
- * Counts the bytes that bodies or answers have in memory, so that it is bounded for any number of clients (P10). Projects
- * share it as they share slots (`src/engine/lanes/budget.ts`): one alone gets seven eighths, so others find room (P9).
+ * Bounds the memory of request bodies or responses, for any number of clients (P10). Projects share it as they share slots
+ * (`src/engine/lanes/budget.ts`): one project alone gets seven eighths, so that others find capacity (P9).
  */
 import { capacityBelowThreshold } from '../../engine/lanes/budget.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -22,9 +22,9 @@ export class MemoryBudget {
     return this.#bytesByProject.get(projectId) ?? 0;
   }
 
-  /** Whether a body or answer of the project that holds `bytesHeld` may take `bytes` more. One alone always may. */
-  hasCapacity(projectId: ProjectId, bytes: number, bytesHeld = 0): boolean {
-    if (this.#bytesUsed === bytesHeld) return true;
+  /** Whether a body or response that has reserved `bytesReserved` may reserve `bytes` more. A single one always may. */
+  hasCapacity(projectId: ProjectId, bytes: number, bytesReserved = 0): boolean {
+    if (this.#bytesUsed === bytesReserved) return true;
     return bytes <= capacityBelowThreshold(this.#bytesMax - this.#bytesUsed, this.bytesOf(projectId));
   }
 

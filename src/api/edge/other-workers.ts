@@ -1,11 +1,11 @@
-/** What the HTTP interface asks of the other workers of its process. */
+/** Requests that one worker forwards to another worker of its process. */
 import type { CheckpointClaim } from '../../protocol/workflow/checkpoints.ts';
 import type { ApiResponse } from '../response.ts';
 
-/** A checkpoint as its endpoint has sent it. */
+/** A checkpoint as it came from its endpoint. */
 export interface CheckpointRequest {
   caller: CheckpointClaim;
-  /** That names `caller`. */
+  /** The token from which `caller` was read. */
   token: string;
   body: Uint8Array<ArrayBuffer>;
   callerIp: string | undefined;
@@ -20,10 +20,10 @@ export interface OtherWorkers {
   /** The number of this worker, counted from 0. */
   readonly own: number;
   /**
-   * What the worker with that number answers, which may take as long as the endpoint is willing to wait. `undefined`: it makes
-   * no such call, or has ended. `hangUp` aborts when nobody waits for the answer any more.
+   * Forwards a checkpoint to a worker, and resolves to its response. There is no time limit. Resolves to `undefined` if the
+   * worker has no such call, or has ended. `hangUp` aborts when the client has disconnected.
    */
   forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined>;
-  /** Has `carryOut`, which never rejects, answer what others send to this worker. */
-  serve(carryOut: CheckpointHandler): void;
+  /** Handles the checkpoints that other workers forward to this worker. `handle` never rejects. */
+  serve(handle: CheckpointHandler): void;
 }

@@ -1,48 +1,49 @@
 /**
- * Reads connections in turns. By itself, Node's parser hands out all requests of one read, up to two thousand, before
- * another connection has its turn. Here the parser gets a few bytes at a time, and none while too many requests of the
- * connection are unanswered.
+ * Reads connections round-robin. Without this, Node's parser would emit all requests of one read, up to two thousand, before it
+ * reads another connection. Here the parser gets a few bytes at a time, and none while too many requests of the connection
+ * are pending.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that may be unanswered at a time. */
+/** Maximum number of pending requests of one connection. */
 const REQUESTS_PENDING_MAX = 16;
 
-/** Requests of one connection that may begin in one turn. */
+/** Maximum number of requests that one connection may start in one step. */
 const REQUESTS_PER_STEP_MAX = 8;
 
-/** Connections that may start their only request in one turn of the event loop. Others wait for a later turn, first come, first served. */
+/** Maximum number of connections that start their only request in one turn of the event loop. The others wait in FIFO order. */
 const STARTS_PER_TURN_MAX = 32;
 
-/** Bytes given to the parser at a time, and no more than one head. */
+/** Maximum number of bytes that are passed to the parser at once. They contain at most one head. */
 const CHUNK_BYTES = 512;
 
 const END_OF_HEAD = '\r\n\r\n';
 
-/** Bytes of heads that the parser is given in one turn of a connection: most requests have less. */
+/** Maximum number of head bytes that are parsed in one step of a connection. Most heads are shorter. */
 const HEAD_BYTES_PER_STEP = 2048;
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
-/** Reads or writes something when it is its turn. Returns whether it needs another turn at once. */
+/** A connection or a large response that continues step by step. */
 interface PacedTask {
+  /** Reads or writes a bounded amount. Returns whether the task can continue at once. */
   step(): boolean;
 }
 
-/** Starts a request. */
+/** A connection that waits to start its only request. */
 interface PendingStart {
   start(): void;
 }
 
 /**
- * Divides the turns of the event loop. In each turn up to `STARTS_MAX` connections start a request when they have none
- * unanswered, in the order in which they asked; and one connection with more input, or one large response, continues. So
- * clients that wait for each response do not wait behind those that flood, and none of them is overtaken by later ones.
+ * Divides the turns of the event loop among connections. In each turn, up to `STARTS_PER_TURN_MAX` connections without pending
+ * requests start a request, in FIFO order, and one connection with more input, or one large response, continues. So clients
+ * that wait for each response are not delayed by clients that send many requests at once.
  */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
-  readonly #starting = new Set<PendingStart>();
+  readonly #pendingStarts = new Set<PendingStart>();
   readonly #ready = new Set<PacedTask>();
   #isRunning = false;
   /** Requests that were started in this turn. */
@@ -52,14 +53,14 @@ export class Pacer {
     this.#endOfTurn = endOfTurn;
   }
 
-  add(input: PacedTask): void {
-    this.#ready.add(input);
+  add(task: PacedTask): void {
+    this.#ready.add(task);
     this.#wake();
   }
 
-  /** Calls `start` now if the turn allows another request and nobody waits to start one; otherwise in a later turn. */
+  /** Calls `start` now if this turn allows another start and no other connection waits; otherwise in a later turn. */
   start(input: PendingStart): void {
-    this.#starting.add(input);
+    this.#pendingStarts.add(input);
     this.#startNext();
     this.#wake();
   }
@@ -75,14 +76,14 @@ export class Pacer {
       this.#starts = 0;
       this.#startNext();
       this.#continueNext();
-    } while (this.#starting.size > 0 || this.#ready.size > 0);
+    } while (this.#pendingStarts.size > 0 || this.#ready.size > 0);
     this.#isRunning = false;
   }
 
   #startNext(): void {
-    for (const input of this.#starting) {
+    for (const input of this.#pendingStarts) {
       if (this.#starts >= STARTS_PER_TURN_MAX) return;
-      this.#starting.delete(input);
+      this.#pendingStarts.delete(input);
       this.#starts += 1;
       input.start();
     }
@@ -97,36 +98,36 @@ export class Pacer {
 }
 
 interface PacedConnection {
-  /** Requests that have begun so far. */
+  /** Number of requests that have started so far. */
   readonly requestsStarted: number;
-  /** Requests that are unanswered. */
+  /** Number of requests without a complete response. */
   readonly requestsPending: number;
   /** The latest request, while its body is incomplete. */
   readonly receiving: IncomingMessage | undefined;
-  /** Whether an answer is being written in pieces. */
+  /** Whether a response is being written in chunks. */
   readonly isWriting: boolean;
-  /** Whether the last answer of the connection is being sent. */
+  /** Whether the last response of the connection is being sent. */
   readonly isEnding: boolean;
 }
 
-/** Input of one connection that the parser has not been given yet. */
+/** Buffers the input of one connection, and passes it to the parser step by step. */
 export class PacedInput {
   readonly #socket: Socket & { _paused?: boolean };
   readonly #parse: (bytes: Buffer) => void;
   readonly #finish: () => void;
   readonly #connection: PacedConnection;
   readonly #pacer: Pacer;
-  #waiting: Buffer = NOTHING;
-  /** Whether it waits to start its only request. */
+  #buffered: Buffer = EMPTY;
+  /** Whether the connection waits to start its only request. */
   #isStarting = false;
-  /** Whether the client has closed its side, and the parser has not been told so. */
+  /** Whether the client has closed its side, but the parser has not been notified. */
   #isFinishing = false;
-  /** Lower bound of the next bytes that belong to the body of the latest request. */
-  #bodyBytesLeast = 0;
+  /** Number of next bytes that belong to the body of the latest request; a lower bound. */
+  #bodyBytesMin = 0;
 
-  /** `undefined` for a socket that is no network socket. */
+  /** `undefined` for a socket that is not a network socket. */
   static of(socket: Socket, connection: PacedConnection, pacer: Pacer): PacedInput | undefined {
-    // The HTTP server's own listeners, which hand bytes to its parser and tell it of their end.
+    // The HTTP server's own listeners, which pass bytes and their end to its parser.
     const parse = socket.listeners('data').at(-1) as ((bytes: Buffer) => void) | undefined;
     const finish = socket.listeners('end').at(-1) as (() => void) | undefined;
     return parse && finish && new PacedInput(socket, { parse, finish }, connection, pacer);
@@ -147,116 +148,116 @@ export class PacedInput {
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
     socket.on('end', () => {
       this.#isFinishing = true;
-      // The last requests of a client that has closed its side may still wait here.
-      if (this.#waiting.length === 0) this.#tellEnd();
+      // The last requests of a client that has closed its side may still be buffered.
+      if (this.#buffered.length === 0) this.#finishInput();
       else this.#pacer.add(this);
     });
     socket.on('resume', () => {
-      // Reading a body resumes its socket. Input that waits here must be parsed first.
-      if (this.#waiting.length > 0) this.#hold();
+      // Reading a body resumes its socket. Buffered input must be parsed first.
+      if (this.#buffered.length > 0) this.#pause();
     });
   }
 
-  /** Call it when an answer was sent. */
+  /** Call it when a response was sent. */
   resume(): void {
-    if (this.#waiting.length > 0) this.#pacer.add(this);
+    if (this.#buffered.length > 0) this.#pacer.add(this);
   }
 
   step(): boolean {
-    return this.#take(REQUESTS_PER_STEP_MAX);
+    return this.#parseUpTo(REQUESTS_PER_STEP_MAX);
   }
 
   start(): void {
     this.#isStarting = false;
-    this.#takeOne();
+    this.#parseOne();
   }
 
-  #takeOne(): void {
-    this.#take(1);
-    if (this.#waiting.length > 0) this.#hold();
+  #parseOne(): void {
+    this.#parseUpTo(1);
+    if (this.#buffered.length > 0) this.#pause();
   }
 
   /**
-   * Gives the parser enough bytes to begin `requestsMax` requests, and no more than 2 KiB of a head without an end. Returns
-   * whether more could follow at once.
+   * Parses input until `requestsMax` requests have started, or `HEAD_BYTES_PER_STEP` bytes of heads are parsed. Returns whether
+   * the connection can continue at once.
    */
-  #take(requestsMax: number): boolean {
+  #parseUpTo(requestsMax: number): boolean {
     const connection = this.#connection;
     const enough = connection.requestsStarted + requestsMax;
     let headBytes = 0;
-    while (this.#waiting.length > 0) {
+    while (this.#buffered.length > 0) {
       const { receiving } = connection;
-      // The parser of a closed socket may already serve another socket. After the last answer, only the rest of a body
-      // is parsed.
+      // The parser of a closed socket may already serve another socket. After the last response, only the rest of a body is
+      // parsed.
       if (this.#socket.destroyed || (connection.isEnding && !receiving)) {
-        this.#waiting = NOTHING;
+        this.#buffered = EMPTY;
         return false;
       }
       if ((connection.requestsStarted >= enough || headBytes >= HEAD_BYTES_PER_STEP) && !receiving) return true;
-      // `_paused` is set by the server while too many bytes of answers wait. It resumes the socket later.
+      // The server sets `_paused` while too many bytes of responses are buffered. It resumes the socket later.
       if (connection.requestsPending >= REQUESTS_PENDING_MAX || connection.isWriting || this.#socket._paused)
         return false;
-      const given = this.#give();
-      if (!receiving) headBytes += given;
+      const parsed = this.#parseChunk();
+      if (!receiving) headBytes += parsed;
     }
-    if (this.#isFinishing) this.#tellEnd();
+    if (this.#isFinishing) this.#finishInput();
     else if (!this.#socket._paused && !isFull(connection.receiving)) this.#socket.resume();
     return false;
   }
 
-  /** The server then closes the connection after the answer to the latest request, or ends an incomplete request. */
-  #tellEnd(): void {
+  /** The server then closes the connection after the response to the latest request, or ends an incomplete request. */
+  #finishInput(): void {
     this.#isFinishing = false;
     if (!this.#socket.destroyed) this.#finish();
   }
 
-  /** Returns the number of bytes given. */
-  #give(): number {
+  /** Passes one chunk to the parser. Returns its length. */
+  #parseChunk(): number {
     const { requestsStarted: begun, receiving } = this.#connection;
-    const headBytes = receiving ? undefined : headLength(this.#waiting);
-    const piece = this.#waiting.subarray(0, headBytes ?? (this.#bodyBytesLeast || CHUNK_BYTES));
-    this.#waiting = this.#waiting.subarray(piece.length);
-    this.#parse(piece);
+    const headBytes = receiving ? undefined : headLength(this.#buffered);
+    const chunk = this.#buffered.subarray(0, headBytes ?? (this.#bodyBytesMin || CHUNK_BYTES));
+    this.#buffered = this.#buffered.subarray(chunk.length);
+    this.#parse(chunk);
     const isNew = this.#connection.requestsStarted > begun;
-    const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesLeast;
-    this.#bodyBytesLeast = isNew && headBytes !== undefined ? left : Math.max(0, left - piece.length);
-    return piece.length;
+    const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesMin;
+    this.#bodyBytesMin = isNew && headBytes !== undefined ? left : Math.max(0, left - chunk.length);
+    return chunk.length;
   }
 
   #receive(bytes: Buffer): void {
     if (this.#socket.destroyed) return;
-    const isFirst = this.#waiting.length === 0;
-    this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
+    const isFirst = this.#buffered.length === 0;
+    this.#buffered = isFirst ? bytes : Buffer.concat([this.#buffered, bytes]);
     const { requestsPending: underWay, receiving } = this.#connection;
     if (this.#isStarting) this.#socket.pause();
-    else if (isFirst && receiving) this.#takeOne();
-    else if (isFirst && underWay === 0) this.#startInTurn();
-    else this.#hold();
+    else if (isFirst && receiving) this.#parseOne();
+    else if (isFirst && underWay === 0) this.#requestStart();
+    else this.#pause();
   }
 
-  #startInTurn(): void {
+  #requestStart(): void {
     this.#isStarting = true;
     this.#pacer.start(this);
   }
 
-  #hold(): void {
+  #pause(): void {
     this.#socket.pause();
     this.#pacer.add(this);
   }
 }
 
-/** Bytes up to the end of the first head: otherwise the parser would begin many short requests at once. `undefined`: too many. */
+/** Length of the first head, so that the parser starts one request at a time; `undefined` if it exceeds a chunk. */
 function headLength(bytes: Buffer): number | undefined {
   const end = bytes.subarray(0, CHUNK_BYTES).indexOf(END_OF_HEAD);
   return end === -1 ? undefined : end + END_OF_HEAD.length;
 }
 
-/** Length of the body that is arriving; 0 when there is none, or when its head does not give a length. */
+/** Length of the body that is arriving; 0 if there is no body, or if the head has no length. */
 function declaredBytes(receiving: IncomingMessage | undefined): number {
   return Number(receiving?.headers['content-length'] ?? 0);
 }
 
-/** Whether the buffer of its body is full. Reading the body resumes the socket. */
+/** Whether the buffer of the body is full. Reading the body resumes the socket. */
 function isFull(receiving: IncomingMessage | undefined): boolean {
   return receiving !== undefined && receiving.readableLength >= receiving.readableHighWaterMark;
 }

@@ -1,11 +1,11 @@
 /**
- * Writes large answers in pieces, one piece in each turn of the event loop. By itself, Node encodes and writes a whole
- * answer at once. With many connections that ask for large answers, everybody else would wait for all of them.
+ * Writes large responses in chunks, one chunk per turn of the event loop. Without this, Node would encode and write a whole
+ * response at once, and many large responses would delay all other requests.
  */
 import type { ServerResponse } from 'node:http';
 import type { Pacer } from './paced-input.ts';
 
-/** Bytes of a piece, and characters of one where the body is a text. Smaller answers are written at once. */
+/** Length of a chunk: in bytes, or in characters if the body is a text. Shorter responses are written at once. */
 export const CHUNK_LENGTH = 64 * 1024;
 
 export class PacedOutput {
@@ -15,7 +15,7 @@ export class PacedOutput {
   readonly #written: () => void;
   #at = 0;
 
-  /** `written` is called when the client, or the system for it, has taken the whole body; not when it has gone. */
+  /** `written` is called when the operating system has accepted the whole body, but not if the client has disconnected. */
   constructor(response: ServerResponse, body: string | Uint8Array, pacer: Pacer, written: () => void) {
     this.#response = response;
     this.#body = body;
@@ -24,7 +24,7 @@ export class PacedOutput {
     pacer.add(this);
   }
 
-  /** Writes the next piece. The one after it waits until the client has taken this one, and for another turn. */
+  /** Writes the next chunk. The following chunk waits until this one is flushed, and for another turn. */
   step(): boolean {
     if (this.#response.destroyed || this.#response.closed) return false;
     this.#response.write(this.#next(), (error) => {
@@ -43,7 +43,7 @@ export class PacedOutput {
       this.#at = to;
       return body.subarray(from, to);
     }
-    // A piece must not end in the middle of a pair of surrogates.
+    // A chunk must not end in the middle of a surrogate pair.
     this.#at = to < body.length && /[\uD800-\uDBFF]/.test(body.charAt(to - 1)) ? to - 1 : to;
     return body.slice(from, this.#at);
   }

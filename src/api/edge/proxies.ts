@@ -1,6 +1,6 @@
 /**
- * Which address does a request come from, and which URL did its client call? Behind trusted proxies these are the right-most
- * untrusted address (contract M 7.5) and the URL that the proxies were called by (contract W 14.9).
+ * Reads the client's address and the URL that the client called. Behind trusted proxies, these are the right-most untrusted
+ * address (contract M 7.5) and the URL with which the proxies were called (contract W 14.9).
  */
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
@@ -15,8 +15,8 @@ type Cidr = [Address, number];
 export type CallerIpReader = (peer: string | undefined, forwardedFor: string | undefined) => string | undefined;
 
 /**
- * A reader that believes `X-Forwarded-For` only as far as `trustedProxies` (addresses or CIDRs) have written it. Throws
- * a `TypeError` that names an entry which is neither.
+ * A reader that trusts only those entries of `X-Forwarded-For` that `trustedProxies` (addresses or CIDRs) have added. Throws a
+ * `TypeError` that names the first invalid entry.
  */
 export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
   const trusted = trustedProxies.map(parseCidr);
@@ -30,7 +30,7 @@ export function callerIpReader(trustedProxies: readonly string[]): CallerIpReade
   };
 }
 
-/** Whether an address is one of `proxies` (addresses or CIDRs). Throws like `callerIpReader`. */
+/** Returns a function that says whether an address is one of `proxies` (addresses or CIDRs). Throws like `callerIpReader`. */
 export function trustedProxies(proxies: readonly string[]): (peer: string) => boolean {
   const trusted = proxies.map(parseCidr);
   return (peer) => {
@@ -64,8 +64,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * An IPv4 address mapped into IPv6 counts as IPv4. A zone (`%eth0`) has a meaning only on its machine, so it is
- * dropped. The same few peers send nearly all requests, so their parsed addresses are remembered.
+ * An IPv4 address mapped into IPv6 counts as IPv4. A zone (`%eth0`) has a meaning only on its machine, so it is removed. Cached,
+ * since the same few peers send nearly all requests.
  */
 const parseAddress: (text: string) => Address | undefined = memo((text) => {
   const [address = ''] = text.split('%');
@@ -84,16 +84,16 @@ function parseCidr(text: string): Cidr {
   return [address, length];
 }
 
-/** Throws `ApiError` 400 when the request's headers make no valid URL. */
+/** Throws `ApiError` 400 if the headers of the request make no valid URL. */
 export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket' | 'url'>) => CalledUrl;
 
-/** A reader that believes `X-Forwarded-Proto` and `X-Forwarded-Host` when the peer is a trusted proxy. */
+/** A reader that trusts `X-Forwarded-Proto` and `X-Forwarded-Host` if the peer is a trusted proxy. */
 export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrlReader {
   return ({ headers, socket, url: rawTarget = '/' }) => {
     const isForwarded = socket.remoteAddress !== undefined && isTrusted(socket.remoteAddress);
     const forwarded = (name: string): string | undefined => (isForwarded ? firstOf(headers[name]) : undefined);
     const called: CalledUrl = {
-      // The proxy ends the encryption, so the connection from it is plain.
+      // The proxy terminates TLS, so its connection to this server is plain HTTP.
       proto: forwarded('x-forwarded-proto')?.toLowerCase() === 'https' ? 'https' : 'http',
       host: forwarded('x-forwarded-host') ?? headers.host ?? '',
       url: decodeWireText(pathAndQueryOf(rawTarget)),
@@ -103,13 +103,13 @@ export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrl
   };
 }
 
-/** Each proxy appends its value, so the first one comes from the proxy nearest to the client. */
+/** The first value: each proxy appends its own, so the first one comes from the proxy nearest to the client. */
 function firstOf(value: string | string[] | undefined): string | undefined {
   const [first = ''] = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',');
   return first.trim() === '' ? undefined : first.trim();
 }
 
-/** False for a host that contains a path, a query or a user: it would change the meaning of the whole URL. */
+/** False for a host with a path, a query or a user, which would change the meaning of the whole URL. */
 function isCallable({ proto, host, url }: CalledUrl): boolean {
   return /^[^/?#@\\\s]+$/.test(host) && URL.canParse(`${proto}://${host}${url}`);
 }

@@ -1,6 +1,6 @@
 /**
- * Bounds the memory of large answers (P10): what finds no room waits. Projects share the room and take turns, and nobody
- * keeps it for long while others need it. So a client that reads slowly does not stop other projects (P9).
+ * Bounds the memory of large responses (P10). A response waits until there is memory for it. Projects share the memory and are
+ * served round-robin. While another project waits, a client that reads slowly is cut off, so that it blocks no others (P9).
  */
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
@@ -8,31 +8,31 @@ import { ClientDisconnected } from '../requests/request-body.ts';
 import type { ApiResponse } from '../response.ts';
 import { MemoryBudget } from './memory-budget.ts';
 
-/** An answer has so long to be sent while others wait for its room: 50 MiB at 14 Mbit/s. */
+/** Time to send a response while others wait for its memory. It allows 50 MiB at 14 Mbit/s. */
 const SEND_LIMIT_MS = 30_000;
 
-/** The room that an answer has. */
+/** The memory that is reserved for a response. */
 export interface MemoryReservation {
-  /** Aborts when another project waits for the room, and the client has had long enough. */
+  /** Aborts when another project waits for the memory, and `SEND_LIMIT_MS` have passed. */
   cutOff: AbortSignal;
-  /** Has room for `bytes` from now on. More than before is taken whether or not it is free. */
+  /** Changes the reservation to `bytes`, even if that exceeds the free memory. */
   resize: (bytes: number) => void;
-  /** Gives the room back. Call it exactly once. */
+  /** Frees the memory. Call it exactly once. */
   release: () => void;
 }
 
 interface QueuedResponse {
   bytes: number;
   sinceMs: Millis;
-  begin: (turn: MemoryReservation) => void;
+  start: (reservation: MemoryReservation) => void;
 }
 
 export class ResponseQueue {
   readonly #budget: MemoryBudget;
   readonly #clock: Clock;
-  /** Of each project in order of arrival. The project whose latest turn began or ended first is first. */
+  /** By project, in order of arrival. The projects are in the order of the rotation. */
   readonly #waiting = new Map<ProjectId, QueuedResponse[]>();
-  /** Of answers that have had `TURN_MS`. */
+  /** Of responses that have had `SEND_LIMIT_MS`. */
   readonly #overdue = new Set<AbortController>();
 
   constructor(bytesMax: number, clock: Clock) {
@@ -41,28 +41,28 @@ export class ResponseQueue {
   }
 
   /**
-   * Resolves when there is room for `bytes`; one answer alone always has it. Rejects with `CallerGone` when `hangUp`
+   * Resolves when there is memory for `bytes`; a single response always gets it. Rejects with `ClientDisconnected` if `hangUp`
    * aborts first.
    */
   reserve(projectId: ProjectId, bytes: number, hangUp: AbortSignal): Promise<MemoryReservation> {
     if (hangUp.aborted) return Promise.reject(new ClientDisconnected());
     return new Promise((resolve, reject) => {
-      const waiter = { bytes, sinceMs: this.#clock.elapsedMs, begin: resolve };
-      const line = this.#waiting.get(projectId);
-      if (line) line.push(waiter);
-      else this.#waiting.set(projectId, [waiter]);
+      const queued = { bytes, sinceMs: this.#clock.elapsedMs, start: resolve };
+      const queue = this.#waiting.get(projectId);
+      if (queue) queue.push(queued);
+      else this.#waiting.set(projectId, [queued]);
       hangUp.addEventListener('abort', () => {
-        this.#remove(projectId, waiter);
+        this.#remove(projectId, queued);
         reject(new ClientDisconnected());
-        this.#beginNext();
+        this.#startNext();
       });
-      this.#beginNext();
+      this.#startNext();
     });
   }
 
   /**
-   * What `make` answers once there is room for `bytes`, as many as it may have. Then it has the room that it needs until it
-   * is sent. Rejects as `take` does.
+   * Reserves `bytes`, the maximum length of a response, calls `make`, and reduces the reservation to the response's length. The
+   * memory is freed when the response is sent. Rejects like `reserve`.
    */
   async runWithMemory(
     projectId: ProjectId,
@@ -72,65 +72,65 @@ export class ResponseQueue {
   ): Promise<ApiResponse> {
     const { cutOff, resize, release: onSent } = await this.reserve(projectId, bytes, hangUp);
     try {
-      const made = await make();
-      resize(made.json.length);
-      return { ...made, onSent, cutOff };
+      const response = await make();
+      resize(response.json.length);
+      return { ...response, onSent, cutOff };
     } catch (error) {
       onSent();
       throw error;
     }
   }
 
-  #beginNext(): void {
+  #startNext(): void {
     for (const [projectId, [first]] of this.#waiting) {
       if (!first) {
         this.#waiting.delete(projectId);
       } else if (this.#budget.hasCapacity(projectId, first.bytes)) {
         this.#remove(projectId, first);
-        this.#putLast(projectId);
-        first.begin(this.#begin(projectId, first.bytes));
+        this.#moveToEnd(projectId);
+        first.start(this.#start(projectId, first.bytes));
       } else if (this.#budget.bytesOf(projectId) === 0) {
         for (const cutOff of this.#overdue) cutOff.abort();
-        // Those behind it may pass, but not for ever.
+        // Other projects may overtake a waiting response, but only for a limited time.
         if (this.#clock.elapsedMs - first.sinceMs >= SEND_LIMIT_MS) return;
       }
-      // Otherwise the project waits for an answer of its own, which concerns no other.
+      // Otherwise the project waits for one of its own responses, which affects no other project.
     }
   }
 
-  #remove(projectId: ProjectId, waiter: QueuedResponse): void {
-    const line = this.#waiting.get(projectId) ?? [];
-    const at = line.indexOf(waiter);
-    if (at >= 0) line.splice(at, 1);
+  #remove(projectId: ProjectId, queued: QueuedResponse): void {
+    const queue = this.#waiting.get(projectId) ?? [];
+    const at = queue.indexOf(queued);
+    if (at >= 0) queue.splice(at, 1);
   }
 
-  #putLast(projectId: ProjectId): void {
-    const line = this.#waiting.get(projectId);
+  #moveToEnd(projectId: ProjectId): void {
+    const queue = this.#waiting.get(projectId);
     this.#waiting.delete(projectId);
-    if (line) this.#waiting.set(projectId, line);
+    if (queue) this.#waiting.set(projectId, queue);
   }
 
-  #begin(projectId: ProjectId, bytes: number): MemoryReservation {
-    let held = bytes;
-    this.#budget.reserve(projectId, held);
+  #start(projectId: ProjectId, bytes: number): MemoryReservation {
+    let reserved = bytes;
+    this.#budget.reserve(projectId, reserved);
     const cutOff = new AbortController();
     const onOverdue = (): void => {
       this.#overdue.add(cutOff);
-      this.#beginNext();
+      this.#startNext();
     };
     const timer = this.#clock.startTimer(SEND_LIMIT_MS, onOverdue, 'outside');
     const resize = (needed: number): void => {
-      this.#budget.reserve(projectId, needed - held);
-      held = needed;
-      this.#beginNext();
+      this.#budget.reserve(projectId, needed - reserved);
+      reserved = needed;
+      this.#startNext();
     };
-    const end = (): void => {
+    const release = (): void => {
       timer.cancel();
       this.#overdue.delete(cutOff);
-      this.#budget.release(projectId, held);
-      this.#putLast(projectId);
-      this.#beginNext();
+      this.#budget.release(projectId, reserved);
+      this.#moveToEnd(projectId);
+      this.#startNext();
     };
-    return { cutOff: cutOff.signal, resize, release: end };
+    return { cutOff: cutOff.signal, resize, release };
   }
 }

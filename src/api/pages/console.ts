@@ -1,6 +1,6 @@
 /**
- * Serves the console, a web application, and says at `/` what this server is. Nothing here needs a token: what the
- * console shows, it reads from the interface with the token of whoever looks.
+ * Serves the console, a web application, and identifies the server at `/`. Nothing here needs a token: the console reads its
+ * data from the interface, with the token of its user.
  */
 import type { IncomingMessage } from 'node:http';
 import { pathAndQueryOf } from '../../protocol/urls/request-target.ts';
@@ -12,20 +12,20 @@ export type ConsoleFiles = ReadonlyMap<string, PreparedContent>;
 
 export interface ConsoleOptions {
   version: string;
-  /** The published token, in development only: the console then asks nobody for one. */
+  /** The public token, in development only. The console then does not ask for a token. */
   developmentToken?: string | undefined;
-  /** The address of the documentation site; empty: there is none. */
+  /** The address of the documentation site; empty if there is none. */
   docsUrl?: string;
   /** Resolves to `undefined` while the console is not built. */
   readFiles: () => Promise<ConsoleFiles | undefined>;
 }
 
 const HOME = '/console/';
-/** Vite puts a hash of the content into the names of the files here. */
+/** The files of this folder have a hash of their content in their names, which Vite adds. */
 const HASHED = 'assets/';
 const A_YEAR_S = 31_536_000;
 
-/** Code and style of the console only, requests to this server only, and no page may show the console in a frame. */
+/** Allows only code and style of the console, only requests to this server, and no page that shows the console in a frame. */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'",
@@ -40,14 +40,14 @@ const HEADERS = {
 export class Console {
   readonly #options: ConsoleOptions;
   #files: ConsoleFiles | undefined;
-  /** Requests at the same time share one look at the disk. */
+  /** Concurrent requests share one read of the files. */
   #reading: Promise<ConsoleFiles | undefined> | undefined;
 
   constructor(options: ConsoleOptions) {
     this.#options = options;
   }
 
-  /** The answer to a request for `/` or the console; `undefined` when it asks for something else. */
+  /** The response to a request for `/` or the console; `undefined` for any other request. */
   responseTo({
     method,
     url = '',
@@ -63,14 +63,14 @@ export class Console {
     return name === 'environment.json' ? this.#environment() : this.file(name, rawHeaders);
   }
 
-  /** What a program that calls `/` learns. */
+  /** The response to a program that calls `/`. */
   #self(): ApiResponse {
     const { version } = this.#options;
     const self = { name: 'Waypost', version, console: HOME, docs: '/docs', openapi: '/openapi.json' };
     return { ...jsonResponse(200, self), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
-  /** What the console must know before it can call. Pages of other origins are refused earlier (decision 026). */
+  /** The data that the console needs before its first call. Pages of other origins are rejected earlier (decision 026). */
   #environment(): ApiResponse {
     const { version, developmentToken: token, docsUrl } = this.#options;
     const environment = {
@@ -81,11 +81,11 @@ export class Console {
     return { ...jsonResponse(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
-  /** One of the built files; the application for any other name. */
+  /** Serves a built file; for any other name, the application. */
   async file(name: string, rawHeaders: readonly string[]): Promise<ApiResponse> {
     const files = this.#files ?? (await this.#read());
     if (files === undefined) return notBuilt();
-    // The application finds its screens by the path, so every path that is no file leads to it.
+    // The application has a screen for each path, so every path that is not a file leads to it.
     const isHashed = name.startsWith(HASHED);
     const file = files.get(name) ?? (isHashed ? undefined : files.get('index.html'));
     if (file === undefined) return refusal(404, 'not found');
@@ -93,7 +93,7 @@ export class Console {
     return preparedResponse(file, rawHeaders, { ...HEADERS, 'cache-control': cacheControl });
   }
 
-  /** Not before the first request: a server that nobody looks at keeps none of it in memory. */
+  /** Called at the first request, so that a server whose console is not used does not keep the files in memory. */
   #read(): Promise<ConsoleFiles | undefined> {
     this.#reading ??= this.#options.readFiles().finally(() => {
       this.#reading = undefined;

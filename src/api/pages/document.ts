@@ -1,6 +1,6 @@
 /**
- * Serves the interface document and its HTML page, which is built with the console. Neither needs a token, since they contain no data of
- * any project.
+ * Serves the interface document and its HTML page, which is built with the console. Neither needs a token: they contain no
+ * data of projects.
  */
 import { writeOpenApi } from '../openapi.ts';
 import { type Route, row, type Services } from '../route.ts';
@@ -9,7 +9,7 @@ import { type PreparedContent, prepareContent, preparedResponse } from './prepar
 
 const HEADERS = { 'cache-control': 'no-cache' };
 
-/** `others` are all other routes of the interface. The document is prepared on the first request. */
+/** `others`: all other routes of the interface. The document is prepared at the first request. */
 export function documentRoutes(others: readonly Route[], { console }: Services): Route[] {
   let document: Promise<PreparedContent> | undefined;
   const write = (): string => JSON.stringify(writeOpenApi([...others, ...routes]));

@@ -1,5 +1,5 @@
 /**
- * Says whether the process is alive, and whether it can serve requests. For balancers and supervisors; needs no token.
+ * Reports whether the process is alive, and whether it can serve requests, for balancers and supervisors. Needs no token.
  */
 import type { UnavailableCell } from '../../engine/commands.ts';
 import { publicReason } from '../../engine/store-errors.ts';
@@ -8,10 +8,10 @@ import { type Route, row, type Services } from '../route.ts';
 import { HealthSchema } from '../schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
-  /** Requests at the same time share one ping: a ping writes to the store, and anybody may ask without a token. */
+  /** Concurrent requests share one ping: a ping writes to the store, and anybody may request it without a token. */
   let pinging: Promise<readonly UnavailableCell[]> | undefined;
 
-  /** Ready: started, not shutting down, and the store reads and saves, or with several cells one of them. */
+  /** The server is ready if it has started, is not shutting down, and at least one cell can read and save. */
   async function ready(): Promise<ApiResponse> {
     if (!isReady()) return refusal(503, 'the server is starting or shutting down');
     pinging ??= engine.ping().finally(() => {

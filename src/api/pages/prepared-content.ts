@@ -1,4 +1,4 @@
-/** Texts and files that are the same for everybody: their bytes are prepared once, with a compressed form and an ETag. */
+/** Prepares texts and files that are the same for all clients: once, with a compressed form and an ETag. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -8,7 +8,7 @@ import { headerOf } from '../route.ts';
 export interface PreparedContent {
   contentType: string;
   bytes: Uint8Array;
-  /** The same compressed; absent when that saves nothing. */
+  /** The compressed bytes; absent if they are not shorter. */
   gzip?: Uint8Array;
   /** Changes with the content; the same for both forms. */
   etag: string;
@@ -24,13 +24,13 @@ export async function prepareContent(contentType: string, bytes: Uint8Array): Pr
   };
 }
 
-/** The form that the client asks for: 304 when it has it already. */
+/** The response in the encoding that the client accepts; a 304 if the client has the content already. */
 export function preparedResponse(
   { contentType: type, bytes, gzip: compressed, etag }: PreparedContent,
   rawHeaders: readonly string[],
-  given: Readonly<Record<string, string>>,
+  extraHeaders: Readonly<Record<string, string>>,
 ): ApiResponse {
-  const headers = { ...given, etag, vary: 'Origin, Accept-Encoding' };
+  const headers = { ...extraHeaders, etag, vary: 'Origin, Accept-Encoding' };
   if (headerOf(rawHeaders, 'if-none-match')?.includes(etag)) return { status: 304, json: '', headers };
   if (compressed === undefined || !acceptsGzip(headerOf(rawHeaders, 'accept-encoding'))) {
     return { status: 200, json: '', content: { type, body: bytes }, headers };

@@ -4,21 +4,21 @@ import type { BodyLimit, RequestBody } from './request-body.ts';
 
 export interface JsonLimit extends BodyLimit {
   /**
-   * Values (members and elements) that the text may hold. A parsed value takes some 50 bytes, however short its text
-   * is: 100 MiB of empty objects would become gigabytes, and block the process for many seconds.
+   * Maximum number of values (members and elements). A parsed value takes about 50 bytes, however short its text is: 100 MiB
+   * of empty objects would become gigabytes, and block the process for many seconds.
    */
   valuesMax: number;
 }
 
-/** Larger bodies are parsed in a thread of their own, because a parser cannot pause to let other work run. */
+/** Larger bodies are parsed in another thread, because a parser cannot yield to other work. */
 export const JSON_INLINE_BYTES_MAX = 256 * 1024;
 
-/** Memory per byte of JSON: the text and the parsed values are in memory together. */
+/** Memory per byte of JSON: the text and the parsed values are in memory at the same time. */
 export const JSON_MEMORY_PER_BYTE = 2;
 
 /**
- * The parsed body, `undefined` when there is none. For small bodies: `limit` is at most `JSON_HERE_BYTES_MAX`. Throws
- * `ApiError` 400 when it is not JSON or holds too many values.
+ * Reads and parses a small body: `limit` is at most `JSON_INLINE_BYTES_MAX`. Returns `undefined` if there is no body. Throws
+ * `ApiError` 400 if the body is not JSON or has too many values.
  */
 export async function readJson(body: RequestBody, limit: JsonLimit): Promise<unknown> {
   const bytes = await body.read({ ...limit, memoryPerByte: JSON_MEMORY_PER_BYTE });
@@ -28,21 +28,21 @@ export async function readJson(body: RequestBody, limit: JsonLimit): Promise<unk
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Arrays and objects within each other. The parser has no limit, but what is written or copied level by level, as by
- * `JSON.stringify` and between threads, runs out of stack beyond a few thousand.
+ * Maximum nesting of arrays and objects. The parser has no limit, but recursive functions such as `JSON.stringify`, and copies
+ * between threads, overflow the stack at a few thousand levels.
  */
 export const JSON_LEVELS_MAX = 500;
 
 /**
- * Throws `ApiError` 400 when `bytes` are not JSON, hold more than `valuesMax` values (members and elements), or are nested
- * more than `JSON_LEVELS_MAX` levels deep.
+ * Throws `ApiError` 400 if `bytes` are not JSON, have more than `valuesMax` values (members and elements), or are nested more
+ * than `JSON_LEVELS_MAX` levels deep.
  */
 export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
   checkShape(bytes, valuesMax);
   try {
     return JSON.parse(UTF8.decode(bytes));
   } catch {
-    // The parser's own text quotes the input, which may be a secret.
+    // The parser's own message quotes the input, which may be a secret.
     throw new ApiError('invalid_body', 'invalid request body: not valid JSON in UTF-8');
   }
 }
@@ -56,8 +56,8 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * Counts the characters that each further value needs: a comma before it, or a bracket around it. For text that is not
- * JSON, the counts may be wrong.
+ * Counts values and levels by the character that each further value needs: a comma before it, or a bracket around it. If the
+ * text is not JSON, the counts may be wrong.
  */
 function checkShape(json: Uint8Array, valuesMax: number): void {
   if (json.length <= Math.min(valuesMax, JSON_LEVELS_MAX)) return;

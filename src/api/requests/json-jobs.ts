@@ -1,4 +1,4 @@
-/** The messages between a server's thread and the thread that parses its large JSON. */
+/** The messages between a worker's thread and the thread that parses its large JSON. */
 import { ApiError, type ErrorCode } from '../../protocol/errors.ts';
 import type { ItemLimits, RequestItem } from './request-items.ts';
 
@@ -7,14 +7,14 @@ export type JsonJob =
   | { kind: 'checkpoint'; bytes: Uint8Array; othersMax: number }
   | { kind: 'value'; bytes: Uint8Array; valuesMax: number };
 
-/** `continue` asks for the next slice of the items. */
+/** `continue` requests the next slice of the items. */
 export type JsonRequest = JsonJob | { kind: 'continue' };
 
 export type JsonReply =
   | { kind: 'items'; items: RequestItem[]; isLast: boolean }
   | { kind: 'value'; value: unknown }
   | { kind: 'refused'; code: ErrorCode; message: string; isAnySentByRun: boolean }
-  /** A fault of ours. */
+  /** A defect of our code. */
   | { kind: 'failed'; reason: string };
 
 export function errorReply(error: unknown, isAnySentByRun: boolean): JsonReply {

@@ -1,6 +1,6 @@
 /**
- * Parses large JSON in a thread of its own. A parser blocks its thread until it has finished, which takes seconds for a
- * batch of 100 MiB.
+ * Parses large JSON in a thread of its own. A parser blocks its thread until it has finished: a batch of 100 MiB takes
+ * seconds.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../engine/ports.ts';
@@ -8,17 +8,17 @@ import { ApiError } from '../../protocol/errors.ts';
 import type { JsonJob, JsonReply, JsonRequest } from './json-jobs.ts';
 import { InvalidItems, type ItemLimits, type RequestItem } from './request-items.ts';
 
-/** A thread that was idle for this long is ended, to free its memory. */
+/** The thread is terminated after this idle time, to free its memory. */
 const IDLE_MS = 5_000;
 
-/** Heap for the parsed values; JSON that needs more is refused. */
+/** Maximum heap for the parsed values. JSON that needs more is rejected. */
 const HEAP_MEBIBYTES_MAX = 1_024;
 
 export class JsonThread {
   readonly #clock: Clock;
   #worker: Worker | undefined;
   #idle: Timer | undefined;
-  /** Jobs run one after the other: this bounds memory, and leaves the cores to others. */
+  /** The end of the last job. Jobs run one after the other, which bounds their memory and CPU. */
   #last: Promise<unknown> = Promise.resolve();
   #jobs = 0;
   #isClosed = false;
@@ -28,28 +28,27 @@ export class JsonThread {
   }
 
   /**
-   * As `readItems`; the items arrive in slices. The buffer of `bytes` moves to the thread and cannot be used
-   * afterwards.
+   * Like `readItems`; the items arrive in slices. The buffer of `bytes` is transferred to the thread, and unusable afterwards.
    */
   items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<RequestItem[]> {
-    return this.#take(async () => {
+    return this.#enqueue(async () => {
       const items: RequestItem[] = [];
-      let reply = await this.#ask({ kind: 'items', bytes, limits }, bytes.buffer);
+      let reply = await this.#request({ kind: 'items', bytes, limits }, bytes.buffer);
       while (reply.kind === 'items') {
         for (const item of reply.items) items.push(item);
         if (reply.isLast) return items;
-        reply = await this.#ask({ kind: 'continue' });
+        reply = await this.#request({ kind: 'continue' });
       }
       throw reply.kind === 'refused' ? new InvalidItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
     });
   }
 
-  /** As `parseJson`, for JSON with few values: they come back in one piece. */
+  /** Like `parseJson`, for JSON with few values, which arrive at once. */
   value(bytes: Uint8Array, valuesMax: number): Promise<unknown> {
     return this.#valueOf({ kind: 'value', bytes, valuesMax });
   }
 
-  /** The value of `parseCheckpoint`. The buffer of `bytes` moves to the thread and cannot be used afterwards. */
+  /** The value of `parseCheckpoint`. The buffer of `bytes` is transferred to the thread, and unusable afterwards. */
   checkpoint(bytes: Uint8Array<ArrayBuffer>, othersMax: number): Promise<unknown> {
     return this.#valueOf({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
   }
@@ -60,15 +59,15 @@ export class JsonThread {
     await this.#worker?.terminate();
   }
 
-  #valueOf(job: JsonJob, ...handedOver: ArrayBuffer[]): Promise<unknown> {
-    return this.#take(async () => {
-      const reply = await this.#ask(job, ...handedOver);
+  #valueOf(job: JsonJob, ...transferred: ArrayBuffer[]): Promise<unknown> {
+    return this.#enqueue(async () => {
+      const reply = await this.#request(job, ...transferred);
       if (reply.kind === 'value') return reply.value;
       throw errorOf(reply);
     });
   }
 
-  async #take<T>(job: () => Promise<T>): Promise<T> {
+  async #enqueue<T>(job: () => Promise<T>): Promise<T> {
     this.#jobs += 1;
     this.#idle?.cancel();
     const done = this.#last.then(job);
@@ -87,7 +86,7 @@ export class JsonThread {
     this.#worker = undefined;
   }
 
-  #ask(request: JsonJob | JsonRequest, ...handedOver: ArrayBuffer[]): Promise<JsonReply> {
+  #request(request: JsonJob | JsonRequest, ...transferred: ArrayBuffer[]): Promise<JsonReply> {
     this.#worker ??= start();
     const worker = this.#worker;
     return new Promise((resolve, reject) => {
@@ -109,7 +108,7 @@ export class JsonThread {
         reject(new ApiError('unavailable', 'the server is shutting down'));
       };
       worker.once('message', onReply).once('error', onError).once('exit', onExit);
-      worker.postMessage(request, handedOver);
+      worker.postMessage(request, transferred);
     });
   }
 }

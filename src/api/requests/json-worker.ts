@@ -1,6 +1,6 @@
 /**
- * Entry of the thread that parses large JSON. It sends items back in slices, since receiving a message cannot be
- * interrupted.
+ * The entry point of the thread that parses large JSON. It sends items in slices, since the receiver cannot interrupt the
+ * deserialization of a message.
  */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { parseCheckpoint } from '../runs/checkpoint-json.ts';
@@ -8,10 +8,10 @@ import { parseJson } from './json-body.ts';
 import { errorReply, type JsonReply, type JsonRequest } from './json-jobs.ts';
 import { InvalidItems, type RequestItem, readItems } from './request-items.ts';
 
-/** Limits of one slice: a message of this size is received within a few milliseconds. */
+/** Limits of a slice. A message of this size is received within a few milliseconds. */
 const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };
 
-/** Larger bodies are transferred to the other thread; smaller ones are cheaper to copy. */
+/** Buffers from this length on are transferred to the other thread; smaller ones are cheaper to copy. */
 const TRANSFERRED_BYTES_MIN = 16 * 1024;
 
 if (parentPort) serve(parentPort);
@@ -19,7 +19,7 @@ if (parentPort) serve(parentPort);
 function serve(owner: MessagePort): void {
   let items: RequestItem[] = [];
   let sent = 0;
-  const answer = (request: JsonRequest): [JsonReply, ArrayBuffer[]?] => {
+  const reply = (request: JsonRequest): [JsonReply, ArrayBuffer[]?] => {
     if (request.kind === 'value') return [{ kind: 'value', value: parseJson(request.bytes, request.valuesMax) }];
     if (request.kind === 'checkpoint') {
       const { value, steps } = parseCheckpoint(request.bytes, request.othersMax);
@@ -37,7 +37,7 @@ function serve(owner: MessagePort): void {
   };
   owner.on('message', (request: JsonRequest) => {
     try {
-      owner.postMessage(...answer(request));
+      owner.postMessage(...reply(request));
     } catch (error) {
       const isRefused = error instanceof InvalidItems;
       owner.postMessage(errorReply(isRefused ? error.cause : error, isRefused && error.isAnySentByRun));

@@ -1,15 +1,15 @@
 /**
- * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3).
- * One row per parameter: handlers read it by its row, and the interface document shows the row.
+ * Reads the parameters of lists and actions from the query string and, for some routes, from a JSON body (contract M 1.2,
+ * 21.3). Each parameter is one row, which handlers read by and which the interface document shows.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
 import { type CommaRule, queryParameters, queryValues } from '../../protocol/urls/request-target.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../limits.ts';
 
-/** The values given under one name. */
+/** The values of one parameter of a request. */
 export interface GivenValues {
-  /** Never contains `''`: empty elements are dropped. */
+  /** Never contains `''`: empty elements are removed. */
   values: string[];
   from: 'query' | 'body';
 }
@@ -18,13 +18,13 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   name: string;
   meaning: string;
   schema: TSchema;
-  /** Name of its value in the code. When two parameters have the same member, their lists are joined. */
+  /** The name of its value in the code. The lists of parameters with the same member are concatenated. */
   member: Member;
-  /** What commas in its values do. Absent: they separate values. */
+  /** The meaning of commas in its values. Default: they separate values. */
   commas?: CommaRule;
-  /** Only of ids: what an empty list of them selects, in any request or in all but the query of a bulk action. */
+  /** For ids only: what an empty list selects, in any request, or in any but the query of a bulk action. */
   emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
-  /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
+  /** Returns `undefined` if there is no value. Throws `ApiError` 400 that names the parameter. */
   read: (given: GivenValues) => Value | undefined;
 }
 
@@ -50,17 +50,17 @@ export function into<const Member extends string, Value>(
   return { ...row, member };
 }
 
-/** For values that may contain commas: several values are given by repeating the name. */
+/** For values that may contain commas. For several values, the name is repeated. */
 export function withCommas<Row extends Parameter>(row: Row): Row {
   return { ...row, commas: 'belong' };
 }
 
-/** For values that may contain commas, each of them escaped: any other comma separates values. */
+/** For values that may contain escaped commas. Any other comma separates values. */
 export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
   return { ...row, commas: 'separateUnlessEscaped' };
 }
 
-/** The only value; `''` when there is none. Throws `ApiError` 400 when there are several. */
+/** The only value; `''` if there is none. Throws `ApiError` 400 if there are several. */
 export function singleValue(name: string, { values }: GivenValues): string {
   const [first = '', second] = values;
   if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
@@ -79,12 +79,12 @@ export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
-/** One text. An empty text counts as given, and most parameters refuse it. */
+/** One text. An empty text counts as a value, which most parameters reject. */
 export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
   return parameter(name, meaning, Type.String(), (given) => singleValue(name, given));
 }
 
-/** Texts of which any one may match. */
+/** Texts; a match with any one of them is enough. */
 export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
   return parameter(name, meaning, several(Type.String()), (given) =>
     given.values.length === 0 ? undefined : distinctValues(name, given, FILTER_VALUES_MAX),
@@ -106,14 +106,14 @@ export function time<const Name extends string>(name: Name, meaning: string): Pa
   });
 }
 
-/** Statuses of answers. */
+/** Statuses of responses. */
 export function statuses<const Name extends string>(name: Name, meaning: string): Parameter<Name, number[]> {
   return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (given) =>
     distinctValues(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
   );
 }
 
-/** Words of which any one may match, each with all values that it stands for. */
+/** Words; a match with any one of them is enough. Each word stands for one or more values. */
 export function words<const Name extends string, Value>(
   name: Name,
   meaning: string,
@@ -122,12 +122,12 @@ export function words<const Name extends string, Value>(
   const schema = several(Type.Union([...known.keys()].map((word) => Type.Literal(word))));
   return parameter(name, meaning, schema, ({ values }) => {
     if (values.length === 0) return undefined;
-    const meant = values.flatMap((word) => {
+    const matched = values.flatMap((word) => {
       const found = known.get(word);
       if (!found) throw invalidParameter(name, `one of ${[...known.keys()].join(', ')} is needed`);
       return found;
     });
-    return [...new Set(meant)];
+    return [...new Set(matched)];
   });
 }
 
@@ -166,18 +166,18 @@ export function pageCount(countMax: number): Parameter<'count', number> {
   return amount('count', `How many at most. More than ${countMax} is lowered to it.`, { loweredTo: countMax });
 }
 
-export const CURSOR = withCommas(text('cursor', 'Where the page before ended; take it from its answer.'));
+export const CURSOR = withCommas(text('cursor', 'The end of the previous page; take it from its response.'));
 
 function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
   return Type.Array(schema, { maxItems });
 }
 
-/** Removes repeated values. Throws when more than `valuesMax` are left. */
+/** Removes repeated values. Throws if more than `valuesMax` are left. */
 function distinctValues(name: string, { values }: GivenValues, valuesMax: number): string[] {
-  const once = [...new Set(values)];
-  if (once.length > valuesMax)
-    throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
-  return once;
+  const distinct = [...new Set(values)];
+  if (distinct.length > valuesMax)
+    throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${distinct.length}`);
+  return distinct;
 }
 
 /** The values of `rows` in a query; other parameters are ignored, as on all reads. */
@@ -201,8 +201,8 @@ export function valuesOf<Row extends Parameter>(
 }
 
 /**
- * The values given for `rows`; where query and body have the same name, the query wins. `onUnknown` is called for every
- * other name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
+ * Collects the values for `rows` from query and body; the query takes precedence. Calls `onUnknown` for every other name.
+ * Throws `ApiError` 400 for a malformed escape, and for a body of the wrong shape.
  */
 export function collectValues(
   rows: readonly Parameter[],
@@ -225,7 +225,7 @@ export function collectValues(
   return given;
 }
 
-/** A given name may be of any length; the error text repeats only its beginning. */
+/** Shortens a name for an error text: names in requests can have any length. */
 export function shortened(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
@@ -237,8 +237,8 @@ function bodyMembers(body: unknown): [string, unknown][] {
 }
 
 /**
- * Reads a text, a number, or an array of them; null is an empty array, since Go writes one so. An empty text is
- * refused, not dropped, so that `[""]` never has the meaning of `[]`.
+ * Reads a text, a number, or an array of them. Null is an empty array, as Go serializes it. An empty text is rejected, not
+ * removed, so that `[""]` never means `[]`.
  */
 function memberTexts(name: string, value: unknown): string[] {
   if (value === null) return [];

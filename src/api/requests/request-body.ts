@@ -1,6 +1,6 @@
 /**
- * Reads one request's body unchanged: any content type, any method, never decompressed. It stays below its limit, and
- * within the memory budget of all requests.
+ * Reads the body of a request unchanged, whatever its content type, method and encoding. Its length is limited, and its memory
+ * counts against the budget of all requests.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Slices } from '../../engine/loops/slices.ts';
@@ -8,23 +8,21 @@ import type { ProjectId } from '../../engine/model.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import type { MemoryBudget } from '../edge/memory-budget.ts';
 
-/** The largest body that `read` accepts, and the setting that a refusal names. */
+/** The longest body that `read` accepts, and the setting that its error names. */
 export interface BodyLimit {
   bytesMax: number;
   setting: string;
   /**
-   * The contract's name for this limit, if there is one: the refusal then uses the hosted service's words
-   * (contract M 20.1).
+   * The contract's name for this limit, if there is one. The error then has the text of the hosted service (contract M 20.1).
    */
   quota?: string;
   /**
-   * Memory that each byte counts for in the budget: 2 where the body is parsed, since bytes and text are both in
-   * memory.
+   * Memory that the budget counts for each byte: 2 if the body is parsed, since bytes and text are both in memory. Default: 1.
    */
   memoryPerByte?: number;
 }
 
-/** The client left before its body was complete, so no answer is sent. */
+/** The client has disconnected before its request was complete, so no response is sent. */
 export class ClientDisconnected extends Error {
   constructor() {
     super('the caller closed the connection before the request was complete');
@@ -34,17 +32,16 @@ export class ClientDisconnected extends Error {
 
 const EMPTY: Bytes = new Uint8Array(0);
 /**
- * In a buffer of their own and of just their size: with a view of a larger buffer, the whole buffer goes to other
- * threads.
+ * In a buffer of exactly their size: a view of a larger buffer would be sent to other threads with the whole buffer.
  */
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Size of a new block: as many bytes as have arrived, within these bounds. So memory follows bytes that were sent. */
+/** Size of a new block: the number of bytes that have arrived, within these bounds. So memory follows the bytes sent. */
 const BLOCK_BYTES = { min: 4096, max: 1024 * 1024 };
 
 interface Block {
   bytes: Buffer<ArrayBuffer>;
-  /** Bytes of it that are filled. */
+  /** Number of bytes that are filled. */
   length: number;
 }
 
@@ -53,9 +50,9 @@ export class RequestBody {
   readonly #response: ServerResponse;
   readonly #budget: MemoryBudget;
   readonly #slices: () => Slices;
-  /** 0: no project is known. */
+  /** 0 if the project is not known. */
   #projectId: ProjectId = 0;
-  #bytesTaken = 0;
+  #bytesReserved = 0;
 
   constructor(request: IncomingMessage, response: ServerResponse, budget: MemoryBudget, slices: () => Slices) {
     this.#request = request;
@@ -64,15 +61,15 @@ export class RequestBody {
     this.#slices = slices;
   }
 
-  /** Whose share of the budget the body takes. Call it before `read`. */
+  /** Sets the project whose budget the body counts against. Call it before `read`. */
   countFor(projectId: ProjectId): void {
     this.#projectId = projectId;
   }
 
   /**
-   * The whole body. Throws `ApiError` 413 above `limit`: at once when `Content-Length` says so, else as soon as the
-   * limit is passed. Throws 503 in the same way when the budget has no room, and `CallerGone`. Memory is taken only as
-   * bytes arrive: otherwise a caller could hold it by declaring a length.
+   * Reads the whole body. Throws `ApiError` 413 above `limit`: at once if `Content-Length` exceeds it, otherwise when the bytes
+   * do. Throws 503 if the budget is exhausted, and `ClientDisconnected`. Memory is reserved only as bytes arrive: otherwise a
+   * client could reserve it by declaring a length.
    */
   read(limit: BodyLimit): Promise<Bytes> {
     const { headers } = this.#request;
@@ -85,28 +82,28 @@ export class RequestBody {
       const refused = this.#refusalOf(declaredBytes * (limit.memoryPerByte ?? 1));
       if (refused) return Promise.reject(refused);
     }
-    // `100 Continue` is sent only here: a client that waits for it never sends a refused body.
+    // `100 Continue` is sent only here, so that a client that waits for it never sends a rejected body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
     return this.#collect(limit, declaredBytes);
   }
 
-  /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
+  /** Releases the reserved memory. Call it when the bytes are no longer needed. Idempotent. */
   release(): void {
-    this.#budget.release(this.#projectId, this.#bytesTaken);
-    this.#bytesTaken = 0;
+    this.#budget.release(this.#projectId, this.#bytesReserved);
+    this.#bytesReserved = 0;
   }
 
   /**
-   * Pieces are copied together as they arrive, since each piece costs a few hundred bytes more. Otherwise a client that
-   * sends single bytes could take hundreds of times the memory that the budget counts.
+   * Chunks are copied into blocks as they arrive, since each chunk has an overhead of a few hundred bytes. Otherwise a client
+   * that sends single bytes could take hundreds of times the memory that the budget counts.
    */
   #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Bytes> {
     const request = this.#request;
     const { bytesMax, memoryPerByte = 1 } = limit;
-    // No block goes beyond it.
+    // The maximum of the total length of all blocks.
     const lengthMax = declaredBytes ?? bytesMax;
     return new Promise((resolve, reject) => {
-      // The client left while something else was awaited: `close` has already been emitted, and no event would follow.
+      // The client has already disconnected: `close` was emitted, and no event would follow.
       if (request.destroyed) {
         reject(new ClientDisconnected());
         return;
@@ -119,13 +116,13 @@ export class RequestBody {
         request.off('end', onEnd);
         request.off('close', onClose);
       };
-      /** Adds an empty block for `arrived` bytes or some of them, or returns the refusal. */
+      /** Adds an empty block for some or all of `arrived` bytes, or returns an error. */
       const addBlock = (arrived: number): ApiError | undefined => {
         if (length >= bytesMax) return bodyTooLarge(limit);
         const size = Math.min(Math.max(length, arrived, BLOCK_BYTES.min), BLOCK_BYTES.max, lengthMax - length);
         const refused = this.#refusalOf(size * memoryPerByte);
         if (refused !== undefined) return refused;
-        this.#take(size * memoryPerByte);
+        this.#reserve(size * memoryPerByte);
         block = { bytes: Buffer.allocUnsafeSlow(size), length: 0 };
         blocks.push(block);
         return undefined;
@@ -160,15 +157,15 @@ export class RequestBody {
     });
   }
 
-  /** The refusal when there is no room for `bytes` more. */
+  /** The error if the budget has no capacity for `bytes` more. */
   #refusalOf(bytes: number): ApiError | undefined {
-    if (this.#budget.hasCapacity(this.#projectId, bytes, this.#bytesTaken)) return undefined;
+    if (this.#budget.hasCapacity(this.#projectId, bytes, this.#bytesReserved)) return undefined;
     return new ApiError('unavailable', 'too many request bodies are in memory, try again shortly');
   }
 
-  #take(bytes: number): void {
+  #reserve(bytes: number): void {
     this.#budget.reserve(this.#projectId, bytes);
-    this.#bytesTaken += bytes;
+    this.#bytesReserved += bytes;
   }
 }
 
@@ -176,13 +173,13 @@ export function expectsContinue(request: IncomingMessage): boolean {
   return request.headers.expect?.toLowerCase() === '100-continue';
 }
 
-/** Copied in slices: the pages of new memory alone take tens of milliseconds for 100 MiB. */
+/** Joins blocks in time slices: the page faults of new memory alone take tens of milliseconds for 100 MiB. */
 async function joinBlocks(blocks: Block[], slices: Slices): Promise<Bytes> {
   const whole = Buffer.allocUnsafeSlow(blocks.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (let block = blocks.shift(); block; block = blocks.shift()) {
     at += block.bytes.copy(whole, at, 0, block.length);
-    // Frees the block now: until garbage is collected, the body would be in memory twice.
+    // Frees the block now: otherwise the body would be in memory twice until garbage is collected.
     block.bytes.buffer.transfer(0);
     if (slices.isOver) await slices.next();
   }

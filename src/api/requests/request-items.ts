@@ -1,6 +1,6 @@
 /**
- * Reads the items of a request with many messages from its JSON: an array of objects, each with a destination
- * (contract M 22.3). Runs in the thread that parses the JSON, which may be another thread.
+ * Reads the items of a batch from its JSON: an array of objects, each with a destination (contract M 22.3). Runs in the thread
+ * that parses the JSON, which may be another thread.
  */
 
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
@@ -10,10 +10,10 @@ import { type Destination, readDestinationText } from '../../protocol/urls/desti
 import { isSentByRun } from '../../protocol/workflow/run-errors.ts';
 import { parseJson } from './json-body.ts';
 
-/** An item whose members have the right types. */
+/** One item of a batch, with checked types. */
 export interface RequestItem {
   destination: Destination;
-  /** In a buffer of its own and of just its size, since it is passed to other threads. */
+  /** In a buffer of its own, of exactly its size, since the buffer is passed to other threads. */
   body: Uint8Array<ArrayBuffer>;
   queue: string;
   rawHeaders: string[];
@@ -23,7 +23,7 @@ export interface RequestItem {
 
 export interface ItemLimits {
   itemsMax: number;
-  /** JSON values in the whole body. */
+  /** Maximum number of JSON values in the whole body. */
   valuesMax: number;
   /** The headers of one item. */
   headers: HeaderLimit;
@@ -33,7 +33,7 @@ export interface ItemLimits {
 
 const UTF8 = new TextEncoder();
 
-/** Throws `RefusedItems`, whose cause is an `ApiError` that names the item. */
+/** Throws `InvalidItems`, whose cause is an `ApiError` that names the item. */
 export function readItems(json: Uint8Array, limits: ItemLimits): RequestItem[] {
   const parsed = json.length === 0 ? undefined : parseJson(json, limits.valuesMax);
   try {
@@ -41,13 +41,13 @@ export function readItems(json: Uint8Array, limits: ItemLimits): RequestItem[] {
     let lines = 0;
     let bytes = 0;
     for (const [index, item] of itemsOf(parsed, limits.itemsMax).entries()) {
-      const given = readAt(index, () => readItem(item, limits.headers));
-      for (const text of given.rawHeaders) bytes += text.length;
-      lines += given.rawHeaders.length / 2;
+      const read = readAt(index, () => readItem(item, limits.headers));
+      for (const text of read.rawHeaders) bytes += text.length;
+      lines += read.rawHeaders.length / 2;
       if (lines > limits.allHeaders.linesMax || bytes > limits.allHeaders.bytesMax) {
         throw headersTooLarge(limits.allHeaders, ' for all items together');
       }
-      items.push(given);
+      items.push(read);
     }
     return items;
   } catch (error) {
@@ -55,9 +55,9 @@ export function readItems(json: Uint8Array, limits: ItemLimits): RequestItem[] {
   }
 }
 
-/** An error while items were read. */
+/** An item, or the whole batch, is invalid. */
 export class InvalidItems extends Error {
-  /** Whether a running workflow sent any item: its library takes a 400 for the end of the run (contract W 4.7). */
+  /** Whether a running workflow sent any of the items. Its library would take a 400 for the end of the run (contract W 4.7). */
   readonly isAnySentByRun: boolean;
 
   constructor(cause: unknown, isAnySentByRun: boolean) {
@@ -73,7 +73,7 @@ function itemsOf(body: unknown, itemsMax: number): unknown[] {
   return body;
 }
 
-/** One item. Throws `ApiError`. */
+/** Reads one item. Throws `ApiError`. */
 export function readItem(item: unknown, headerLimit: HeaderLimit): RequestItem {
   if (!isObject(item)) throw invalidBody('an object is needed');
   const destinationText = textMember(item, 'destination');
@@ -89,7 +89,7 @@ export function readItem(item: unknown, headerLimit: HeaderLimit): RequestItem {
   };
 }
 
-/** One item was refused, so the items may have any shape. */
+/** Whether a running workflow sent any item. The items may have any shape, since one of them is invalid. */
 function isAnySentByRun(body: unknown): boolean {
   if (!Array.isArray(body)) return false;
   return body.some((item: unknown) => {
@@ -99,12 +99,12 @@ function isAnySentByRun(body: unknown): boolean {
   });
 }
 
-/** Empty for lists and objects: they may be deeply nested, and may have a member called `toString`. */
+/** The text of a scalar. Empty for arrays and objects: they may be deeply nested, or have a member called `toString`. */
 function scalarText(value: unknown): string {
   return typeof value === 'object' ? '' : String(value);
 }
 
-/** The member as text; empty when it is absent or null. */
+/** The member as text; empty if it is absent or null. */
 function textMember(members: Record<string, unknown>, name: string): string {
   const value = Object.hasOwn(members, name) ? members[name] : undefined;
   if (value === undefined || value === null) return '';
@@ -112,7 +112,7 @@ function textMember(members: Record<string, unknown>, name: string): string {
   return value;
 }
 
-/** Returns what `read` returns; a refusal names the item. */
+/** Calls `read`, and adds the number of the item to its error. */
 export function readAt<T>(index: number, read: () => T): T {
   try {
     return read();
@@ -121,7 +121,7 @@ export function readAt<T>(index: number, read: () => T): T {
   }
 }
 
-/** The same refusal with the number of the item, counted from 0. */
+/** The error with the number of the item, counted from 0. */
 export function errorAtItem(index: number, error: unknown): unknown {
   return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
 }
