@@ -89,7 +89,7 @@ it('when the client is cut off while the response waits behind another one', asy
   const json = 'x'.repeat(32 * 1024 * 1024);
   server = createServer((request, response) => {
     const isSecond = request.url === '/second';
-    const given = { status: 200, json, ...(isSecond && { sent: resolve, cutOff: cutOff.signal }) };
+    const given = { status: 200, json, ...(isSecond && { onSent: resolve, cutOff: cutOff.signal }) };
     respond({ request, response, connection: new Connection(request.socket, PACER) }, given, new SimulatedClock());
     if (!isSecond) return;
     cutOff.abort();
