@@ -180,7 +180,7 @@ class Simulation {
         await thread.run(costs.workerMessage / 2);
         if (isLoadLocal) await this.#cores.run(costs.loadMessage / 2);
         this.#delivered += 1;
-        return { kind: 'answered', status: 200, header: {}, body: new Uint8Array() };
+        return { kind: 'responded', status: 200, header: {}, body: new Uint8Array() };
       },
       close: () => Promise.resolve(),
     };

@@ -14,7 +14,7 @@ export interface MoveRequest {
 }
 
 /**
- * Copies all of `from` to `to`, and answers what it found equal on both sides. The source gets this program's schema,
+ * Copies all of `from` to `to`, and returns what it found equal on both sides. The source gets this program's schema,
  * as when a server starts; nothing else of it changes. Throws `CannotStart` with what the operator must know.
  */
 export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest): Promise<CopiedTable[]> {

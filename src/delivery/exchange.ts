@@ -214,7 +214,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
   #end(outcome: Outcome): void {
     this.#ended = true;
     this.#deadline?.cancel();
-    if (outcome.kind !== 'answered') this.#body?.release();
+    if (outcome.kind !== 'responded') this.#body?.release();
     this.#settle(outcome);
   }
 
@@ -223,7 +223,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
     const settle = (body: ResponseBody | 'bomb'): void => {
       if (body === 'bomb') return this.#end(compressedBomb(this.#bytesMax));
-      const outcome: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
+      const outcome: Outcome = { kind: 'responded', status: this.#status, header, body: body.bytes() };
       if (received.isCut || body.isCut) outcome.isCut = true;
       if (body.mustRelease) outcome.release = () => body.release();
       this.#end(outcome);

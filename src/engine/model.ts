@@ -167,7 +167,7 @@ export type UnreachableReason =
 /** The outcome of one HTTP request. */
 export type Outcome =
   | {
-      kind: 'answered';
+      kind: 'responded';
       status: number;
       header: HeaderMap;
       body: Uint8Array;

@@ -8,8 +8,8 @@ type ProjectOperations<Noun> = {
     ? Args extends InProject
       ? M
       : never
-    : never]: Noun[M] extends (args: infer Args) => infer Answer
-    ? (...args: keyof Omit<Args, keyof InProjectAt> extends never ? [] : [Omit<Args, keyof InProjectAt>]) => Answer
+    : never]: Noun[M] extends (args: infer Args) => infer Result
+    ? (...args: keyof Omit<Args, keyof InProjectAt> extends never ? [] : [Omit<Args, keyof InProjectAt>]) => Result
     : never;
 };
 

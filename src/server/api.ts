@@ -53,7 +53,7 @@ export function makeApi(context: WorkerContext, engine: Engine, isReady: () => b
       },
       isReady,
       endOfTurn,
-      onResponse: metrics && ((isPublish, status, durationMs) => metrics.answered(isPublish, status, durationMs)),
+      onResponse: metrics && ((isPublish, status, durationMs) => metrics.responded(isPublish, status, durationMs)),
     });
   } catch (error) {
     if (error instanceof TypeError)

@@ -9,7 +9,7 @@ import type { WorkerContext } from './context.ts';
 /** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
 export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   const { config, clock, around, randomness, accounts, addresses, resolver, others } = context;
-  // The answer of a call becomes a message, so it may be as large as one.
+  // The response to a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
     clock: around ? { ...withWallTime(clock), wallMs: () => around.signatureClock.wallMs() } : clock,

@@ -31,7 +31,7 @@ export async function serveMetrics(
   const { exposition } = await import('../telemetry/metrics/exposition.ts');
   /** Requests at the same time share it. */
   let reading: ReturnType<typeof exposition> | undefined;
-  const answer = async (response: ServerResponse): Promise<void> => {
+  const respond = async (response: ServerResponse): Promise<void> => {
     reading ??= read()
       .then(exposition)
       .finally(() => {
@@ -46,7 +46,7 @@ export async function serveMetrics(
       log.error('metrics_failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
       response.writeHead(500).end();
     };
-    if (isKnown) answer(response).catch(refuse);
+    if (isKnown) respond(response).catch(refuse);
     else response.writeHead(404, { 'content-type': 'text/plain' }).end('only GET /metrics is here\n');
   });
   server.maxConnections = CONNECTIONS_MAX;

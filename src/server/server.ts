@@ -49,7 +49,7 @@ export interface RunningServer {
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** Resolves when the server answers requests. Throws `CannotStart` for problems that the operator can repair. */
+/** Resolves when the server serves requests. Throws `CannotStart` for problems that the operator can repair. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const opened: (() => Promise<unknown>)[] = [];
   try {

@@ -6,7 +6,7 @@ const SHARE_OF_FILES = 3 / 4;
 
 /**
  * As many as the setting says, and no more than the worker's part of the open files leaves beside attempts with slots. Never so few that
- * endpoints without an answer so far could not use their half of the slots.
+ * endpoints without a response so far could not use their half of the slots.
  */
 export function silentMaxWithin(
   openFiles: number | undefined,

@@ -45,8 +45,8 @@ export interface RunningWorker {
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** When everything else has ended, clients with running requests get this long to read their answers. */
-const LAST_ANSWERS_MS = 1000;
+/** When everything else has ended, clients with running requests get this long to read their responses. */
+const LAST_RESPONSES_MS = 1000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
@@ -197,7 +197,7 @@ class ListeningWorker implements RunningWorker {
 
   async #end(limitMs: Millis): Promise<void> {
     await this.#engine.drain(limitMs);
-    const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
+    const impatience = systemClock.startTimer(LAST_RESPONSES_MS, () => this.#listener.server.closeAllConnections());
     await this.#listener.close();
     impatience.cancel();
     await this.#delivery.close();

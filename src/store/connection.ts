@@ -42,8 +42,8 @@ export interface StoreBase {
 }
 
 export interface Connection extends StoreBase {
-  write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
-  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
+  write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['result']>;
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['result']>;
   /** See `Batching.endOfTurn`. Absent: methods decode large results without pausing. */
   endOfTurn?: () => Promise<void>;
   /**

@@ -70,7 +70,7 @@ function methodOf(connection: Connection, name: string, operation: Operation): M
   }
   const { encode, decode, kind } = operation;
   const run = kind === 'read' ? read.bind(connection, name) : write.bind(connection, name);
-  const call = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
+  const call = decode ? (args: unknown) => run(args).then((result) => decode(result, args, pause)) : run;
   if (!encode) return call;
   return (input) => {
     const args = encode(input, pause);

@@ -62,7 +62,7 @@ export class TestDelivery implements Delivery {
     const isInTime = fault.delayMs < timeoutMs;
     const isOver = await this.#wait(Math.min(fault.delayMs, timeoutMs), signal);
     if (isOver && isInTime) return outcome;
-    if (outcome.kind === 'answered') outcome.release?.();
+    if (outcome.kind === 'responded') outcome.release?.();
     return isOver ? timedOut(timeoutMs) : { kind: 'interrupted' };
   }
 
@@ -132,5 +132,5 @@ export class TestDelivery implements Delivery {
 }
 
 function responseOutcome({ status, body }: { status: number; body: string }): Outcome {
-  return { kind: 'answered', status, header: {}, body: Buffer.from(body) };
+  return { kind: 'responded', status, header: {}, body: Buffer.from(body) };
 }

@@ -31,7 +31,7 @@ export function detectionError(run: RunSettings, response: HeaderMap): string | 
  * Remedy: update the workflow library; if it is the newest version, report it: the run has stopped at the step with settings.
  */
 export function stepMissingError(): string {
-  return 'the delivery for a step with settings of its own was answered without the result of the step';
+  return 'the response to the delivery for a step with settings of its own lacks the result of the step';
 }
 
 /** Whether the workflow says that it has no failure function (contract W 13.4). */

@@ -18,7 +18,7 @@ beforeEach(async () => {
   clock = new SimulatedClock(START_MS);
   const attempt = (status: number, afterMs: number) =>
     new Promise<Outcome>((resolve) => {
-      const answer = { kind: 'answered', status, header: newHeaderMap(), body: Buffer.from('') } as const;
+      const answer = { kind: 'responded', status, header: newHeaderMap(), body: Buffer.from('') } as const;
       clock.startTimer(afterMs, () => resolve(answer));
     });
   const delivery = {

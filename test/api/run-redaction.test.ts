@@ -64,7 +64,7 @@ describe('the hash of what is hidden', () => {
   it('is that of all of it, however little is asked for: of shorter ones the rest could be guessed', async () => {
     const headers = { 'upstash-redact-fields': 'body' };
     await world.fail('wfr_a', { headers });
-    world.answers(() => ({ status: 200, body: 'answered' }));
+    world.answers(() => ({ status: 200, body: 'responded' }));
     await world.trigger('wfr_b', { headers });
     await world.append('wfr_b', [
       { step: { stepId: 1, stepName: 's', stepType: 'Run', concurrent: 1, out: 'result' } },

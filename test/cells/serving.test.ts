@@ -196,7 +196,7 @@ class Worker {
         const { times = 0, atMs = this.#at.clock.nowMs() } = this.#at.sent.get(body) ?? {};
         this.#at.sent.set(body, { times: times + 1, atMs });
         await this.answering;
-        return { kind: 'answered', status: 200, header: {}, body: new Uint8Array(0) };
+        return { kind: 'responded', status: 200, header: {}, body: new Uint8Array(0) };
       },
       close: async () => {},
     };

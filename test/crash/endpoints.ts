@@ -68,7 +68,7 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
   function take(attempt: Arrival): () => void {
     ledger.arrived(attempt);
     ledger.noteLane({ kind: 'arrived', attempt, atMs: performance.now() });
-    return () => ledger.noteLane({ kind: 'answered', attempt });
+    return () => ledger.noteLane({ kind: 'responded', attempt });
   }
 
   function hear(body: string, attempt: Omit<Arrival, 'tag'>): () => void {

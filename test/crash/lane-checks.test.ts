@@ -19,7 +19,7 @@ function attempted(tag: string, options: Parameters<typeof attemptOf>[1] = {}, a
   const attempt = attemptOf(tag, options);
   return [
     { kind: 'arrived', attempt, atMs },
-    { kind: 'answered', attempt },
+    { kind: 'responded', attempt },
   ];
 }
 

@@ -97,7 +97,7 @@ function countStarts(
   let most = 0;
   for (const event of events) {
     if (event.kind === 'told') counter.told(event.sourceId, event.sourceRetried);
-    else if (event.kind === 'answered' && isOf(event.attempt)) counter.end(event.attempt);
+    else if (event.kind === 'responded' && isOf(event.attempt)) counter.end(event.attempt);
     else if (event.kind === 'arrived' && isOf(event.attempt)) {
       const started = counter.start(event.attempt);
       onStart(started, event.attempt);
@@ -206,7 +206,7 @@ function notHeldBack(events: readonly LaneEvent[], lane: Lane, entrants: Readonl
         if (incarnation > (condemnedIn.get(tag) ?? Infinity)) strays.push(`${lane.name} was deleted: ${messageId}`);
         break;
       }
-      case 'answered':
+      case 'responded':
       case 'told':
         break;
     }

@@ -57,7 +57,7 @@ export type LaneEvent =
   /** An attempt is whole at the endpoint. */
   | { kind: 'arrived'; attempt: Arrival; atMs: number }
   /** Its answer is about to be written: whatever the server makes of it comes later. */
-  | { kind: 'answered'; attempt: Arrival }
+  | { kind: 'responded'; attempt: Arrival }
   /** The last attempt of a callback is about to be answered. */
   | { kind: 'told'; sourceId: string; sourceRetried: number }
   /** A pause was acknowledged. */

@@ -19,7 +19,7 @@ describe('the request', () => {
     ];
     for (const body of bodies) {
       const outcome = await delivery.attempt(claimOf(endpoint.origin, { method, body }), untouched());
-      expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
+      expect(outcome).toMatchObject({ kind: 'responded', status: 200 });
     }
     expect(endpoint.received.map((one) => one.method)).toEqual(bodies.map(() => method));
     expect(endpoint.received.map((one, nth) => one.body.equals(bodies[nth] ?? Buffer.from('?')))).toEqual(
@@ -242,7 +242,7 @@ describe('the response', () => {
       response.end(Buffer.from([0, 255, 1]));
     });
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin), untouched());
-    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    if (outcome.kind !== 'responded') throw new Error(outcome.kind);
     expect(outcome.status).toBe(503);
     expect(outcome.header).toMatchObject({ 'Retry-After': ['7'], 'X-Many': ['a', 'b'] });
     expect(Object.getPrototypeOf(outcome.header)).toBe(null);
@@ -257,7 +257,7 @@ describe('the response', () => {
     const withCallback = await delivery.attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
     expect(
       [without, withCallback].map((outcome) =>
-        outcome.kind === 'answered' ? String.fromCharCode(...outcome.body) : '',
+        outcome.kind === 'responded' ? String.fromCharCode(...outcome.body) : '',
       ),
     ).toEqual(['', 'ok']);
   });
@@ -275,7 +275,7 @@ describe('the response', () => {
     );
     const delivery = openDelivery();
     const outcome = await delivery.attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
-    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    if (outcome.kind !== 'responded') throw new Error(outcome.kind);
     expect(Buffer.from(outcome.body).toString() === text).toBe(true);
     expect(outcome.header['Content-Encoding']).toEqual([coding]);
     expect(delivery.stats()).toMatchObject({ inFlight: 0 });
@@ -308,7 +308,7 @@ describe('the response', () => {
     const attempts = Array.from({ length: 30 }, () => delivery.attempt(claimOf(endpoint.origin), untouched()));
     expect(delivery.stats()).toMatchObject({ connections: 3, waiting: 27, inFlight: 30 });
     const outcomes = await Promise.all(attempts);
-    expect(outcomes.every((outcome) => outcome.kind === 'answered')).toBe(true);
+    expect(outcomes.every((outcome) => outcome.kind === 'responded')).toBe(true);
     expect(most).toBe(3);
   });
 });

@@ -12,6 +12,6 @@ it.each([
   const endpoint = await startEndpoint();
   const url = endpoint.origin.replace('//', '//user:secret@');
   const outcome = await openDelivery().attempt(claimOf(url, { header, origin: endpoint.origin }), untouched());
-  expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
+  expect(outcome).toMatchObject({ kind: 'responded', status: 200 });
   expect(endpoint.received.map(linesOf)).toEqual([expected]);
 });

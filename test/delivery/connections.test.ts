@@ -64,9 +64,9 @@ it('serves waiting attempts even if all attempts before them fail at once', asyn
     }),
   );
   expect([outcomes[0], outcomes[1], outcomes[5_000]].map((outcome) => outcome && reasonOf(outcome))).toEqual([
-    'answered',
+    'responded',
     'unsendable',
-    'answered',
+    'responded',
   ]);
   expect(delivery.stats()).toMatchObject({ waiting: 0, inFlight: 0 });
 });
@@ -107,7 +107,7 @@ describe('an attempt', () => {
     const cut = delivery.attempt(claimOf(endpoint.origin), stop.signal);
     const other = delivery.attempt(claimOf(endpoint.origin), untouched());
     stop.abort();
-    expect([reasonOf(await cut), reasonOf(await other)]).toEqual(['interrupted', 'answered']);
+    expect([reasonOf(await cut), reasonOf(await other)]).toEqual(['interrupted', 'responded']);
   });
 
   it('that times out while it waits is removed from the queue', async () => {
@@ -137,9 +137,9 @@ describe('an attempt', () => {
     const last = attempt('last');
     for (let turns = 0; turns < 2; turns += 1) await endOfTurn(); // Node closes the socket of the late one after the first
     lookups.shift()?.();
-    expect(await first).toMatchObject({ kind: 'answered' });
+    expect(await first).toMatchObject({ kind: 'responded' });
     lookups.shift()?.();
-    expect(await last).toMatchObject({ kind: 'answered' });
+    expect(await last).toMatchObject({ kind: 'responded' });
     expect(resolved).toEqual(['first.example', 'last.example']);
   });
 

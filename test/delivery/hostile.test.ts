@@ -61,16 +61,16 @@ const MATRIX: [string, Behaviour, string][] = [
     'timeout',
   ],
   ['stops in the middle of its body', (socket) => socket.write(`${HEAD}Content-Length: 9\r\n\r\nabc`), 'timeout'],
-  ['sends an endless body', (socket) => flood(socket, Buffer.alloc(65_536), `${HEAD}\r\n`), 'answered'],
+  ['sends an endless body', (socket) => flood(socket, Buffer.alloc(65_536), `${HEAD}\r\n`), 'responded'],
   [
     'announces 100 MB and sends them',
     (socket) => flood(socket, Buffer.alloc(65_536), `${HEAD}Content-Length: 104857600\r\n\r\n`),
-    'answered',
+    'responded',
   ],
   [
     'sends endless chunks of one byte',
     (socket) => flood(socket, '1\r\na\r\n'.repeat(1_000), `${HEAD}Transfer-Encoding: chunked\r\n\r\n`),
-    'answered',
+    'responded',
   ],
   ['sends 10,000 headers', (socket) => flood(socket, 'X-A: b\r\n'.repeat(10_000), HEAD), 'malformed'],
   ['sends one endless header', (socket) => flood(socket, 'a'.repeat(10_000), `${HEAD}X-A: `), 'malformed'],
@@ -116,13 +116,13 @@ const MATRIX: [string, Behaviour, string][] = [
   [
     'sends a body with 204',
     (socket) => socket.end('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc'),
-    'answered',
+    'responded',
   ],
-  ['sends more than it announced', (socket) => socket.end(`${HEAD}Content-Length: 2\r\n\r\nabc`), 'answered'],
+  ['sends more than it announced', (socket) => socket.end(`${HEAD}Content-Length: 2\r\n\r\nabc`), 'responded'],
   [
     'sends an unsolicited 100 Continue',
     (socket) => socket.end(`${CONTINUE}${HEAD}Content-Length: 0\r\n\r\n`),
-    'answered',
+    'responded',
   ],
   [
     'says 100 Continue in pieces, again and again',
@@ -131,19 +131,19 @@ const MATRIX: [string, Behaviour, string][] = [
       setTimeout(() => socket.write(CONTINUE.slice(15) + CONTINUE + CONTINUE.slice(0, -1)), 20);
       setTimeout(() => socket.end(`\n${HEAD}Content-Length: 0\r\n\r\n`), 40);
     },
-    'answered',
+    'responded',
   ],
   ['floods with 100 Continue', (socket) => flood(socket, CONTINUE.repeat(100)), 'malformed'],
   ['begins a 100 Continue that never ends', (socket) => flood(socket, 'HTTP/1.1 100 Continue\r\nX: y'), 'malformed'],
   [
     'sends early hints first',
     (socket) => socket.end(`HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${HEAD}Content-Length: 0\r\n\r\n`),
-    'answered',
+    'responded',
   ],
   [
     'responds before it has read the request',
     (socket) => socket.end(`${HEAD}Connection: close\r\n\r\ndone`),
-    'answered',
+    'responded',
   ],
 ];
 
@@ -155,7 +155,7 @@ describe('an endpoint that', () => {
     const outcome = await delivery.attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
     expect(reasonOf(outcome)).toBe(expected);
     expect(endpoint.state.connections).toBe(1);
-    if (outcome.kind === 'answered') expect(outcome.body.length).toBeLessThanOrEqual(64 * 1024);
+    if (outcome.kind === 'responded') expect(outcome.body.length).toBeLessThanOrEqual(64 * 1024);
     if (outcome.kind === 'unreachable') expect(outcome.error).not.toContain('127.0.0.1');
     expect(delivery.stats()).toMatchObject({ inFlight: 0, waiting: 0 });
   });
@@ -170,7 +170,7 @@ describe('an endpoint that', () => {
     const delivery = openDelivery({ responseBytesMax: 5_000 });
     const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
     const body = new Uint8Array(5_000).fill(120);
-    expect(outcome).toMatchObject({ kind: 'answered', status: 500, body, isCut: true });
+    expect(outcome).toMatchObject({ kind: 'responded', status: 500, body, isCut: true });
     expect(delivery.stats()).toMatchObject({ connections: 0, origins: 0 });
     await expect.poll(() => endpoint.sockets.size).toBe(0);
   });
@@ -191,7 +191,7 @@ describe('an endpoint that', () => {
     const { settings } = KEEPS_BODY;
     const claimed = claimOf(endpoint.origin, { settings: run ? { ...settings, run } : settings });
     const outcome = await openDelivery(limits).attempt(claimed, untouched());
-    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    if (outcome.kind !== 'responded') throw new Error(outcome.kind);
     expect([outcome.body.length, outcome.isCut]).toEqual([bytes, true]);
   });
 
@@ -218,8 +218,8 @@ describe('an endpoint that', () => {
     );
     const delivery = openDelivery({ responseBytesMax: 50_000 });
     const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
-    expect(outcome).toMatchObject({ kind: 'answered', isCut: true, header: { 'Content-Encoding': ['gzip'] } });
-    expect(outcome.kind === 'answered' && Buffer.from(outcome.body).toString() === text.slice(0, 50_000)).toBe(true);
+    expect(outcome).toMatchObject({ kind: 'responded', isCut: true, header: { 'Content-Encoding': ['gzip'] } });
+    expect(outcome.kind === 'responded' && Buffer.from(outcome.body).toString() === text.slice(0, 50_000)).toBe(true);
   });
 
   it.each([
@@ -229,7 +229,7 @@ describe('an endpoint that', () => {
   ])('announces %s has its bytes kept as they came', async (_, headers) => {
     const endpoint = await startEndpoint((response) => response.writeHead(500, headers).end('plain text'));
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin), untouched());
-    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    if (outcome.kind !== 'responded') throw new Error(outcome.kind);
     expect(Buffer.from(outcome.body).toString()).toBe('plain text');
   });
 
@@ -276,7 +276,7 @@ describe('a TLS endpoint', () => {
     });
     const trusting = openDelivery({ resolver, verifyTls: false });
     for (let nth = 0; nth < 3; nth += 1) {
-      expect(await trusting.attempt(claimed, untouched())).toMatchObject({ kind: 'answered', status: 200 });
+      expect(await trusting.attempt(claimed, untouched())).toMatchObject({ kind: 'responded', status: 200 });
     }
     expect(trusting.stats()).toMatchObject({ connections: 1 });
   });
@@ -325,8 +325,8 @@ describe('a connection that was kept alive', () => {
     });
     const delivery = openDelivery();
     const claimed = claimOf(endpoint.origin);
-    expect(reasonOf(await delivery.attempt(claimed, untouched()))).toBe('answered');
-    expect(reasonOf(await delivery.attempt(claimed, untouched()))).toBe('answered');
+    expect(reasonOf(await delivery.attempt(claimed, untouched()))).toBe('responded');
+    expect(reasonOf(await delivery.attempt(claimed, untouched()))).toBe('responded');
     expect(delivery.stats()).toMatchObject({ resent: 1, connections: 1, inFlight: 0 });
     expect(endpoint.state.connections).toBe(2);
   });
@@ -393,7 +393,7 @@ describe('a connection that was kept alive', () => {
       // biome-ignore lint/plugin: not waiting for anything; sends at every phase of the server's idle timeout
       await new Promise((resolve) => setTimeout(resolve, 3 + (nth % 5)));
     }
-    expect(outcomes.filter((outcome) => outcome.kind !== 'answered')).toEqual([]);
+    expect(outcomes.filter((outcome) => outcome.kind !== 'responded')).toEqual([]);
   });
 });
 
@@ -408,7 +408,7 @@ it('leaves a body that looks like an interim response unchanged', async () => {
   const delivery = openDelivery();
   for (let nth = 0; nth < 2; nth += 1) {
     const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
-    expect(outcome).toMatchObject({ kind: 'answered', status: 500, body: new Uint8Array(Buffer.from(body)) });
+    expect(outcome).toMatchObject({ kind: 'responded', status: 500, body: new Uint8Array(Buffer.from(body)) });
   }
 });
 

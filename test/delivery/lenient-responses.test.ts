@@ -6,7 +6,7 @@ import { claimOf, KEEPS_BODY, onEachHead, openDelivery, startTcp, untouched } fr
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
 function textOf(outcome: Outcome): string {
-  return outcome.kind === 'answered' ? Buffer.from(outcome.body).toString() : JSON.stringify(outcome);
+  return outcome.kind === 'responded' ? Buffer.from(outcome.body).toString() : JSON.stringify(outcome);
 }
 
 /** Sends `response` for each request on a connection that stays open, in chunks of `chunkBytes`. */
@@ -71,8 +71,8 @@ describe('a response with', () => {
     const endpoint = await startResponder(response);
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
     expect(textOf(outcome)).toBe('ok');
-    expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
-    expect(outcome.kind === 'answered' && { ...outcome.header }).toEqual(header);
+    expect(outcome).toMatchObject({ kind: 'responded', status: 200 });
+    expect(outcome.kind === 'responded' && { ...outcome.header }).toEqual(header);
   });
 
   it.each(DEFECTIVE)('%s is read byte by byte, after interim responses', async (_title, response) => {
@@ -99,7 +99,7 @@ describe('a response with', () => {
     const delivery = openDelivery();
     for (const nth of [1, 2]) {
       const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched());
-      expect([outcome.kind === 'answered' && outcome.status, endpoint.state.connections]).toEqual([200, nth]);
+      expect([outcome.kind === 'responded' && outcome.status, endpoint.state.connections]).toEqual([200, nth]);
     }
   });
 });

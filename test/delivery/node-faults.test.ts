@@ -26,7 +26,7 @@ describe('faults of Node that nobody outside can reach', () => {
       response.end(compressed);
     });
     const outcome = await openDelivery().attempt(claimOf(endpoint.origin), untouched());
-    if (outcome.kind !== 'answered') throw new Error(`it was ${outcome.kind}`);
+    if (outcome.kind !== 'responded') throw new Error(`it was ${outcome.kind}`);
     expect(Buffer.from(outcome.body).equals(compressed)).toBe(true);
   });
 

@@ -15,8 +15,8 @@ const ENDS: [how: string, kind: Outcome['kind'], end: (response: ServerResponse,
   ['the endpoint sends nothing more', 'unreachable', () => {}],
   ['the endpoint sends an invalid chunk', 'unreachable', (response) => response.socket?.write('no chunk\r\n')],
   ['the attempt is interrupted', 'interrupted', (_, abort) => abort()],
-  ['the response exceeds its limit', 'answered', (response) => response.write(Buffer.alloc(RESPONSE_BYTES))],
-  ['the response is complete', 'answered', (response) => response.end()],
+  ['the response exceeds its limit', 'responded', (response) => response.write(Buffer.alloc(RESPONSE_BYTES))],
+  ['the response is complete', 'responded', (response) => response.end()],
 ];
 
 it.each(ENDS)('when %s', async (_, kind, end) => {
@@ -41,9 +41,9 @@ it.each(ENDS)('when %s', async (_, kind, end) => {
   for (let nth = 0; nth < 10; nth += 1) {
     const outcome = await attempt(kind === 'unreachable' ? 150 : 30_000);
     expect(outcome.kind).toBe(kind);
-    if (outcome.kind === 'answered') outcome.release?.();
+    if (outcome.kind === 'responded') outcome.release?.();
   }
   isLast.now = true;
   const last = await attempt(30_000);
-  expect(last.kind === 'answered' && last.body.length).toBe(RESPONSE_BYTES);
+  expect(last.kind === 'responded' && last.body.length).toBe(RESPONSE_BYTES);
 });

@@ -201,6 +201,6 @@ describe('a delivery', () => {
       claimOf(endpoint.origin, { settings: { run: { ...RUN, ...run } } }),
       untouched(),
     );
-    expect(outcome.kind === 'answered' && Buffer.from(outcome.body).toString()).toBe(kept);
+    expect(outcome.kind === 'responded' && Buffer.from(outcome.body).toString()).toBe(kept);
   });
 });

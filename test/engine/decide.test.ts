@@ -180,7 +180,7 @@ describe('the entries of the logs and the DLQ', () => {
   });
 
   test('a failure with retries left is ERROR with the response, then RETRY, both with the planned time', () => {
-    const answer: Outcome = { kind: 'answered', status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
+    const answer: Outcome = { kind: 'responded', status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
     const { change } = settlementOf(claimed(), answer);
     const nextDeliveryTimeMs = NOW_MS + 12_000;
     const response = { status: 503, header: { Via: ['x'] }, body: Uint8Array.of(1, 2) };
@@ -192,7 +192,7 @@ describe('the entries of the logs and the DLQ', () => {
   });
 
   test('the last failure is ERROR, FAILED and a dead letter with the response', () => {
-    const answer: Outcome = { kind: 'answered', status: 500, header: { Via: ['x'] }, body: Uint8Array.of(9) };
+    const answer: Outcome = { kind: 'responded', status: 500, header: { Via: ['x'] }, body: Uint8Array.of(9) };
     const settlement = settlementOf(claimedWith({ maxRetries: 2 }, 2), answer, NOW_MS + 5);
     expect(states(settlement)).toEqual(['ERROR', 'FAILED']);
     expect(settlement.change.deadLetter).toEqual({

@@ -27,5 +27,5 @@ export function claimed(changes: Partial<Claimed> = {}): Claimed {
 }
 
 export function answered(status: number, header: HeaderMap = {}): Outcome {
-  return { kind: 'answered', status, header, body: new Uint8Array() };
+  return { kind: 'responded', status, header, body: new Uint8Array() };
 }

@@ -21,7 +21,7 @@ function answered(status: number, end?: Claimed, { step, result = '' }: Response
     ...(end && { 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'key')] }),
     ...(step !== undefined && { 'Waypost-Workflow-End-Step': [String(Buffer.byteLength(step))] }),
   };
-  return { kind: 'answered', status, header, body: Buffer.from((step ?? '') + result) };
+  return { kind: 'responded', status, header, body: Buffer.from((step ?? '') + result) };
 }
 
 const [first, second, third] = [claimed(1), claimed(2), claimed(3)];
@@ -63,7 +63,7 @@ describe('the messages of a call', () => {
     (bytes) => {
       const outcome = answered(200, second, { result: '{"stepId":1} [1,2,3]' }) as Extract<
         Outcome,
-        { kind: 'answered' }
+        { kind: 'responded' }
       >;
       outcome.header['Upstash-Workflow-End-Step'] = [bytes];
       expect(messageOutcomes([second], first, outcome)).toEqual([

@@ -55,7 +55,7 @@ describe('a step', () => {
   });
 
   test('whose response exceeds the kept size is logged as such', () => {
-    const outcome: Outcome = { kind: 'answered', status: 500, header: {}, body: new Uint8Array(9), isCut: true };
+    const outcome: Outcome = { kind: 'responded', status: 500, header: {}, body: new Uint8Array(9), isCut: true };
     expect(settling(of(part('step')), outcome).settlement.change.events[0]?.detail).toMatchObject({
       error: 'the endpoint responded with status 500; of its body only the first 9 bytes are kept',
     });
@@ -94,7 +94,7 @@ describe('a delivery for a step with settings', () => {
   test('that gets a response fails its run if that does not continue', () => {
     const { settlement, failsRun } = settling(of(part('stepConfig'), { maxRetries: 3 }), answered(200));
     expect(settlement.change.events[0]?.detail).toMatchObject({
-      error: 'the delivery for a step with settings of its own was answered without the result of the step',
+      error: 'the response to the delivery for a step with settings of its own lacks the result of the step',
       response: { status: 200 },
     });
     expect(failsRun).toMatchObject({ ifLastAt: 1, changeIfOver: { events: [{ state: 'DELIVERED' }] } });
@@ -117,7 +117,12 @@ describe('a call', () => {
   const call = (maxRetries = 0, retried = 0) => of(part('toCallback'), { callback, maxRetries }, retried);
 
   test('that gets a response gives the response to its run', () => {
-    const answer: Outcome = { kind: 'answered', status: 201, header: { 'Get-Header': ['x'] }, body: Buffer.from('hi') };
+    const answer: Outcome = {
+      kind: 'responded',
+      status: 201,
+      header: { 'Get-Header': ['x'] },
+      body: Buffer.from('hi'),
+    };
     const [result, ...others] = settling(call(), answer).follows;
     expect(others).toEqual([]);
     expect(result).toMatchObject({
@@ -235,7 +240,7 @@ describe('a run that fails', () => {
 
   /** The time after which nothing is retried. */
   const FINAL = answered(489, { 'Upstash-Nonretryable-Error': ['true'] });
-  const BOOM: Outcome = { kind: 'answered', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') };
+  const BOOM: Outcome = { kind: 'responded', status: 500, header: {}, body: Buffer.from('{"error":"Boom"}') };
 
   async function failed(of: Claimed, changes: Partial<Run> = {}, outcome = BOOM): Promise<SettleDecision> {
     const decision = settling(of, outcome);

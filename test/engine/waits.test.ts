@@ -117,7 +117,7 @@ class MemoryStore implements WaiterStore {
       return { kind: 'registered' };
     }
     this.pendingEvents = this.pendingEvents.filter(({ key }) => key !== taken.pendingEventKey);
-    return { kind: 'answered', saved: this.#save(taken.result) };
+    return { kind: 'notified', saved: this.#save(taken.result) };
   }
 
   async listWaiters({

@@ -113,7 +113,7 @@ describe('the simulated network', () => {
       heardAtMs = clock.elapsedMs;
     });
     await clock.advanceBy(1_000);
-    expect(await attempt).toMatchObject({ kind: 'answered', status: 200 });
+    expect(await attempt).toMatchObject({ kind: 'responded', status: 200 });
     expect(heardAtMs).toBe(60);
   });
 

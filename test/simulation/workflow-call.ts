@@ -80,7 +80,7 @@ export class EndpointCall {
 
   /** Reports all owned messages as failed. Resolves to the next message that is due within `lingerMs`. */
   async fail(status: number, header: HeaderMap, lingerMs: Millis): Promise<Delivery | undefined> {
-    const outcome = { kind: 'answered', status, header, body: FAILED_WITHIN } as const;
+    const outcome = { kind: 'responded', status, header, body: FAILED_WITHIN } as const;
     this.#deps.notes.failedWithin += 1;
     const failed = this.#owned.map(({ key, claimToken }) => ({ key, claimToken, outcome }));
     const { next } = await this.#send(this.#owned, { failed, lingerMs });

@@ -263,7 +263,7 @@ export class Workload {
     if (!store || orphans.length === 0 || this.#world.isShared) return;
     const orphan = this.#random.choose(orphans);
     const status = this.#random.choose([200, 500]);
-    const decision = decide(orphan, { kind: 'answered', status, header: {}, body: new Uint8Array() }, clock.nowMs());
+    const decision = decide(orphan, { kind: 'responded', status, header: {}, body: new Uint8Array() }, clock.nowMs());
     if (decision.kind !== 'settle') return;
     const { settlement, follows } = decision;
     const { id } = orphan.message;

@@ -669,7 +669,7 @@ export class World {
     const about = `${attempt.messageId} retried ${attempt.retried} token ${attempt.claimToken}`;
     if (attempt.outcome) {
       const { kind } = attempt.outcome;
-      const answer = attempt.outcome.kind === 'answered' ? ` ${attempt.outcome.status}` : '';
+      const answer = attempt.outcome.kind === 'responded' ? ` ${attempt.outcome.status}` : '';
       this.trace.add(`${this.clock.elapsedMs} attempt ended ${kind}${answer} ${about}`);
       if (kind === 'interrupted') this.endPositions.push(this.trace.length);
       if (process && this.#random.chance(this.faults.crashPerOutcome)) {

@@ -47,7 +47,7 @@ beforeEach(() => {
 });
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const saved: WriteResult = { kind: 'answer', answer: undefined };
+const saved: WriteResult = { kind: 'result', result: undefined };
 const blocked: WriteResult = { kind: 'blocked', projectId: 7 };
 
 function run(name: string): Promise<void> {

@@ -7,7 +7,7 @@ import { StoreEvents } from '../../src/store/connection.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
-const SAVED: WriteResult = { kind: 'answer', answer: undefined };
+const SAVED: WriteResult = { kind: 'result', result: undefined };
 
 /** Two commands in a batch, and a third that arrives during it: the outcome of the third. */
 async function behind(results: WriteResult[], tookMs: number): Promise<string> {

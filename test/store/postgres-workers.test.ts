@@ -87,7 +87,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     attempt: (claimed, signal) => {
       if (claimed.message.settings.isOperatorEvent) {
         toldOperator.push(JSON.parse(Buffer.from(claimed.message.body).toString()));
-        return Promise.resolve({ kind: 'answered', status: 200, header: {}, body: new Uint8Array(0) });
+        return Promise.resolve({ kind: 'responded', status: 200, header: {}, body: new Uint8Array(0) });
       }
       history.push(`${name} begins`);
       delivering.resolve(claimed);
@@ -126,7 +126,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     },
   });
   const answer = (status: number) =>
-    answered.resolve({ kind: 'answered', status, header: {}, body: new Uint8Array(0) });
+    answered.resolve({ kind: 'responded', status, header: {}, body: new Uint8Array(0) });
   const peer: Peer = { engine, store, events, delivering: delivering.promise, tidied: tidied.promise, answer };
   peers.push(peer);
   return peer;

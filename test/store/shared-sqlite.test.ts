@@ -148,7 +148,7 @@ describe('the batcher of a database thread', () => {
   function callerNamed(name: string, looksAtMs: number | null = null): ThreadClient {
     const client = new ThreadClient((reply: Reply) => replies.push(`${name} ${described(reply)}`));
     const answer = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
-    client.recordClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'answer', answer }]);
+    client.recordClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'result', result: answer }]);
     batcher.join(client);
     return client;
   }

@@ -32,7 +32,7 @@ async function endTurn(): Promise<void> {
 it('has one long read in progress, until the end of the event-loop turn of its result', async () => {
   const [first] = [1, 1].map(list);
   expect(sent).toHaveLength(1);
-  client.receive({ kind: 'answer', id: 1, answer: [] });
+  client.receive({ kind: 'result', id: 1, result: [] });
   await first;
   expect(sent).toHaveLength(1);
   await endTurn();
@@ -42,7 +42,7 @@ it('has one long read in progress, until the end of the event-loop turn of its r
 it('sends the long reads of projects in rotation', async () => {
   for (const projectId of [1, 1, 1, 2]) void list(projectId);
   for (const id of [1, 4, 2]) {
-    client.receive({ kind: 'answer', id, answer: [] });
+    client.receive({ kind: 'result', id, result: [] });
     await endTurn();
   }
   expect(sent.map(({ projectId }) => projectId)).toEqual([1, 2, 1, 1]);
@@ -66,7 +66,7 @@ it('ends the connection after the replies to all reads, including those that wer
   void client.requestLast({ kind: 'close' });
   for (const id of [1, 2, 3]) {
     expect(sent.map(({ kind }) => kind)).not.toContain('close');
-    client.receive({ kind: 'answer', id, answer: [] });
+    client.receive({ kind: 'result', id, result: [] });
     await endTurn();
   }
   expect(sent.at(-1)?.kind).toBe('close');

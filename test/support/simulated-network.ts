@@ -177,7 +177,7 @@ function outcomeOf(reply: Exclude<Reply, { kind: 'silence' }>): Outcome {
   switch (reply.kind) {
     case 'answer': {
       const { status, header = {}, body = new Uint8Array() } = reply;
-      return { kind: 'answered', status, header, body };
+      return { kind: 'responded', status, header, body };
     }
     case 'reset':
       return unreachable('reset');

@@ -11,7 +11,7 @@ it('does not count an attempt whose idle call is extended after its end', async 
     attempt: async (_claimed, _signal, onStart) => {
       onStart?.({ extend: () => {}, pause: () => {}, interrupt: () => {} });
       await ended;
-      return { kind: 'answered', status: 200, header: {}, body: Buffer.alloc(0) };
+      return { kind: 'responded', status: 200, header: {}, body: Buffer.alloc(0) };
     },
     close: async () => {},
   };

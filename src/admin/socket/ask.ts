@@ -11,10 +11,10 @@ import {
   type TokenEntry,
 } from './commands.ts';
 import { unusablePath } from './socket-path.ts';
-import { type CommandName, LINE_BYTES_MAX, readAnswer } from './wire.ts';
+import { type CommandName, LINE_BYTES_MAX, readResponse } from './wire.ts';
 
 /** Longer than a server with a slow disk takes, shorter than an operator's patience. */
-const ANSWER_MS = 30_000;
+const RESPONSE_LIMIT_MS = 30_000;
 /** For a server that has more new connections than the system queues: it accepts them within milliseconds. */
 const AGAIN_MS = 50;
 const TRIES = 100;
@@ -55,13 +55,13 @@ export class RemoteAdministration implements Administration {
     return this.#ask('revokeToken', request);
   }
 
-  /** `Answer` is not checked: the server is the same program, behind a socket that only its owner can make. */
-  async #ask<Answer>(command: CommandName, request: unknown): Promise<Answer> {
+  /** `Result` is not checked: the server is the same program, behind a socket that only its owner can make. */
+  async #ask<Result>(command: CommandName, request: unknown): Promise<Result> {
     const line = JSON.stringify({ command, request });
     if (Buffer.byteLength(line) >= LINE_BYTES_MAX) throw new Refused('this is too long for a command');
-    const given = readAnswer(await exchange(this.#path, line));
-    if (given === undefined) throw new Refused('the running server gave no answer that makes sense');
-    if ('answer' in given) return given.answer as Answer;
+    const given = readResponse(await exchange(this.#path, line));
+    if (given === undefined) throw new Refused('the running server sent an invalid response');
+    if ('answer' in given) return given.answer as Result;
     throw new Refused('refused' in given ? given.refused : given.failed);
   }
 }
@@ -91,7 +91,7 @@ function exchangeNow(path: string, line: string): Promise<string> {
       socket.write(`${line}\n`);
     });
     socket.setEncoding('utf8');
-    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Refused('the running server does not answer')));
+    socket.setTimeout(RESPONSE_LIMIT_MS, () => socket.destroy(new Refused('the running server does not respond')));
     socket.on('data', (chunk: string) => {
       text += chunk;
     });

@@ -100,14 +100,14 @@ class OperatorListener {
       this.#silent.delete(socket);
       socket.setTimeout(0); // now the client waits for this server
       this.#last = this.#last.then(async () => {
-        socket.end(`${JSON.stringify(await this.#answer(end < 0 ? '' : text.slice(0, end)))}\n`);
+        socket.end(`${JSON.stringify(await this.#respond(end < 0 ? '' : text.slice(0, end)))}\n`);
       });
     };
     socket.on('data', read);
   }
 
   /** Never rejects. */
-  async #answer(line: string): Promise<SocketResponse> {
+  async #respond(line: string): Promise<SocketResponse> {
     try {
       const command = readCommand(line);
       const answer = await runCommand(this.#administration, command);

@@ -25,13 +25,13 @@ const Line = Type.Object({
 });
 
 /** `failed`: the server could not do it; its log says why. */
-const Answer = Type.Union([
+const ResponseSchema = Type.Union([
   Type.Object({ answer: Type.Unknown() }),
   Type.Object({ refused: Type.String() }),
   Type.Object({ failed: Type.String() }),
 ]);
 
-export type SocketResponse = Static<typeof Answer>;
+export type SocketResponse = Static<typeof ResponseSchema>;
 
 export interface CommandLine {
   command: CommandName;
@@ -56,16 +56,16 @@ export function runCommand(administration: Administration, { command, request }:
   return method.call(administration, request);
 }
 
-/** `undefined`: not an answer of a Waypost. */
-export function readAnswer(line: string): SocketResponse | undefined {
+/** `undefined`: not a response of a Waypost. */
+export function readResponse(line: string): SocketResponse | undefined {
   const given = parse(line);
-  return Value.Check(Answer, given) ? given : undefined;
+  return Value.Check(ResponseSchema, given) ? given : undefined;
 }
 
 function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // not JSON, so it is neither a command nor an answer
+    return undefined; // not JSON, so it is neither a command nor a response
   }
 }

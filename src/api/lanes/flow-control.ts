@@ -191,7 +191,8 @@ function cursorAfter(key: string): string {
 
 function keyOfCursor(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString();
-  if (!isName(key) || cursorAfter(key) !== cursor) throw invalidParameter('cursor', 'take it from the answer before');
+  if (!isName(key) || cursorAfter(key) !== cursor)
+    throw invalidParameter('cursor', 'take it from the previous response');
   return key;
 }
 

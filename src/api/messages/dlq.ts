@@ -98,7 +98,7 @@ function deadRuns({ storeOf }: Engine): DeadLetterQueue<DeadRun, (typeof RUN_FIL
     delete: (projectId, dlqIds) => storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds }),
     view: deadRunView,
     bytesOf: ({ payload, deadLetter, failureCallback }) =>
-      payload.length + deadLetter.responseBody.length + (failureCallback?.answer?.body.length ?? 0),
+      payload.length + deadLetter.responseBody.length + (failureCallback?.response?.body.length ?? 0),
     notFound: (dlqId) => new ApiError('not_found', `workflow run ${dlqId} not found in the DLQ`),
   };
 }
@@ -122,7 +122,7 @@ function handlersOf<Entry extends DeadEntry, Row extends Parameter>(dlq: DeadLet
       if (!entry) continue;
       found.push(entry);
       bytes += dlq.bytesOf(entry);
-      if (bytes > PAGE_BODY_BYTES_MAX) throw invalidParameter('dlqIds', 'too much for one answer, ask for fewer');
+      if (bytes > PAGE_BODY_BYTES_MAX) throw invalidParameter('dlqIds', 'too much for one response, request fewer');
     }
     return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
   }

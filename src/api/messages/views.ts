@@ -89,12 +89,16 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
     workflowUrl: maskPassword(run.url),
     workflowCreatedAt: run.createdAtMs,
     ...lastResponseView(deadLetter, redact),
-    failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
+    failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.response, redact),
     failureFunctionState: state,
   };
 }
 
-function failureCallbackInfo(state: string, response: FailureCallback['answer'], redact: Redaction | undefined): View {
+function failureCallbackInfo(
+  state: string,
+  response: FailureCallback['response'],
+  redact: Redaction | undefined,
+): View {
   const shown = response && responseBodyView(response.body, redact);
   return {
     state,

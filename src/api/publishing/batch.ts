@@ -160,7 +160,7 @@ function itemJson(item: Item, outcomes: readonly PublishOutcome[], queuesMax: nu
   }
   const [first] = published;
   if (!first || published.length < item.commands.length) {
-    throw new Error('the engine answered fewer messages than it was given');
+    throw new Error('the engine returned fewer messages than it was given');
   }
   return item.kind === 'group' ? publishedListJson(published) : publishedJson(first);
 }

@@ -59,7 +59,7 @@ export function publishRoutes(services: Services): Route[] {
       const commands = [completed instanceof Promise ? await completed : completed];
       const outcomes = await engine.publish(call.projectId, commands, call);
       const [published] = publishedOf(outcomes);
-      if (!published) throw new Error('the engine answered a publish with nothing');
+      if (!published) throw new Error('the engine returned nothing for a publish');
       return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
     } catch (error) {
       throw isOfRun ? toRunPublishError(error) : error;

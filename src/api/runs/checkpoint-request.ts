@@ -76,7 +76,7 @@ function readFailed(element: unknown, at: number, { limits }: ReadServices): Che
   const limit = messageLimit(limits.messageBytesMax);
   if (bytes.length > limit.bytesMax) throw bodyTooLarge(limit);
   const header = headerMapFromRaw(itemRawHeaders(headers));
-  return { token, outcome: { kind: 'answered', status: Number(status), header, body: bytes } };
+  return { token, outcome: { kind: 'responded', status: Number(status), header, body: bytes } };
 }
 
 function readLingerMs(value: unknown): number | undefined {

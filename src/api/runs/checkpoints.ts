@@ -19,7 +19,7 @@ const PATH = '/v2/waypost/checkpoints';
 const VALUES_OUTSIDE_STEPS = { perItem: 100, least: 2_500 };
 
 const ERRORS = {
-  lost: 'the call is given up, or its message is done already: stop, and answer the call with a failure',
+  lost: 'the call is given up, or its message is done already: stop, and respond to the call with a failure',
   ended: 'the workflow run is over',
 } as const;
 

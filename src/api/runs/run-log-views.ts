@@ -217,8 +217,8 @@ const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog,
   'FailureFunction',
 );
 
-function lastResponseOf({ response: answer, failures }: FailureFunction): KeptResponse | undefined {
-  return answer ?? failures.at(-1)?.response;
+function lastResponseOf({ response, failures }: FailureFunction): KeptResponse | undefined {
+  return response ?? failures.at(-1)?.response;
 }
 
 /** Links a failed run with the run that resumes or restarts it. Our own addition. */

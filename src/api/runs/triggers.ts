@@ -135,5 +135,5 @@ function triggeredOf(outcome: PublishOutcome, queuesMax: number): TriggeredRun {
 }
 
 function missing(): never {
-  throw new Error('the engine answered a trigger without a run');
+  throw new Error('the engine returned no run for a trigger');
 }

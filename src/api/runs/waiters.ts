@@ -238,6 +238,6 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
 
 function positionOf(cursor: string): WaiterPosition {
   const [, key, eventId = ''] = /^(\d{1,15})-(.*)$/.exec(cursor) ?? [];
-  if (!isName(eventId)) throw invalidParameter('cursor', 'take it from the answer before');
+  if (!isName(eventId)) throw invalidParameter('cursor', 'take it from the previous response');
   return { key: Number(key), eventId };
 }

@@ -121,6 +121,6 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCel
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
   const pinged = engine.ping().then(() => '', publicReason);
   return withTimeLimit(clock, PING_MS, pinged).then(
-    (reason = `it does not answer within ${PING_MS} ms`) => reason || undefined,
+    (reason = `it does not respond within ${PING_MS} ms`) => reason || undefined,
   );
 }

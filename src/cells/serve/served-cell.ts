@@ -23,7 +23,7 @@ export interface OpenedCell {
 }
 
 /**
- *                  wake             database answers
+ *                  wake             database responds
  *   unseen, resting ---> opening -----------------> open
  *        ^                  | does not                | quiet, or its database is lost
  *        |    retry timer   v                         v

@@ -27,7 +27,7 @@ export interface FailedMessage {
   key: MessageKey;
   claimToken: ClaimToken;
   /** Has the same effect as if the call had ended with it. */
-  outcome: Extract<Outcome, { kind: 'answered' }>;
+  outcome: Extract<Outcome, { kind: 'responded' }>;
 }
 
 export type AppendedEntry =

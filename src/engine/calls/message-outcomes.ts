@@ -29,14 +29,14 @@ export interface MessageOutcome {
   returned?: RunResponse;
 }
 
-type ResponseOutcome = Extract<Outcome, { kind: 'answered' }>;
+type ResponseOutcome = Extract<Outcome, { kind: 'responded' }>;
 
 /** An unknown outcome: the message is released, uncounted. */
 const INTERRUPTED: Outcome = { kind: 'interrupted' };
 
 /** The outcome of each of `messages`. `first` is the message that the call delivered. */
 export function messageOutcomes(messages: readonly Claimed[], first: Claimed, outcome: Outcome): MessageOutcome[] {
-  if (outcome.kind === 'answered' && isSuccess(outcome.status)) {
+  if (outcome.kind === 'responded' && isSuccess(outcome.status)) {
     const endToken = endTokenOf(outcome.header);
     if (endToken !== undefined) return outcomesOfRunEnd(messages, endToken, outcome);
     // The endpoint has stopped without an outcome for the others: each is delivered in its own request.

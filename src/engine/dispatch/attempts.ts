@@ -118,14 +118,14 @@ export class Attempts {
     } else {
       await this.#settleOrRelease({ claimed, outcome });
     }
-    if (outcome.kind === 'answered') outcome.release?.();
+    if (outcome.kind === 'responded') outcome.release?.();
   }
 
   #settleOrRelease({ claimed, outcome, returned }: MessageOutcome, call?: Call): Promise<void> {
     const { clock } = this.#context;
     const nowMs = clock.nowMs();
     const decision =
-      returned && outcome.kind === 'answered'
+      returned && outcome.kind === 'responded'
         ? decideEnd(claimed, outcome, returned, nowMs, call?.run)
         : decide(claimed, outcome, nowMs, clock.leadMs);
     return decision.kind === 'release' ? this.#release(claimed) : this.#settle(claimed, decision);
@@ -167,7 +167,7 @@ export class Attempts {
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
     inFlight.noteOutcome(sent);
-    if (outcome.kind === 'answered') inFlight.noteResponse(backlog, endedAtMs, outcome.status);
+    if (outcome.kind === 'responded') inFlight.noteResponse(backlog, endedAtMs, outcome.status);
     else if (outcome.kind === 'unreachable') {
       const isNowHeldBack = inFlight.noteNoResponse(backlog, outcome.reason === 'timeout');
       if (isNowHeldBack) reports.heldBack(claimed.message.origin);

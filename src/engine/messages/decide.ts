@@ -60,7 +60,7 @@ export interface ReturnedRun extends RunResponse {
 
 /** A decision that is saved. */
 export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
-type ResponseOutcome = Extract<CountedOutcome, { kind: 'answered' }>;
+type ResponseOutcome = Extract<CountedOutcome, { kind: 'responded' }>;
 
 /**
  * Decides by the outcome of an attempt. `nowMs` is the end of the attempt, `leadMs` how far that is ahead of the wall clock: an
@@ -70,7 +70,7 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
   // The clock may have been set back during the attempt: this must not reverse the order of the events.
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   switch (outcome.kind) {
-    case 'answered':
+    case 'responded':
       return isSuccess(outcome.status)
         ? delivered(claimed, outcome, atMs)
         : retryOrFinish(claimed, outcome, { atMs, leadMs });
@@ -123,7 +123,7 @@ interface AttemptEnd {
 }
 
 function retryOrFinish(claimed: Claimed, failure: CountedOutcome, end: AttemptEnd): Decision {
-  if (failure.kind === 'answered' && isCodeChanged(claimed, failure)) return park(claimed, failure, end.atMs);
+  if (failure.kind === 'responded' && isCodeChanged(claimed, failure)) return park(claimed, failure, end.atMs);
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
@@ -186,7 +186,7 @@ function park(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decisi
 
 /** By the response, else by the expression of the publisher, else by the default back-off (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: Millis): Millis {
-  const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
+  const requestedMs = failure.kind === 'responded' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
   const text = claimed.message.settings.retryDelayExpression;
   const computed = text === undefined ? undefined : delayMsOf(parseDelayExpression(text), claimed.retried);

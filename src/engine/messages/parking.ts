@@ -9,7 +9,7 @@ const PARKED_FOR_MS = { first: 60_000, max: 3_600_000 };
 const SENTENCE_LENGTH_MAX = 1_000;
 const PAYLOAD_BYTES_MAX = 64 * 1024;
 
-type ResponseOutcome = Extract<Outcome, { kind: 'answered' }>;
+type ResponseOutcome = Extract<Outcome, { kind: 'responded' }>;
 
 /** Whether the endpoint reports that the code of the workflow no longer fits the journal of the run. */
 export function isCodeChanged({ message }: Claimed, { status, header }: ResponseOutcome): boolean {

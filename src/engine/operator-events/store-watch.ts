@@ -127,7 +127,7 @@ export class StoreWatch {
     });
     const claimed: Claimed = { message, retried: 0, claimToken: 0, claimedAtMs: clock.nowMs() };
     const outcome = await delivery.attempt(claimed, this.#abort.signal);
-    if (outcome.kind !== 'answered') return false;
+    if (outcome.kind !== 'responded') return false;
     outcome.release?.();
     return isSuccess(outcome.status);
   }

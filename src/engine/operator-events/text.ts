@@ -6,7 +6,7 @@ import type { Tally } from './model.ts';
 const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> = {
   message_buried: (count) => `${many(count, 'message')} went into the DLQ`,
   run_failed: (count) => `${many(count, 'workflow run')} failed and went into the DLQ`,
-  origin_held: (count) => `${many(count, 'origin')} held back, since attempts end without an answer`,
+  origin_held: (count) => `${many(count, 'origin')} held back, since attempts end without a response`,
   schedule_missed: (count) => `${many(count, 'schedule time')} missed or met late`,
   store_filling: () => 'the store is filling up',
   store_full: () => 'the store is full and takes nothing',

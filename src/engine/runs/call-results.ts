@@ -18,12 +18,12 @@ export function callResultsOf({ message, retried }: Claimed, ended: CountedOutco
   const { run, callback } = settings;
   if (!run || !callback) return [];
   const report = reportOf({ message, retried }, ended);
-  const hasSucceeded = ended.kind === 'answered' && isSuccess(ended.status);
+  const hasSucceeded = ended.kind === 'responded' && isSuccess(ended.status);
   // After a failure with retries left, a library would wait for another result. This one is final, so it shows no retries left.
   const body = encodeCallbackPayload(
     {
       ...report,
-      status: ended.kind === 'answered' ? ended.status : statusWithoutResponse(ended),
+      status: ended.kind === 'responded' ? ended.status : statusWithoutResponse(ended),
       retried: hasSucceeded ? retried : settings.maxRetries,
     },
     { forWorkflow: true },

@@ -91,7 +91,7 @@ export interface PendingEventLimits {
 export type WaitOutcome =
   | { kind: 'registered' }
   /** The wait took a pending event, and its result was saved. */
-  | { kind: 'answered'; saved: Saved }
+  | { kind: 'notified'; saved: Saved }
   /** The same wait is already registered. */
   | { kind: 'duplicate'; messageId: MessageId }
   | { kind: 'over' }

@@ -58,7 +58,7 @@ async function run(port: MessagePort, start: ThreadStart): Promise<void> {
       port.close(); // this ends the thread
     };
     port.on('message', (message: ToWorker) => {
-      if (message.kind === 'changeKnown') changes.answer(message.id, message);
+      if (message.kind === 'changeKnown') changes.settle(message.id, message);
       else if (message.kind === 'stop') void worker.stop(message.limitMs).then(end);
       else void follow(message, worker, config.host, tell);
     });

@@ -20,11 +20,11 @@ export interface ThreadStart {
 
 export type ToWorker =
   | { kind: 'listen'; port: number }
-  /** Tokens or signing keys have changed in the store. Answered with `refreshed`. */
+  /** Tokens or signing keys have changed in the store. The reply is `refreshed`. */
   | { kind: 'refreshAccounts'; id: number }
   /** All other workers know the tokens and keys that this one has changed, or could not read them. */
   | { kind: 'changeKnown'; id: number; failure?: string }
-  /** Answered with `metrics`. */
+  /** The reply is `metrics`. */
   | { kind: 'readMetrics'; id: number }
   | { kind: 'stop'; limitMs: Millis };
 

@@ -12,15 +12,15 @@ export interface PortsToOthers {
 }
 
 type Message =
-  | { kind: 'asked'; id: number; checkpoint: CheckpointRequest }
-  /** The caller no longer waits for the answer. */
+  | { kind: 'request'; id: number; checkpoint: CheckpointRequest }
+  /** The caller no longer waits for the response. */
   | { kind: 'hungUp'; id: number }
   /** Without `value`: the worker makes no such call. */
-  | { kind: 'answered'; id: number; value?: ApiResponse };
+  | { kind: 'response'; id: number; value?: ApiResponse };
 
 interface Other {
   port: MessagePort;
-  asked: PendingCalls<ApiResponse>;
+  pending: PendingCalls<ApiResponse>;
 }
 
 /** Connects each of `count` workers with each other one. */
@@ -42,43 +42,43 @@ export class OtherThreads implements OtherWorkers {
 
   constructor({ own, ports }: PortsToOthers) {
     this.own = own;
-    for (const [number, port] of ports) this.#others.set(number, { port, asked: new PendingCalls() });
+    for (const [number, port] of ports) this.#others.set(number, { port, pending: new PendingCalls() });
   }
 
   /**
-   * There is no limit of time: a thread that does not answer stands still or waits for the store, and who asks it over HTTP waits
-   * as well. To save the checkpoint here meanwhile could make it `lost` there, though it is saved.
+   * There is no time limit: a thread that does not respond is blocked or waits for the store, as do its own HTTP clients. If this
+   * thread saved the checkpoint instead, the other one could report it as `lost` although it is saved.
    */
   async forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined> {
     const other = this.#others.get(worker);
     if (!other) return undefined;
     let tell = (): void => {};
-    const answer = await other.asked.ask((id) => {
+    const response = await other.pending.ask((id) => {
       tell = () => send(other.port, { kind: 'hungUp', id });
-      send(other.port, { kind: 'asked', id, checkpoint });
+      send(other.port, { kind: 'request', id, checkpoint });
       if (hangUp.aborted) tell();
       else hangUp.addEventListener('abort', tell);
     });
     hangUp.removeEventListener('abort', tell);
-    return answer;
+    return response;
   }
 
   serve(carryOut: CheckpointHandler): void {
-    for (const [number, { port, asked }] of this.#others) {
+    for (const [number, { port, pending }] of this.#others) {
       const hangUps = new Map<number, AbortController>();
       port.on('message', async (message: Message) => {
         const { id } = message;
-        if (message.kind === 'answered') return asked.answer(id, message);
+        if (message.kind === 'response') return pending.settle(id, message);
         if (message.kind === 'hungUp') return hangUps.get(id)?.abort();
         const hangUp = new AbortController();
         hangUps.set(id, hangUp);
         const value = await carryOut(message.checkpoint, hangUp.signal);
         hangUps.delete(id);
-        send(port, { kind: 'answered', id, ...(value && { value }) });
+        send(port, { kind: 'response', id, ...(value && { value }) });
       });
       port.on('close', () => {
         this.#others.delete(number);
-        asked.answerAll();
+        pending.settleAll();
       });
     }
   }

@@ -1,10 +1,10 @@
-/** Calls from one thread to another that wait for an answer. */
+/** Calls from one thread to another that wait for a result. */
 export class PendingCalls<Value = void> {
   readonly #waiting = new Map<number, { resolve: (value?: Value) => void; reject: (error: Error) => void }>();
   #lastId = 0;
 
   /**
-   * Resolves when `answer` or `answerAll` is called for the id that `send` was given, in the first case with its value;
+   * Resolves when `settle` or `settleAll` is called for the id that `send` was given, in the first case with its value;
    * rejects when that call has a failure.
    */
   ask(send: (id: number) => void): Promise<Value | undefined> {
@@ -16,15 +16,15 @@ export class PendingCalls<Value = void> {
     });
   }
 
-  answer(id: number, { failure, value }: { failure?: string | undefined; value?: Value } = {}): void {
+  settle(id: number, { failure, value }: { failure?: string | undefined; value?: Value } = {}): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (failure === undefined) waiting?.resolve(value);
     else waiting?.reject(new Error(failure));
   }
 
-  /** Resolves all pending calls without an answer, because the other thread has exited. */
-  answerAll(): void {
-    for (const id of this.#waiting.keys()) this.answer(id);
+  /** Resolves all pending calls without a result, because the other thread has exited. */
+  settleAll(): void {
+    for (const id of this.#waiting.keys()) this.settle(id);
   }
 }

@@ -70,7 +70,7 @@ export class WorkerThread {
   async listen(port: number): Promise<{ url: string; port: number }> {
     this.#tell({ kind: 'listen', port });
     const message = await this.#next();
-    if (message.kind !== 'listening') throw new Error(`a worker answered ${message.kind} instead of listening`);
+    if (message.kind !== 'listening') throw new Error(`a worker sent ${message.kind} instead of listening`);
     return message;
   }
 
@@ -96,8 +96,8 @@ export class WorkerThread {
 
   async #terminate(): Promise<void> {
     this.#hasEnded = true;
-    this.#refreshes.answerAll();
-    this.#readings.answerAll();
+    this.#refreshes.settleAll();
+    this.#readings.settleAll();
     await this.#worker.terminate();
   }
 
@@ -116,11 +116,11 @@ export class WorkerThread {
       case 'log':
         return this.#log(message);
       case 'refreshed':
-        return this.#refreshes.answer(message.id, message);
+        return this.#refreshes.settle(message.id, message);
       case 'metrics':
-        return this.#readings.answer(message.id, message);
+        return this.#readings.settle(message.id, message);
       case 'accountsChanged':
-        void this.#answerChange(message.id);
+        void this.#handleAccountsChange(message.id);
         return;
       case 'fatal':
         return this.#fail(new ThreadEnded(message.reason));
@@ -131,15 +131,15 @@ export class WorkerThread {
         return this.#step?.resolve(message);
       case 'stopped':
         this.#hasEnded = true;
-        this.#refreshes.answerAll();
-        this.#readings.answerAll();
+        this.#refreshes.settleAll();
+        this.#readings.settleAll();
         return this.#step?.resolve(message);
       case 'listening':
         return this.#step?.resolve(message);
     }
   }
 
-  async #answerChange(id: number): Promise<void> {
+  async #handleAccountsChange(id: number): Promise<void> {
     try {
       await this.#listeners.onAccountsChanged(this);
       this.#tell({ kind: 'changeKnown', id });

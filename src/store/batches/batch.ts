@@ -12,7 +12,7 @@ import {
   type TransactionOptions,
 } from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/version.ts';
-import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
+import { type Result, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
 import { ALL_PROJECTS } from '../operations/locking/locked-projects.ts';
 import {
@@ -37,7 +37,7 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
 /** The result of one command. */
 export type WriteResult =
-  | { kind: 'answer'; answer: Answer }
+  | { kind: 'result'; result: Result }
   /** Nothing was saved, or the outcome is unknown. The caller may try again. See `CommitUnknown` and `StoreFull`. */
   | {
       kind: 'unavailable';

@@ -64,7 +64,7 @@ export type Flush = (commands: readonly WriteCommand[], suspects: Suspects) => P
 
 interface PendingCommand {
   command: WriteCommand;
-  resolve: (answer: never) => void;
+  resolve: (result: never) => void;
   reject: (error: Error) => void;
 }
 
@@ -110,7 +110,7 @@ export class GroupCommit {
    * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help.
    * Rejects with its subclass `CommitUnknown` when the commit may have succeeded.
    */
-  run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
+  run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['result']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
     this.#unsettled += 1;
     return new Promise((resolve, reject) => {
@@ -209,7 +209,7 @@ export class GroupCommit {
     const later: [PendingCommand, WriteResult][] = [];
     for (const [index, pending] of batch.entries()) {
       const result = results[index];
-      const mayWait = result?.kind === 'answer' && classOf(pending.command) !== 'accept';
+      const mayWait = result?.kind === 'result' && classOf(pending.command) !== 'accept';
       if (mayWait && batch.length > CALLERS_PER_ROUND_MAX) later.push([pending, result]);
       else this.#settle(pending, result);
     }
@@ -255,7 +255,7 @@ export class GroupCommit {
 
 function settleCaller({ resolve, reject }: PendingCommand, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store returned no result'));
-  else if (result.kind === 'answer') resolve(result.answer as never);
+  else if (result.kind === 'result') resolve(result.result as never);
   else if (result.kind === 'unavailable') {
     const Reason = result.isCommitUnknown ? CommitUnknown : result.isFull ? StoreFull : StoreUnavailable;
     reject(new Reason(result.reason, { detail: result.detail }));

@@ -122,7 +122,7 @@ type OfKind<K extends Kind> = {
 
 const MERGED = Object.entries<unknown>(ALL).filter(isMerged);
 
-function isMerged(entry: [string, unknown]): entry is [string, MergedWrite<object, Answer>] {
+function isMerged(entry: [string, unknown]): entry is [string, MergedWrite<object, Result>] {
   const [, value] = entry;
   return typeof value === 'function' && 'kind' in value && value.kind === 'merged';
 }
@@ -133,20 +133,20 @@ type ReadTable = OfKind<'read' | 'paged'>;
 
 /** The arguments and the result of each command. */
 export type Writes = {
-  [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> };
+  [M in keyof Single]: { args: Parameters<Single[M]>[1]; result: Awaited<ReturnType<Single[M]>> };
 } & {
-  [M in keyof Merged]: { args: Parameters<Merged[M]>[1][number]; answer: Awaited<ReturnType<Merged[M]>>[number] };
+  [M in keyof Merged]: { args: Parameters<Merged[M]>[1][number]; result: Awaited<ReturnType<Merged[M]>>[number] };
 };
 
 export type WriteMethod = keyof Writes;
 
 /** The result of any command. */
-export type Answer = Writes[WriteMethod]['answer'];
+export type Result = Writes[WriteMethod]['result'];
 
 export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['args'] } }[WriteMethod];
 
 export type Reads = {
-  [M in keyof ReadTable]: { args: Parameters<ReadTable[M]>[1]; answer: Awaited<ReturnType<ReadTable[M]>> };
+  [M in keyof ReadTable]: { args: Parameters<ReadTable[M]>[1]; result: Awaited<ReturnType<ReadTable[M]>> };
 };
 
 export type ReadMethod = keyof Reads;
@@ -170,8 +170,8 @@ export function classOf(command: WriteCommand): CommandClass {
 export async function runAll(
   context: WriteContext,
   commands: readonly WriteCommand[],
-): Promise<{ kind: 'answer'; answer: Answer }[]> {
-  const answers = new Map<WriteCommand, Answer>();
+): Promise<{ kind: 'result'; result: Result }[]> {
+  const results = new Map<WriteCommand, Result>();
   for (const [method, run] of MERGED) {
     const alike = commands.filter((command) => command.method === method);
     if (alike.length === 0) continue;
@@ -179,14 +179,14 @@ export async function runAll(
       context,
       alike.map(({ args }) => args),
     );
-    for (const [index, answer] of merged.entries()) answers.set(alike[index] as WriteCommand, answer);
+    for (const [index, result] of merged.entries()) results.set(alike[index] as WriteCommand, result);
   }
   for (const command of commands) {
-    if (answers.has(command)) continue;
-    const run = ALL[command.method] as unknown as Write<object, Answer>;
-    answers.set(command, await run(context, command.args));
+    if (results.has(command)) continue;
+    const run = ALL[command.method] as unknown as Write<object, Result>;
+    results.set(command, await run(context, command.args));
   }
-  return commands.map((command) => ({ kind: 'answer', answer: answers.get(command) as Answer }));
+  return commands.map((command) => ({ kind: 'result', result: results.get(command) as Result }));
 }
 
 export function isLongRead(method: ReadMethod): boolean {
@@ -202,14 +202,14 @@ export async function runRead<M extends ReadMethod>(
   method: M,
   args: Reads[M]['args'],
   { isGuarded = false }: { isGuarded?: boolean } = {},
-): Promise<Reads[M]['answer']> {
-  const read = ALL[method] as unknown as (queries: Queries, args: unknown) => Promise<Reads[M]['answer']>;
+): Promise<Reads[M]['result']> {
+  const read = ALL[method] as unknown as (queries: Queries, args: unknown) => Promise<Reads[M]['result']>;
   const { projectId } = (args ?? {}) as { projectId?: ProjectId };
   if (!isGuarded || projectId === undefined || ALL[method].readsDirectory)
     return driver.read((queries) => read(queries, args));
-  const [answer, isHere] = await driver.read((queries) =>
+  const [result, isHere] = await driver.read((queries) =>
     Promise.all([read(queries, args), isReadHere(queries, projectId)]),
   );
   if (!isHere) throw new ProjectAway(projectId, true);
-  return answer;
+  return result;
 }

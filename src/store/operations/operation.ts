@@ -48,48 +48,48 @@ export interface WriteTraits<Args> {
  * Converts values of the engine to plain rows and back, in the caller's thread. During a long list, `pause` lets other
  * work run. Default: unchanged.
  */
-export interface Codec<Args, Answer, Input, Decoded> {
+export interface Codec<Args, Result, Input, Decoded> {
   readonly encode: ((input: Input, pause: Pause) => Args | Promise<Args>) | undefined;
-  readonly decode: ((answer: Answer, args: Args, pause: Pause) => Decoded | Promise<Decoded>) | undefined;
+  readonly decode: ((result: Result, args: Args, pause: Pause) => Decoded | Promise<Decoded>) | undefined;
 }
 
 export type Pause = () => Promise<void> | undefined;
 
 /** A write in a transaction. Its arguments and its result are plain data that can pass to another thread. */
-export type Write<Args, Answer, Input = Args, Decoded = Answer> = WriteTraits<Args> &
-  Codec<Args, Answer, Input, Decoded> & {
+export type Write<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Args> &
+  Codec<Args, Result, Input, Decoded> & {
     readonly kind: 'single';
-    (context: WriteContext, args: Args): Promise<Answer>;
+    (context: WriteContext, args: Args): Promise<Result>;
   };
 
 /** A write that runs all its commands of a batch together, before the others. Returns their results in their order. */
-export type MergedWrite<Args, Answer, Input = Args, Decoded = Answer> = WriteTraits<Args> &
-  Codec<Args, Answer, Input, Decoded> & {
+export type MergedWrite<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Args> &
+  Codec<Args, Result, Input, Decoded> & {
     readonly kind: 'merged';
-    (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
+    (context: WriteContext, commands: readonly Args[]): Promise<Result[]>;
   };
 
 /** A read on one snapshot, outside the writer's transactions. */
-export type Read<Args, Answer, Decoded = Answer, Input = Args> = Codec<Args, Answer, Input, Decoded> & {
+export type Read<Args, Result, Decoded = Result, Input = Args> = Codec<Args, Result, Input, Decoded> & {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
   /** It reads the directory, because the project may live in another cell. */
   readonly readsDirectory: boolean;
-  (queries: Queries, args: Args): Promise<Answer>;
+  (queries: Queries, args: Args): Promise<Result>;
 };
 
 /** A long read of one window of a list. The caller gets a page, which may take several windows. */
-export type PagedRead<Args, Answer, Input, Item> = Omit<Read<Args, Answer>, 'decode' | 'encode' | 'kind'> & {
+export type PagedRead<Args, Result, Input, Item> = Omit<Read<Args, Result>, 'decode' | 'encode' | 'kind'> & {
   readonly kind: 'paged';
-  readonly pages: Pages<Args, Answer, Input, Item>;
-  (queries: Queries, args: Args): Promise<Answer>;
+  readonly pages: Pages<Args, Result, Input, Item>;
+  (queries: Queries, args: Args): Promise<Result>;
 };
 
-export interface Pages<Args, Answer, Input, Item> {
+export interface Pages<Args, Result, Input, Item> {
   /** The arguments without the slice, for the first window (0) or a later one. */
   readonly encode: (input: Input, window: number) => Omit<Args, 'slice'>;
-  readonly decode: (answer: Answer, args: Args, pause: Pause) => Item[] | Promise<Item[]>;
+  readonly decode: (result: Result, args: Args, pause: Pause) => Item[] | Promise<Item[]>;
   readonly windowsMax?: number;
 }
 
@@ -102,20 +102,20 @@ const DEFAULTS: WriteTraits<object> = {
   changesAccounts: false,
 };
 
-type RunOne<Args, Answer> = (context: WriteContext, args: Args) => Promise<Answer>;
+type RunOne<Args, Result> = (context: WriteContext, args: Args) => Promise<Result>;
 
 type Encode<Args, Input> = (input: Input, pause: Pause) => Args | Promise<Args>;
 
-type Decode<Args, Answer, Decoded> = (answer: Answer, args: Args, pause: Pause) => Decoded | Promise<Decoded>;
+type Decode<Args, Result, Decoded> = (result: Result, args: Args, pause: Pause) => Decoded | Promise<Decoded>;
 
 /** Defines a write. Missing traits have the defaults of `WriteTraits`. */
-export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
-export function write<Args extends object, Answer, Input = Args, Decoded = Answer>(
+export function write<Args extends object, Result>(run: RunOne<Args, Result>): Write<Args, Result>;
+export function write<Args extends object, Result, Input = Args, Decoded = Result>(
   traits: Partial<WriteTraits<Args>>,
-  run: RunOne<Args, Answer>,
+  run: RunOne<Args, Result>,
   encode?: Encode<Args, Input>,
-  decode?: Decode<Args, Answer, Decoded>,
-): Write<Args, Answer, Input, Decoded>;
+  decode?: Decode<Args, Result, Decoded>,
+): Write<Args, Result, Input, Decoded>;
 export function write(
   first: RunOne<never, unknown> | Partial<WriteTraits<never>>,
   second?: RunOne<never, unknown>,
@@ -127,44 +127,44 @@ export function write(
 }
 
 /** Defines a merged write. */
-export function merged<Args extends object, Answer, Input = Args, Decoded = Answer>(
+export function merged<Args extends object, Result, Input = Args, Decoded = Result>(
   traits: Partial<WriteTraits<Args>>,
-  run: (context: WriteContext, commands: readonly Args[]) => Promise<Answer[]>,
+  run: (context: WriteContext, commands: readonly Args[]) => Promise<Result[]>,
   encode?: Encode<Args, Input>,
-  decode?: Decode<Args, Answer, Decoded>,
-): MergedWrite<Args, Answer, Input, Decoded> {
+  decode?: Decode<Args, Result, Decoded>,
+): MergedWrite<Args, Result, Input, Decoded> {
   return Object.assign(run, { kind: 'merged' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
-type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
+type RunRead<Args, Result> = (queries: Queries, args: Args) => Promise<Result>;
 
 /** Defines a read of one or two rows. */
-export function read<Answer, Args extends object = NoArgs, Decoded = Answer, Input = Args>(
-  run: RunRead<Args, Answer>,
-  decode?: Decode<Args, Answer, Decoded>,
+export function read<Result, Args extends object = NoArgs, Decoded = Result, Input = Args>(
+  run: RunRead<Args, Result>,
+  decode?: Decode<Args, Result, Decoded>,
   encode?: Encode<Args, Input>,
-): Read<Args, Answer, Decoded, Input> {
+): Read<Args, Result, Decoded, Input> {
   return Object.assign(run, { kind: 'read' as const, isLong: false, readsDirectory: false, decode, encode });
 }
 
 /** Defines a read that may examine many rows, even if only to count them, or that may return many bodies. */
-export function longRead<Answer, Args extends object = NoArgs, Decoded = Answer, Input = Args>(
-  run: RunRead<Args, Answer>,
-  decode?: Decode<Args, Answer, Decoded>,
+export function longRead<Result, Args extends object = NoArgs, Decoded = Result, Input = Args>(
+  run: RunRead<Args, Result>,
+  decode?: Decode<Args, Result, Decoded>,
   encode?: Encode<Args, Input>,
-): Read<Args, Answer, Decoded, Input> {
+): Read<Args, Result, Decoded, Input> {
   return Object.assign(read(run, decode, encode), { isLong: true });
 }
 
 /** Defines a read of one window of a long list; see `readPage`. */
-export function pagedRead<Answer, Args extends object, Input, Item>(
-  run: RunRead<Args, Answer>,
-  pages: Pages<Args, Answer, Input, Item>,
-): PagedRead<Args, Answer, Input, Item> {
+export function pagedRead<Result, Args extends object, Input, Item>(
+  run: RunRead<Args, Result>,
+  pages: Pages<Args, Result, Input, Item>,
+): PagedRead<Args, Result, Input, Item> {
   return Object.assign(run, { kind: 'paged' as const, isLong: true, readsDirectory: false, pages });
 }
 
 /** Defines a read of a project's data in the directory. */
-export function directoryRead<Answer, Args extends object>(run: RunRead<Args, Answer>): Read<Args, Answer> {
+export function directoryRead<Result, Args extends object>(run: RunRead<Args, Result>): Read<Args, Result> {
   return Object.assign(read(run), { readsDirectory: true });
 }

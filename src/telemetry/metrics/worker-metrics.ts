@@ -49,7 +49,7 @@ export class WorkerMetrics implements Metrics {
     this.#loopDelay.disable();
   }
 
-  answered(isPublish: boolean, status: number, durationMs: Millis): void {
+  responded(isPublish: boolean, status: number, durationMs: Millis): void {
     const statusClass = classOf(status);
     this.#instruments.count('waypost_http_requests_total', statusClass);
     if (isPublish && statusClass === '2xx') {
@@ -180,7 +180,7 @@ function classOf(status: number): StatusClass {
 
 function resultOf(outcome: Outcome): StatusClass | 'interrupted' | Extract<Outcome, { kind: 'unreachable' }>['reason'] {
   switch (outcome.kind) {
-    case 'answered':
+    case 'responded':
       return classOf(outcome.status);
     case 'unreachable':
       return outcome.reason;

@@ -72,7 +72,7 @@ export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Mill
       ...(retried > 0 && { 'http.request.resend_count': retried }),
     },
   };
-  if (outcome.kind === 'answered') attempt.attributes['http.response.status_code'] = outcome.status;
+  if (outcome.kind === 'responded') attempt.attributes['http.response.status_code'] = outcome.status;
   const failure = failureOf(outcome);
   if (failure !== undefined) {
     attempt.attributes['error.type'] = failure;
@@ -172,7 +172,7 @@ function messageAttributes({ id, settings: { run, labels } }: Message): Attribut
 
 /** The class of a failure; undefined for a success. */
 function failureOf(outcome: Outcome): string | undefined {
-  if (outcome.kind === 'answered') return isSuccess(outcome.status) ? undefined : String(outcome.status);
+  if (outcome.kind === 'responded') return isSuccess(outcome.status) ? undefined : String(outcome.status);
   return outcome.kind === 'unreachable' ? outcome.reason : undefined;
 }
 

@@ -213,5 +213,5 @@ function outcomeOf({ status, body = '', header = {} }: Answer): Outcome {
   const map = newHeaderMap();
   const all = { 'Content-Type': 'text/plain', 'Upstash-Workflow-Sdk-Version': '1', ...header };
   for (const [name, value] of Object.entries(all)) map[name] = [value];
-  return { kind: 'answered', status, header: map, body: Buffer.from(body) };
+  return { kind: 'responded', status, header: map, body: Buffer.from(body) };
 }

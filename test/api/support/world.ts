@@ -124,7 +124,7 @@ const ENDPOINTS: Delivery = {
 function answered(status: number, body: string): Outcome {
   const header = newHeaderMap();
   header['Content-Type'] = ['text/plain'];
-  return { kind: 'answered', status, header, body: Buffer.from(body) };
+  return { kind: 'responded', status, header, body: Buffer.from(body) };
 }
 
 /** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */

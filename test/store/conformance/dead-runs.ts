@@ -159,7 +159,7 @@ export function deadRunsConformance(open: OpenStore): void {
         payload: bytes('payload of a'),
         failureCallback: {
           state: 'success',
-          answer: { status: 200, header: { 'X-Said': ['yes'] }, body: bytes('said') },
+          response: { status: 200, header: { 'X-Said': ['yes'] }, body: bytes('said') },
         },
       });
     });

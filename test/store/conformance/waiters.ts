@@ -216,7 +216,7 @@ export function waitersConformance(open: OpenStore): void {
       const result = resultOf(run);
       const taken = { pendingEventKey: first.key, result };
       expect(await add(made, taken)).toMatchObject({
-        kind: 'answered',
+        kind: 'notified',
         saved: { state: 'due', journal: { position: 2 } },
       });
       expect(await store().waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' })).toMatchObject({
@@ -233,7 +233,7 @@ export function waitersConformance(open: OpenStore): void {
         kind: 'changed',
       });
       const taken = (stepId: number) => ({ pendingEventKey: key, result: resultOf(run, stepId) });
-      expect(await add(waiter(run), taken(1))).toMatchObject({ kind: 'answered' });
+      expect(await add(waiter(run), taken(1))).toMatchObject({ kind: 'notified' });
       expect(await add(waiter(run, { stepId: 2 }), taken(2))).toEqual({ kind: 'changed' });
       expect(await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).toHaveLength(2);
     });

@@ -22,13 +22,13 @@ describe.each([
 
   it(`${synchronous ? 'answers no' : 'answers a'} commit while the standby is out of reach`, async () => {
     pair.link.stall();
-    const commit = pair.primary.query('insert into t values (2)').then(() => 'answered');
+    const commit = pair.primary.query('insert into t values (2)').then(() => 'responded');
     const waiting = async () => {
       const rows = await pair.primary.query("select 1 from pg_stat_activity where wait_event = 'SyncRep'");
       return rows.length === 1 && 'waiting';
     };
     const first = synchronous ? eventually('the commit to wait for the standby', waiting) : commit;
-    expect(await Promise.race([commit, first])).toBe(synchronous ? 'waiting' : 'answered');
+    expect(await Promise.race([commit, first])).toBe(synchronous ? 'waiting' : 'responded');
     pair.link.flow();
     await commit;
     await eventually('the row to arrive', async () => (await pair.standby.query('select n from t')).length === 2);

@@ -33,7 +33,7 @@ function faultsOfRules(rules: readonly { record: string; expr: string }[]): stri
 describe.skipIf(obstacle !== undefined)(`promtool${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`, () => {
   it('finds no fault in what a server tells of itself', async () => {
     const metrics = new WorkerMetrics(new SimulatedClock());
-    metrics.answered(true, 200, 3);
+    metrics.responded(true, 200, 3);
     const { text } = await exposition([await metrics.read()]);
     metrics.close();
     expect(faults(['check', 'metrics'], text)).toBe('');

@@ -42,9 +42,9 @@ describe('several workers in one process', () => {
     });
     first.setSources({ engine: busy([1, 2], [2, 1]), projectName, clock, workers: 2 });
     other.setSources({ engine: busy([1, 3]), projectName, clock });
-    first.answered(true, 200, 3);
-    other.answered(true, 201, 30);
-    other.answered(false, 404, 30);
+    first.responded(true, 200, 3);
+    other.responded(true, 201, 30);
+    other.responded(false, 404, 30);
     for (const worker of [first, other]) worker.count(['runsSucceeded']);
     const told = await textOf(first, other);
     expect(sampleOf(told, 'waypost_publish_duration_seconds_bucket{le="0.005"}')).toBe(1);

@@ -35,7 +35,7 @@ export type FailedRunRef = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'creat
 /** The state of the failure callback, and the last response to it. */
 export interface FailureCallback {
   state: FailureCallbackState;
-  answer?: { status: number; header: HeaderMap; body: Uint8Array };
+  response?: { status: number; header: HeaderMap; body: Uint8Array };
 }
 
 /** Selects active runs by the properties of their trigger; `fromMs` and `toMs` limit the time when they started. */

@@ -67,7 +67,7 @@ async function failureCallbackOf(
     {
       ...report,
       // Without a response, the body is empty: the workflow would take an error text for the endpoint's response.
-      body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
+      body: ended.kind === 'responded' ? report.body : new Uint8Array(0),
       sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
       dlqId: dlqIdOf(atMs, message.key),
       workflowRunId: run.id,

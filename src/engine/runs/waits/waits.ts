@@ -71,7 +71,7 @@ export async function wait(
     if (outcome.kind === 'over' && isFresh) throw runOver();
     if (outcome.kind === 'journalFull') throw quotaExceeded('maxJournalSize', outcome.limit);
     if (outcome.kind === 'registered') waiters.noteNext(waiter.deadlineMs);
-    if (outcome.kind === 'registered' || outcome.kind === 'answered') {
+    if (outcome.kind === 'registered' || outcome.kind === 'notified') {
       return { messageId: identity.id, deduplicated: false };
     }
     active.forget(projectId, command.runId);
@@ -101,8 +101,8 @@ async function addWaiter(
     const taken = pendingEvent && result && { pendingEventKey: pendingEvent.key, result };
     return store.waiters.addWaiter({ waiter, taken, nowMs });
   };
-  const outcome = await intake.save(drafts, save, (result) => (result.kind === 'answered' ? [result.saved] : []));
-  if (outcome.kind === 'answered') reports.woken(record, 'event', nowMs);
+  const outcome = await intake.save(drafts, save, (result) => (result.kind === 'notified' ? [result.saved] : []));
+  if (outcome.kind === 'notified') reports.woken(record, 'event', nowMs);
   return outcome;
 }
 

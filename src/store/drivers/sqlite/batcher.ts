@@ -46,8 +46,8 @@ export class ThreadClient {
   recordClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
-      if (method !== 'claim' || result?.kind !== 'answer') continue;
-      const { nextDueAtMs, waitingBacklogs, emptied } = result.answer as Writes['claim']['answer'];
+      if (method !== 'claim' || result?.kind !== 'result') continue;
+      const { nextDueAtMs, waitingBacklogs, emptied } = result.result as Writes['claim']['result'];
       this.#claimsAtMs = nextDueAtMs ?? Infinity;
       for (const backlog of emptied) this.#backlogs.delete(backlog);
       this.recordKnown(waitingBacklogs);

@@ -66,23 +66,23 @@ export class DatabaseClient<R extends OwnerRequest> {
     return this.request({ kind: 'batch', commands: withoutChunks(commands) } as WithoutId<R>);
   }
 
-  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['result']> {
     return this.request({ kind: 'read', method, args } as WithoutId<R>, isLongRead(method) ? READ_COST_MAX : 1);
   }
 
   /** Rejects with `StoreUnavailable` when the thread has failed or this client is closed. */
-  request<Answer>(request: WithoutId<R>, readCost = 0): Promise<Answer> {
+  request<Result>(request: WithoutId<R>, readCost = 0): Promise<Result> {
     if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
     return this.#request(request, readCost);
   }
 
   /** Sends a last request after the replies to all others. Undefined: this client is already closed or has failed. */
-  requestLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
+  requestLast<Result>(request: WithoutId<R>): Promise<Result> | undefined {
     if (this.#closing || this.#failure) return undefined;
     return this.close().then(() => this.#request(request, 0));
   }
 
-  #request<Answer>(request: WithoutId<R>, readCost: number): Promise<Answer> {
+  #request<Result>(request: WithoutId<R>, readCost: number): Promise<Result> {
     if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
     this.#lastId += 1;
     const id = this.#lastId;
@@ -121,7 +121,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
-    else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
+    else if (reply.kind === 'result') pending?.resolve(reply.result as never);
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused a read: ${reply.reason}`));

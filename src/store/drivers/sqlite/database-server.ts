@@ -77,8 +77,8 @@ export class DatabaseServer {
       await this.#batcher.submit({ client, id: request.id, commands: client.withChunks(request.commands) });
       return;
     }
-    const answer = await runRead(this.#driver, request.method, request.args);
-    client.reply({ kind: 'answer', id: request.id, answer });
+    const result = await runRead(this.#driver, request.method, request.args);
+    client.reply({ kind: 'result', id: request.id, result });
   }
 
   #serve(client: ThreadClient, { id }: Exclude<OwnerRequest, MessageChunk>, work: () => Promise<void>): void {

@@ -35,7 +35,7 @@ export type Reply =
   /** The first message if the database cannot be used. `name` is the name of the error. */
   | { kind: 'refused'; name: string; reason: string }
   | { kind: 'outcome'; id: number; outcome: BatchOutcome }
-  | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
+  | { kind: 'result'; id: number; result: Reads[ReadMethod]['result'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
   /** Sent without a request: other threads have saved work that this one does not know about, or have cancelled its claims. */

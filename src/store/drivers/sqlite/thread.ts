@@ -47,7 +47,7 @@ export class DatabaseThread {
     return this.#client.run(commands);
   }
 
-  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
+  read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['result']> {
     return this.#client.read(method, args);
   }
 

@@ -173,11 +173,11 @@ function decodeDeadRun(row: DeadRunRow, message: Message, failureCallback: Failu
 
 function failureCallbackOf(
   { failure_key: key, failure_state: state }: DeadRunRow,
-  responseByKey: ReadonlyMap<number, FailureCallback['answer']>,
+  responseByKey: ReadonlyMap<number, FailureCallback['response']>,
 ): FailureCallback | undefined {
   if (key === null || state === null) return undefined;
-  const answer = responseByKey.get(key);
-  return { state: failureStateOf(state), ...(answer && { answer }) };
+  const response = responseByKey.get(key);
+  return { state: failureStateOf(state), ...(response && { response }) };
 }
 
 /**

@@ -148,7 +148,7 @@ export async function dropUnusedKeys(
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
   const rows = await tx.query<FlowRow>(
-    // Not `exists`: here a planner may answer that for all keys at once, by reading all messages.
+    // Not `exists`: here a planner may evaluate that for all keys at once, by reading all messages.
     `select f.project_id, f.key,
        case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
          or (select 1 from messages m

@@ -201,7 +201,7 @@ async function removeRunMessages(context: WriteContext, keys: readonly number[],
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
-    // Not `exists`: here a planner may answer that for all queues at once, by reading all messages.
+    // Not `exists`: here a planner may evaluate that for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} limit 1) is not null

@@ -92,9 +92,9 @@ export const settle = merged(
     });
   },
   (given: SettleArgs<Settlement>) => ({ ...given, settlement: encodeSettlement(given.settlement) }),
-  (answer): Settled => {
-    if (answer.kind !== 'saved') return answer;
-    const { next, ...settled } = answer;
+  (result): Settled => {
+    if (result.kind !== 'saved') return result;
+    const { next, ...settled } = result;
     return next ? { ...settled, next: decodeClaimed(next) } : settled;
   },
 );

@@ -259,5 +259,5 @@ function causesOf(rows: readonly FailureRow[]): FailureCause[] {
 
 /** The words before the details, such as `timeout` in `timeout: no complete response within 30000 ms`. */
 function kindOf(error: Uint8Array): string {
-  return /^[^:(]*/.exec(new TextDecoder().decode(error))?.[0].trim() || 'no answer';
+  return /^[^:(]*/.exec(new TextDecoder().decode(error))?.[0].trim() || 'no response';
 }

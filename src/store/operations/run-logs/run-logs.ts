@@ -153,7 +153,7 @@ async function cutByBytes(
     CONTENT_SIZES,
     page.rows.map(({ message_key }) => message_key),
   );
-  const answers = await sizesOf(
+  const responseSizes = await sizesOf(
     queries,
     DETAIL_SIZES,
     page.rows.map(({ n }) => n),
@@ -165,7 +165,7 @@ async function cutByBytes(
   );
   const sizeOf = ({ n, state, message_key, run_key }: RunLogRow): number => {
     if (state === RUN_SUCCESS) return responses.get(run_key) ?? 0;
-    return state < RUN_STATES_FROM ? (bodies.get(message_key) ?? 0) + (answers.get(n) ?? 0) : 0;
+    return state < RUN_STATES_FROM ? (bodies.get(message_key) ?? 0) + (responseSizes.get(n) ?? 0) : 0;
   };
   return cutBySizes(page, sizeOf, bytesMax);
 }

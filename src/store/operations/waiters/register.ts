@@ -69,7 +69,7 @@ export const addWaiter = write(
     }
     await deletePendingEvent(tx, taken.pendingEventKey);
     const [saved = { state: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
-    return { kind: 'answered', saved };
+    return { kind: 'notified', saved };
   },
   ({ waiter, taken, nowMs }: AddWaiterInput) => ({
     wait: encodeWait(waiter),
