@@ -79,7 +79,7 @@ it('has the project served again when the command has said nothing for five seco
   await seconds(20);
   expect(logged).toEqual(['move_stopped']);
   expect(
-    await cells.first.store.moves.renewMove({ projectId: PROJECT, mover: 'next', nowMs: 9, goneBeforeMs: 1 }),
+    await cells.first.store.moves.renewMove({ projectId: PROJECT, mover: 'next', nowMs: 9, expiredBeforeMs: 1 }),
   ).toBe(true);
 });
 

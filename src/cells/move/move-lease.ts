@@ -49,7 +49,7 @@ export class MoveLease {
     const untilMs = clock.elapsedMs + LEASE_MS + RENEW_EVERY_MS;
     for (;;) {
       const nowMs = clock.wallMs();
-      if (await moves.renewMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - LEASE_MS }))
+      if (await moves.renewMove({ projectId, mover, nowMs, expiredBeforeMs: nowMs - LEASE_MS }))
         return new MoveLease(moves, clock, projectId, mover);
       if (!(await moves.findMove({ projectId }))) throw new MoveRefused('the move has ended');
       if (clock.elapsedMs > untilMs) throw new MoveRefused('another command moves the project');

@@ -64,12 +64,13 @@ function withoutClaims(settlement: Settlement): Settlement {
   const { change, changeIfCancelRequested } = settlement;
   return {
     ...settlement,
-    change: withFollowsDue(change),
-    ...(changeIfCancelRequested && { changeIfCancelRequested: withFollowsDue(changeIfCancelRequested) }),
+    change: withDueFollowUps(change),
+    ...(changeIfCancelRequested && { changeIfCancelRequested: withDueFollowUps(changeIfCancelRequested) }),
   };
 }
 
-function withFollowsDue(change: Change): Change {
+/** The follow-up messages become due instead of claimed, so that any worker of the new cell can claim them. */
+function withDueFollowUps(change: Change): Change {
   if (!change.follows) return change;
   const follows = change.follows.map((follow): typeof follow => ({
     ...follow,

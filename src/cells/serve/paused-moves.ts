@@ -76,8 +76,8 @@ export class PausedMoves {
     this.#ended += 1;
     const mover = `${worker} ${this.#ended}`; // unique, as that of each command
     // A command that has renewed its lease since then keeps it.
-    const taken = { projectId, mover, nowMs: clock.wallMs(), goneBeforeMs: renewedAtMs + 1 };
-    if (!(await moves.renewMove(taken))) return;
+    const takeover = { projectId, mover, nowMs: clock.wallMs(), expiredBeforeMs: renewedAtMs + 1 };
+    if (!(await moves.renewMove(takeover))) return;
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];
     try {
       await endPause({ projectId, fromCell, toCell, mover, directory: moves, source, target });

@@ -48,18 +48,18 @@ export const startMove = write(
 );
 
 /**
- * Renews the lease of `mover`, or takes over one that was last renewed before `goneBeforeMs`. False: another command has
+ * Renews the lease of `mover`, or takes over one that was last renewed before `expiredBeforeMs`. False: another command has
  * the lease, or the project is not being moved.
  */
 export const renewMove = write(
   ACCOUNTS_WRITE,
   async (
     { tx }: WriteContext,
-    { projectId, mover, nowMs, goneBeforeMs = 0 }: MoveChange & { nowMs: Millis; goneBeforeMs?: Millis },
+    { projectId, mover, nowMs, expiredBeforeMs = 0 }: MoveChange & { nowMs: Millis; expiredBeforeMs?: Millis },
   ): Promise<boolean> => {
     const kept = await tx.run(
       'update project_moves set mover = ?, seen_at_ms = ? where project_id = ? and (mover = ? or seen_at_ms < ?)',
-      [mover, nowMs, projectId, mover, goneBeforeMs],
+      [mover, nowMs, projectId, mover, expiredBeforeMs],
     );
     return kept > 0;
   },

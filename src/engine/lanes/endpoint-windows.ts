@@ -138,13 +138,13 @@ export class EndpointWindows {
    * capacity anyway.
    */
   #knownOrigins(served: ReadonlySet<string>, defaultCapacity: number): ReadonlySet<string> {
-    const known = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
+    const named = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
     const isAmple = half(this.#countMax - this.#offeredToEach() - WINDOW_MIN) >= defaultCapacity;
     const slowStartMax = this.#slowStartMax.size > IDLE_NAMED_MAX ? [] : this.#slowStartMax.keys();
     const quiet = isAmple ? [] : this.#inFlight.quiet.keys();
     for (const origins of [this.#inFlight.busy.keys(), quiet, this.#reducedMax.keys(), slowStartMax, served])
-      for (const origin of origins) known.add(origin);
-    return known;
+      for (const origin of origins) named.add(origin);
+    return named;
   }
 
   /** Slots that the pending claims may use for each origin that they do not name. */

@@ -155,7 +155,7 @@ export class Heartbeat {
     this.#removeFromProjects();
     this.#alarm.cancel();
     this.#fenceAlarm.cancel();
-    const left = Promise.all([this.#sending, this.#recovering])
+    const hasLeft = Promise.all([this.#sending, this.#recovering])
       .then(() => store.workers.leave({ worker }))
       .catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
@@ -164,7 +164,7 @@ export class Heartbeat {
     const timeout = new Promise<void>((resolve) => {
       timer = clock.startTimer(LEAVE_WAIT_MS, resolve);
     });
-    await Promise.race([left, timeout]);
+    await Promise.race([hasLeft, timeout]);
     timer?.cancel();
   }
 

@@ -42,7 +42,7 @@ export class ProjectFence {
   readonly #limitMs: Millis;
   readonly #nameOf: (projectId: ProjectId) => string;
   readonly #engines = new Set<ProjectAttempts>();
-  readonly #known = new Map<ProjectId, KnownProject>();
+  readonly #projects = new Map<ProjectId, KnownProject>();
   readonly #alarm: Alarm;
   /** The `requestedAtMs` for which the alarm is set. */
   #alarmFor: Millis = 0;
@@ -74,7 +74,7 @@ export class ProjectFence {
 
   /** The projects for which a heartbeat in the store asks: those last found there, and those that have left another store. */
   projectsToRequest(store: object): ProjectId[] {
-    return [...this.#known].flatMap(([projectId, { store: latest }]) =>
+    return [...this.#projects].flatMap(([projectId, { store: latest }]) =>
       latest === undefined || latest === store ? [projectId] : [],
     );
   }
@@ -82,24 +82,24 @@ export class ProjectFence {
   /** Notes the result of a heartbeat in the store. */
   noteHeartbeat({ requested, here, startedAtMs, wasKnown }: HeartbeatProjects, store: object): void {
     const found = new Set(here);
-    const left: ProjectId[] = [];
+    const leftProjects: ProjectId[] = [];
     for (const projectId of requested) {
-      const known = this.#known.get(projectId);
+      const known = this.#projects.get(projectId);
       if (!known) continue;
       if (found.has(projectId)) {
         // Other workers may have released the claims that moved with the project.
         if (!wasKnown) this.#interrupt(projectId);
         this.#note(projectId, startedAtMs, store);
-      } else if (known.store === store) left.push(projectId);
+      } else if (known.store === store) leftProjects.push(projectId);
     }
-    this.noteLeft(left);
+    this.noteLeft(leftProjects);
   }
 
   /** Projects have left their store: all engines send a heartbeat now, to find them before their attempts are interrupted. */
   noteLeft(projects: Iterable<ProjectId>): void {
     let hasLeft = false;
     for (const projectId of projects) {
-      const known = this.#known.get(projectId);
+      const known = this.#projects.get(projectId);
       if (!known) continue;
       known.store = undefined;
       hasLeft = true;
@@ -108,9 +108,9 @@ export class ProjectFence {
   }
 
   #note(projectId: ProjectId, requestedAtMs: Millis, store: object): void {
-    const known = this.#known.get(projectId);
+    const known = this.#projects.get(projectId);
     if (known && known.requestedAtMs >= requestedAtMs) return;
-    this.#known.set(projectId, { requestedAtMs, store });
+    this.#projects.set(projectId, { requestedAtMs, store });
     this.#setAlarmFor(requestedAtMs);
   }
 
@@ -122,11 +122,11 @@ export class ProjectFence {
   }
 
   #checkAttempts(): void {
-    for (const [projectId, { requestedAtMs }] of [...this.#known]) {
+    for (const [projectId, { requestedAtMs }] of [...this.#projects]) {
       const hasAttempts = this.#countOf(projectId) > 0;
       const isExpired = this.#isExpired(requestedAtMs);
       if (hasAttempts && isExpired) this.#interrupt(projectId);
-      if (!hasAttempts || isExpired) this.#known.delete(projectId);
+      if (!hasAttempts || isExpired) this.#projects.delete(projectId);
       else this.#setAlarmFor(requestedAtMs);
     }
   }

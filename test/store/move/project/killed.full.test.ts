@@ -60,7 +60,7 @@ it.each([
       const wanted = await rowsOf(cells.first, 1);
       const sleep = new Sleep(at, async () => {
         const { moves } = cells.first.store;
-        await moves.renewMove({ projectId: 1, mover: 'other', nowMs: 0, goneBeforeMs: Infinity });
+        await moves.renewMove({ projectId: 1, mover: 'other', nowMs: 0, expiredBeforeMs: Infinity });
         await moveProject(there(cells, { mover: 'other' })).catch((error: Error) => {
           expect(error.message).toBe('the project does not live in that cell'); // it was moved
         });
@@ -171,7 +171,7 @@ async function isServed(cells: Cells): Promise<boolean> {
 async function goOn(cells: Cells, when: string, way: (cells: Cells) => MoveProjectOptions = there): Promise<void> {
   const mover = 'another';
   const { source, target, toCell } = way(cells);
-  await cells.first.store.moves.renewMove({ projectId: 1, mover, nowMs: 0, goneBeforeMs: Infinity });
+  await cells.first.store.moves.renewMove({ projectId: 1, mover, nowMs: 0, expiredBeforeMs: Infinity });
   await moveProject({ ...way(cells), mover }).catch((error: Error) => {
     expect(error.message, when).toBe('the project does not live in that cell'); // it was moved
   });
