@@ -16,7 +16,7 @@ export interface SpanIds {
   parentId?: string;
 }
 
-/** The identity of a run among all runs. */
+/** Identifies a run: successive runs may have the same id. */
 type RunIdentity = Pick<RunSettings, 'id' | 'createdAtMs'>;
 
 /**
@@ -51,7 +51,7 @@ export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): Sp
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
   if (!parent.isSampled) return undefined;
-  // A run that has started its trace is the parent of all its spans there.
+  // A run that has started its trace is the parent of its messages, which then name this span.
   return parent.spanId === spanId
     ? { traceId: parent.traceId, spanId }
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };
@@ -78,7 +78,7 @@ function spanWithinMessage(message: Message, claimToken: number, part: number): 
   const messageSpan = spanOfMessage(message);
   if (!messageSpan) return undefined;
   const { high, low } = idsOf(message.id);
-  // A claim token has 53 bits, so these bits are free.
+  // A claim token has 53 bits, so the two highest bits are free for `part`.
   const first = high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30);
   const spanId = digitsOf(first) + digitsOf(low ^ (claimToken % 2 ** 32));
   return { traceId: messageSpan.traceId, spanId, parentId: messageSpan.spanId };
@@ -91,7 +91,7 @@ function digitsOf(word: number): string {
 
 const readParent = memo(parseTraceParent);
 
-/** An even hash that is the same everywhere: the ids of a trace and a span, and two words to derive further ids. */
+/** A hash that is the same on every worker: the ids of a trace and a span, and two words from which further ids are derived. */
 const idsOf = memo((id) => {
   const digits = hash('sha256', id, 'hex');
   return {

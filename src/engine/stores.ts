@@ -44,9 +44,9 @@ export interface Handoff {
 export type Settled<Next = Claimed> =
   /** The message was claimed again or no longer exists; nothing was written (P6). */
   | { kind: 'stale' }
-  /** The run that was to end with the message has changed; nothing was written: read the run again. */
+  /** The run that the message would have ended has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
-  /** The journal of the run that was to end has another result of its last step; nothing was written (P8). */
+  /** The journal of the run that would have ended has another result of its last step; nothing was written (P8). */
   | { kind: 'stepTaken' }
   /**
    * `next`: the next message of the lane, claimed in the same transaction under the token of the handoff. `follows`: how each
@@ -79,11 +79,11 @@ export interface DeadMessage {
 
 /** The size of the database, over all projects. */
 export interface Storage {
-  /** With indexes and unused space. */
+  /** The size with indexes and unused space. */
   bytes: number;
-  /** Free for new data, if the database can say so at once. */
+  /** The part that is free for new data; absent: the database cannot report it quickly. */
   unusedBytes?: number;
-  /** Whether there are other projects. */
+  /** Whether the database has several projects. */
   isShared: boolean;
 }
 

@@ -27,7 +27,7 @@ export async function continueCall(
   const isRetryTooLate = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
   if (isRetryTooLate || (await hasRunEnded(context, call)) || !call.isEmpty || !keepsSlot(context, call))
     return undefined;
-  const nextClaim = dispatcher.linger(call, lingerMs, hangUp);
+  const nextClaim = dispatcher.waitIdle(call, lingerMs, hangUp);
   return { next: nextClaim.then((next) => next && handOver(context, next, inCall)) };
 }
 

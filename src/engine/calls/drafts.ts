@@ -10,7 +10,7 @@ import type { Run } from '../../workflow/model.ts';
 import type { AcceptContext } from '../messages/accept.ts';
 import { type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Message, MessageKey } from '../model.ts';
-import { draftOfAppend, runPartOf } from '../runs/drafts.ts';
+import { draftOfAppend, runSettingsOf } from '../runs/drafts.ts';
 import { entryOf } from '../runs/entries.ts';
 import type { WaitCommand } from '../runs/stores.ts';
 import type { AppendedEntry } from './commands.ts';
@@ -31,7 +31,7 @@ export type StepTemplate = ConfigurableMessage & { run: Run };
 
 export function stepTemplateOf(run: Run, previous: Sender['previous']): StepTemplate {
   const { header, settings } = applyRunConfig(libraryOptions(run, previous), run.config);
-  return { run, header, settings: { ...settings, run: runPartOf(run, 'step', run.config.features) } };
+  return { run, header, settings: { ...settings, run: runSettingsOf(run, 'step', run.config.features) } };
 }
 
 export function draftOfStep(

@@ -98,7 +98,7 @@ export class Dispatcher implements CallSlots {
    * latest after `ms`; earlier when other messages wait for the slot (P9), when the run or the request ends, or when `hangUp`
    * aborts.
    */
-  async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
+  async waitIdle(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
     const idle = this.#idleCalls.start(call.first.message, ms, hangUp);
     this.#claims.endIdleCalls();

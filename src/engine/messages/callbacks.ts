@@ -78,8 +78,8 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
 }
 
 /**
- * The payload repeats the body and the headers of the source, so it is redacted when either of them is. Headers that are redacted
- * in the source are also redacted in the callback: its views must not show what those of the source hide.
+ * The redaction that a callback inherits. Its payload repeats the body and the headers of the source, so it is redacted when either
+ * of these is. Headers that are redacted in the source are also redacted in the callback, whose views must not show them.
  */
 function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
   if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;

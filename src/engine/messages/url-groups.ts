@@ -27,7 +27,7 @@ export interface EndpointSelector {
   name?: string;
 }
 
-/** Quotas that refuse growth only; 0 means unlimited (contract M 20.1). */
+/** Quotas that are checked only when something is added; 0 means unlimited (contract M 20.1). */
 export interface UrlGroupLimits {
   groupsMax: number;
   endpointsMax: number;

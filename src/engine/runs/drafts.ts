@@ -100,7 +100,7 @@ export function draftOfAdoption(
     isUnknownSdk: false,
   };
   const published = newMessageOf(command, key, context);
-  const runSettings: RunSettings = { ...runPartOf(run, 'step', start.features), init: 'known' };
+  const runSettings: RunSettings = { ...runSettingsOf(run, 'step', start.features), init: 'known' };
   if (run.config.isRest) runSettings.isRest = true;
   const { callback: _callback, failureCallback: _failure, ...settings } = published.settings;
   const message: Message = { ...published, ...applyRunConfig({ header: published.header, settings }, config) };
@@ -125,7 +125,7 @@ export function draftOfAppend(
   const published = newMessageOf(command, key, context);
   const { callback, ...own } = published.settings;
   const { callType, features, stepSettings } = append;
-  const runSettings: RunSettings = { ...runPartOf(run, callType, features), ...(stepSettings && { stepSettings }) };
+  const runSettings: RunSettings = { ...runSettingsOf(run, callType, features), ...(stepSettings && { stepSettings }) };
   const sent = { header: published.header, settings: { ...own, run: runSettings } };
   const isCall = callType === 'toCallback';
   const { header, settings } = isCall
@@ -147,7 +147,7 @@ export function draftOfAppend(
 }
 
 /** The properties of `run` that each of its messages repeats. */
-export function runPartOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunSettings {
+export function runSettingsOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunSettings {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }
 
@@ -163,7 +163,7 @@ function invocationRecord(
   if (stepId === undefined)
     throw new ApiError('unprocessable', 'invalid request body: step.stepId: a number is needed');
   const delivered = applyRunConfig(result, parent.config);
-  const run = runPartOf(parent, 'step', features);
+  const run = runSettingsOf(parent, 'step', features);
   const { settings: own, header } = delivered;
   const invoke: InvocationSettings = {
     runKey: child.key,

@@ -7,7 +7,7 @@ import { entryKeyOfWait } from '../../../workflow/entry-keys.ts';
 import type { Run } from '../../../workflow/model.ts';
 import { notifiedStep, timedOutStep } from '../../../workflow/waits.ts';
 import type { FollowUp, Message, Millis } from '../../model.ts';
-import { runPartOf } from '../drafts.ts';
+import { runSettingsOf } from '../drafts.ts';
 import { recordOf, resultOf } from '../entries.ts';
 import type { NewWaiter, WaitCommand } from '../stores.ts';
 
@@ -20,14 +20,14 @@ export function waiterOf(
 ): NewWaiter {
   const { eventId, timeout, timeoutMs, timeoutBody } = command;
   const deadlineMs = nowMs + timeoutMs;
-  const part = runPartOf(run, 'step', command.features);
-  const notified = resultPartOf(command.notified, run, part);
+  const part = runSettingsOf(run, 'step', command.features);
+  const notified = resultMessageOf(command.notified, run, part);
   const wait: WaitSettings = {
     eventId,
     timeout,
     deadlineMs,
     notified,
-    timedOut: resultPartOf(command.timedOut, run, part),
+    timedOut: resultMessageOf(command.timedOut, run, part),
     headers: command.headers,
     timeoutHeaders: command.timeoutHeaders,
   };
@@ -50,7 +50,7 @@ export function waiterOf(
 }
 
 /** The settings of the result's message. The run's configuration is applied now, since it does not change. */
-function resultPartOf(part: ResultMessage, { config }: Run, run: RunSettings): ResultMessage {
+function resultMessageOf(part: ResultMessage, { config }: Run, run: RunSettings): ResultMessage {
   const { callback: _callback, ...own } = part.settings;
   const { header, settings } = applyRunConfig({ header: part.header, settings: own }, config);
   const json = newHeaderMap();
