@@ -9,7 +9,7 @@ export class DueTimes {
   readonly #waitingBacklogs = new Set<BacklogKey>();
   readonly #cancelledClaims = new Set<ClaimToken>();
 
-  /** Notes a due time that no command of the batch asked for, so no worker knows it yet. */
+  /** Notes a due time that no worker knows yet, because no command of the batch has set it. */
   note(dueAtMs: number): void {
     this.#earliestMs = earlier(this.#earliestMs, dueAtMs);
     this.noteForOthers(dueAtMs);

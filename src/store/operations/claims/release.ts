@@ -40,9 +40,9 @@ export const release = write(
 );
 
 /**
- * Releases all claims of earlier processes (P7, embedded). Returns their number. `upToToken`: the last claim of those
- * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the
- * index of claimed messages, so a million waiting messages cost a start nothing.
+ * Releases all claims of earlier processes (P7, embedded) and returns their number. `upToToken`: the last claim of those
+ * processes; absent: all claims are theirs. Only for a store with a single worker, because it locks no project. It reads
+ * only the index of claimed messages, so a million waiting messages do not delay a start.
  */
 export const releaseAll = write(
   async (

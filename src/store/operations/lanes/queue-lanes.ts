@@ -23,7 +23,9 @@ export interface QueueStateRow {
   first_position: number | null;
 }
 
-/** The fields of a queue from `queues q`, with its taken permits and the first message that waits for one. */
+/**
+ * The fields of a queue from `queues q`, with the number of its taken permits and the first message that waits for one.
+ */
 const QUEUE_STATE_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
   (select count(distinct m.queue_permit) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.queue_permit is not null) as permits_taken,

@@ -38,7 +38,7 @@ interface WindowQuery {
   passesMost: boolean;
 }
 
-/** The page of a list that `slice` asks for, from one window of it. */
+/** Reads the page of a list that `slice` requests, from one window of rows. */
 export async function pageOfWindow<Row extends Position>(
   queries: Queries,
   projectId: ProjectId,
@@ -77,7 +77,7 @@ interface FewQuery {
   filter: Conditions;
 }
 
-/** The page of a list that `slice` asks for, if few rows can match. */
+/** Reads the page of a list that `slice` requests, if few rows can match. */
 export async function pageOfFew<Row extends Position>(
   queries: Queries,
   projectId: ProjectId,

@@ -133,7 +133,7 @@ export interface StoredSettlement {
 
 const ONLY_FOR_FILTERS = ['path', 'topic_name', 'queue_name', 'schedule_id', 'flow_control_key', 'labels'] as const;
 
-/** A row of `CONTENT_COLUMNS` as it is read, without the columns that only filters need. */
+/** A row of `CONTENT_COLUMNS` that was read, without the columns that only filters need. */
 export type ContentRow = Omit<WholeContentRow, (typeof ONLY_FOR_FILTERS)[number]>;
 
 /** The select list of a `ContentRow` from `contents c`. */
