@@ -20,8 +20,8 @@ export async function inspect(world: World): Promise<void> {
       if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);
     }
     await compareCounts(world, queries);
-    await askForReasons(world, queries);
-    await lookForOverdue(world, queries);
+    await checkReasons(world, queries);
+    await checkOverdue(world, queries);
     await compareTriggers(world, queries);
   });
 }
@@ -71,26 +71,26 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
     const { atMs, firstKey, messages } = state.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
     // With several workers, later messages may have smaller numbers.
     const latest = made.filter((row) => row.key >= firstKey && (!world.isShared || row.key < firstKey + messages));
-    const isTold = latest.every(
+    const isComplete = latest.every(
       (row, index) => row.key === firstKey + index && (row.created_at_ms === atMs || isAhead),
     );
     const count = state.lastTrigger || world.isShared ? latest.length : made.length;
-    if (messages !== count || !isTold) {
+    if (messages !== count || !isComplete) {
       world.violate(
         'P16',
         `schedule ${id} tells of ${messages} messages, and has made ${latest.length}`,
         latest[0]?.id,
       );
     }
-    const isInVain = state.lastTrigger !== undefined && messages === 0;
-    if (isInVain !== (state.error !== undefined)) {
+    const isWithoutMessages = state.lastTrigger !== undefined && messages === 0;
+    if (isWithoutMessages !== (state.error !== undefined)) {
       world.violate('P16', `schedule ${id} tells of ${messages} messages and of the error ${state.error}`);
     }
   }
 }
 
 /** P14: each unfinished message has a reason that can be true. */
-async function askForReasons(world: World, queries: Queries): Promise<void> {
+async function checkReasons(world: World, queries: Queries): Promise<void> {
   const nowMs = world.nowMs;
   const rows = await queries.query<{ id: string; projectId: number }>(
     'select c.id, m.project_id as "projectId" from messages m join contents c on c.key = m.key',
@@ -113,7 +113,7 @@ async function askForReasons(world: World, queries: Queries): Promise<void> {
  * Without recent faults, and with free capacity, no due message waits for long. Messages of queues are not checked: the time
  * since when they may start is unknown.
  */
-async function lookForOverdue(world: World, queries: Queries): Promise<void> {
+async function checkOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;
   if (!isQuietSince(world, world.clock.elapsedMs - PROMPT_MS)) return;
   const overdueAtMs = world.nowMs - PROMPT_MS;

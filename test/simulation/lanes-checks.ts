@@ -261,7 +261,7 @@ function checkOrder(evidence: Evidence): void {
 function callbackSources({ world, histories, finalState }: Evidence): Map<MessageId, Message> {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
-  const told = new Set<string>();
+  const seenBodies = new Set<string>();
   // Not by their keys, which several workers assign at the same time.
   const createdAt = new Map(finalState.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
   const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
@@ -271,8 +271,8 @@ function callbackSources({ world, histories, finalState }: Evidence): Map<Messag
     const text = new TextDecoder().decode(message.body);
     const source = histories.get((JSON.parse(text) as { sourceMessageId: MessageId }).sourceMessageId);
     // The same body again: a retry from the DLQ with an unknown outcome.
-    if (source && !told.has(text)) sources.set(message.id, source.message);
-    told.add(text);
+    if (source && !seenBodies.has(text)) sources.set(message.id, source.message);
+    seenBodies.add(text);
   }
   return sources;
 }

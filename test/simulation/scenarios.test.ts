@@ -306,7 +306,7 @@ describe('callback chains', () => {
   }
 
   /** What the logs tell of the messages to each callback, in order of their creation. */
-  async function toldAt(world: World, name: string): Promise<string[]> {
+  async function lettersAt(world: World, name: string): Promise<string[]> {
     const filter = { url: [to(name).url] };
     const page = await world.store?.logs.listLogs({
       projectId: PROJECT,
@@ -324,7 +324,7 @@ describe('callback chains', () => {
     await world.clock.advanceBy(60_000);
     expect(await lettersOf(world, id)).toBe('CAD');
     expect(retriedOf(world.network.attempts, id)).toEqual([0]);
-    expect(await toldAt(world, 'down')).toEqual(['CAERAERAEF']);
+    expect(await lettersAt(world, 'down')).toEqual(['CAERAERAEF']);
     const dead = await world.store?.dead.listDead({
       projectId: PROJECT,
       filter: {},
@@ -333,7 +333,7 @@ describe('callback chains', () => {
     expect(dead?.items.map(({ message }) => message.url)).toEqual([to('down').url]);
   });
 
-  test('a callback of a callback of a callback is told of each attempt before it, and then it ends', async () => {
+  test('a callback of a callback of a callback reports each attempt before it, and then the chain ends', async () => {
     const world = await runningWorld();
     for (const name of ['a', 'third']) answering(world, `https://${name}.example`, 200, 10);
     for (const name of ['first', 'second']) answering(world, `https://${name}.example`, 500, 10);
@@ -341,9 +341,9 @@ describe('callback chains', () => {
     const second = { ...to('second'), ...once, callback: { ...to('third'), ...once } };
     await publishTold(world, { callback: { ...to('first'), ...once, callback: second } });
     await world.clock.advanceBy(DAY_MS);
-    expect(await toldAt(world, 'first')).toEqual(['CAERAEF']);
-    expect(await toldAt(world, 'second')).toEqual(['CAERAEF', 'CAERAEF']);
-    expect(await toldAt(world, 'third')).toEqual(['CAD', 'CAD', 'CAD', 'CAD']);
+    expect(await lettersAt(world, 'first')).toEqual(['CAERAEF']);
+    expect(await lettersAt(world, 'second')).toEqual(['CAERAEF', 'CAERAEF']);
+    expect(await lettersAt(world, 'third')).toEqual(['CAD', 'CAD', 'CAD', 'CAD']);
     expect(await world.queryAll('select key from messages')).toEqual([]);
   });
 
@@ -353,7 +353,7 @@ describe('callback chains', () => {
     answering(world, 'https://last.example', 200, 10);
     const id = await publishTold(world, { failureCallback: { ...to('first'), failureCallback: to('last') } });
     await world.clock.advanceBy(DAY_MS);
-    expect([await lettersOf(world, id), await toldAt(world, 'first'), await toldAt(world, 'last')]).toEqual([
+    expect([await lettersOf(world, id), await lettersAt(world, 'first'), await lettersAt(world, 'last')]).toEqual([
       'CAEF',
       ['CAEF'],
       ['CAD'],

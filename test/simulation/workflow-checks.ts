@@ -357,9 +357,9 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
 /** P1, P8: the entries that a checkpoint reported as saved are in the journal, unchanged. */
 function checkSavedEntries({ world, notes, stories }: WorkflowEvidence): void {
   // The response to an invocation names the first message of the invoked run.
-  const begun = new Set(stories.map(({ entries }) => entries[0]?.message.id));
+  const startMessageIds = new Set(stories.map(({ entries }) => entries[0]?.message.id));
   for (const { runId, messageId, text } of notes.saved) {
-    if (begun.has(messageId)) continue;
+    if (startMessageIds.has(messageId)) continue;
     const ofRun = stories.filter(({ id }) => id === runId);
     const same = ofRun.flatMap(({ entries }) => entries).find(({ message }) => message.id === messageId);
     const slot = text === undefined ? '' : `s${(JSON.parse(text) as RecordedStep).stepId}`;

@@ -112,8 +112,8 @@ export class WorkflowClient {
     const request = append.find((each) => each.kind === 'wait')?.request ?? this.request();
     const claims = done.map(({ key, claimToken }) => ({ key, claimToken }));
     const failures = failed.map(({ key, claimToken, outcome }) => ({ key, claimToken, outcome }));
-    const told = append.map((each) => (each.kind === 'wait' ? each.step : each));
-    const hash = JSON.stringify([claims, failures, told, lingerMs]);
+    const entries = append.map((each) => (each.kind === 'wait' ? each.step : each));
+    const hash = JSON.stringify([claims, failures, entries, lingerMs]);
     return this.#send(request, async (engine) => {
       const given = append.map((each) => this.#commandEntryOf(each));
       const stays = { failed: failures, ...(lingerMs !== undefined && { lingerMs }) };
@@ -163,9 +163,9 @@ export class WorkflowClient {
 
   notify(eventId: string, event: string, request = this.request()): Promise<NotificationResult[]> {
     return this.#send(request, async (engine) => {
-      const told: NotificationResult[] = [];
-      await engine.notify(PROJECT, eventId, Buffer.from(event), (piece) => told.push(...piece));
-      return told;
+      const results: NotificationResult[] = [];
+      await engine.notify(PROJECT, eventId, Buffer.from(event), (chunk) => results.push(...chunk));
+      return results;
     });
   }
 

@@ -234,11 +234,11 @@ export class WorkflowWorkload {
   }
 
   #someRun(): RunName | undefined {
-    const begun = this.notes.triggers
+    const started = this.notes.triggers
       .flatMap(({ runId, createdAtMs }) => (createdAtMs === undefined ? [] : [{ runId, createdAtMs }]))
       .slice(-8);
     const revived = this.notes.revivals.flatMap(({ started = [] }) => started).slice(-2);
-    const known = [...begun, ...revived];
+    const known = [...started, ...revived];
     return known.length === 0 ? undefined : this.#random.choose(known);
   }
 }

@@ -1,4 +1,4 @@
-/** A data folder, server processes on it, and endpoints, which are all removed after a test. */
+/** Starts servers on a data folder, and endpoints, and removes all of them after a test. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';

@@ -72,7 +72,7 @@ describe('a proxy before PostgreSQL', () => {
     await eventually('the link to be gone', () => proxy.connections === 0);
   });
 
-  it('is half-open while it is stalled: nothing comes, nobody is told, and then everything comes', async () => {
+  it('is half-open while it is stalled: no bytes and no closes arrive, and then all of them do', async () => {
     const client = await connected();
     proxy.stall();
     const late = client.query('insert into t values (1)');

@@ -64,14 +64,14 @@ export class WaypostProcess {
 
   /** Resolves when standard error satisfies `isEnough`, or when the process has ended. */
   async waitForStderr(isEnough: (stderr: string) => boolean): Promise<void> {
-    const told = new Promise<void>((resolve) => {
-      const look = () => {
+    const enough = new Promise<void>((resolve) => {
+      const check = () => {
         if (isEnough(this.stderr)) resolve();
       };
-      this.#child.stderr?.on('data', look);
-      look();
+      this.#child.stderr?.on('data', check);
+      check();
     });
-    await Promise.race([told, this.#closed]);
+    await Promise.race([enough, this.#closed]);
   }
 
   signal(signal: NodeJS.Signals): void {
