@@ -14,7 +14,7 @@ export function memo<T>(compute: (text: string) => T): (text: string) => T {
     if (cached !== undefined) return cached;
     const result = compute(text);
     if (text.length <= TEXT_LENGTH_MAX) {
-      // Dropping all entries at once needs no order of use; a few requests bring the common texts back.
+      // Without tracking which entries are used, all are dropped; a few requests bring the common texts back.
       if (results.size >= ENTRIES_MAX) results.clear();
       results.set(text, result);
     }
