@@ -52,8 +52,8 @@ async function contextsOf(commands: Readonly<Record<string, CommandEntry>>): Pro
 
 /** Each name of each option. */
 function wordsOf(options: Options): Candidate[] {
-  const named = namesOf(options).map(
+  const candidates = namesOf(options).map(
     ({ name, ...about }): Candidate => ({ text: name.length === 1 ? `-${name}` : `--${name}`, ...about }),
   );
-  return [...named, { text: '--help', meaning: 'Print the help.' }];
+  return [...candidates, { text: '--help', meaning: 'Print the help.' }];
 }

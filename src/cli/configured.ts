@@ -39,32 +39,32 @@ export function configured(name: string, definition: Definition, run: Run | Read
     options: () => ({ ...definition.options, ...listedSettings(definition.settings) }),
     help: () => helpOf(definition),
     async run(args, terminal) {
-      const { words, given } = parseArguments(args, definition);
-      if (typeof run === 'function') return run(withWord('', words, given), terminal);
+      const { words, parsed } = parseArguments(args, definition);
+      if (typeof run === 'function') return run(withWord('', words, parsed), terminal);
       const [verb = 'list', ...others] = words;
       const action = entryOf(run, verb) ?? unknownAction(name, verb, Object.keys(run));
       const word = action[2] === undefined ? '' : required(others.shift(), `${name} ${verb}: ${action[2]}`);
-      return action[1](withWord(word, others, given), terminal);
+      return action[1](withWord(word, others, parsed), terminal);
     },
   };
 }
 
 /** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
 function parseArguments(args: readonly string[], { options = {}, settings }: Definition) {
-  const own = optionRulesOf(options);
-  const found = readArguments(args, settings ? new Map([...settingFlags(), ...own]) : own);
+  const ownRules = optionRulesOf(options);
+  const found = readArguments(args, settings ? new Map([...settingFlags(), ...ownRules]) : ownRules);
   const values = new Map<string, string | undefined>();
   const rest: string[] = [];
   const { words, problems } = found;
   for (const { name, flag, value } of found.options) {
-    if (!own.has(name)) rest.push(value === undefined ? flag : `${flag}=${value}`);
+    if (!ownRules.has(name)) rest.push(value === undefined ? flag : `${flag}=${value}`);
     else if (values.has(name)) problems.push(`${flag}: given more than once`);
     else values.set(name, value);
   }
   if (!settings) problems.push(...words.map((word) => `${word}: not expected here`));
   if (problems.length > 0) throw new ConfigError(problems);
   const has = (option: string) => values.has(option);
-  return { words, given: { has, value: (option: string) => values.get(option), settings: rest } };
+  return { words, parsed: { has, value: (option: string) => values.get(option), settings: rest } };
 }
 
 function withWord(word: string, others: readonly string[], parsed: Omit<ParsedCommand, 'word'>): ParsedCommand {

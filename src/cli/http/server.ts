@@ -41,9 +41,9 @@ export interface ServerOptions {
 
 /** Options take precedence over the environment, and both over the default profile. */
 export function serverOf(options: ServerOptions, env: Environment): Server {
-  const { url: named, token: found, profile } = accessOf(options, env);
-  const token = found?.trim();
-  const url = (named ?? DEFAULT_URL).replace(/\/+$/, '');
+  const { url: configuredUrl, token: configuredToken, profile } = accessOf(options, env);
+  const token = configuredToken?.trim();
+  const url = (configuredUrl ?? DEFAULT_URL).replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     const origin =
       profile !== undefined ? `profile ${profile}` : options.server === undefined ? 'QSTASH_URL' : '--server';
@@ -83,7 +83,7 @@ export function serverOf(options: ServerOptions, env: Environment): Server {
           });
     } catch (error) {
       const advice =
-        named === undefined
+        configuredUrl === undefined
           ? '; set QSTASH_URL and QSTASH_TOKEN, see "waypost login", or start one with "waypost dev"'
           : '';
       throw new CommandFailed(`no server responds at ${url}: ${causeOf(error)}${advice}`, EXIT.unavailable);

@@ -53,32 +53,32 @@ const COMMON_OPTIONS: Options = {
 /** The command `name`. `verbs`: by name; a single verb `''` is the command itself. */
 export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): Command {
   const names = Object.keys(verbs);
-  const found = (args: readonly string[]): { verb?: Verb; named: string; rest: readonly string[] } => {
-    const own = verbs[''];
-    if (own !== undefined) return { verb: own, named: name, rest: args };
+  const resolve = (args: readonly string[]): { verb?: Verb; commandName: string; rest: readonly string[] } => {
+    const only = verbs[''];
+    if (only !== undefined) return { verb: only, commandName: name, rest: args };
     const [first, ...rest] = args;
     const isWord = first !== undefined && !first.startsWith('-');
     const word = isWord ? first : 'list' in verbs ? 'list' : names[0];
     const verb = entryOf(verbs, word ?? '');
-    return { ...(verb && { verb }), named: `${name} ${word}`, rest: isWord ? rest : args };
+    return { ...(verb && { verb }), commandName: `${name} ${word}`, rest: isWord ? rest : args };
   };
   return {
     ...(!('' in verbs) && {
       verbs: Object.fromEntries(Object.entries(verbs).map(([word, { meaning }]) => [word, meaning])),
     }),
     options(args) {
-      const { verb } = found(args);
+      const { verb } = resolve(args);
       return verb === undefined ? {} : usagesOf(verb);
     },
     help(args) {
       const isNamed = names.includes(args[0] ?? '') || '' in verbs;
-      const { verb, named } = found(args);
-      return isNamed && verb !== undefined ? helpOf(named, verb) : overviewOf(name, verbs);
+      const { verb, commandName } = resolve(args);
+      return isNamed && verb !== undefined ? helpOf(commandName, verb) : overviewOf(name, verbs);
     },
     async run(args, terminal) {
-      const { verb, named, rest } = found(args);
+      const { verb, commandName, rest } = resolve(args);
       if (verb === undefined) return unknownAction(name, args[0] ?? '', names);
-      return verb.run(callOf(named, verb, rest, terminal));
+      return verb.run(callOf(commandName, verb, rest, terminal));
     },
   };
 }
@@ -107,7 +107,7 @@ export function showTable<Item>(
   return EXIT.ok;
 }
 
-function callOf(named: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
+function callOf(commandName: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
   const filters = flagsOf(verb.filtersOf && operationOf(verb.filtersOf).query);
   const settings = flagsOf(verb.headersOf && operationOf(verb.headersOf).headers);
   const known = new Map(optionRulesOf(usagesOf(verb)));
@@ -120,7 +120,7 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
     const flag = flagByHeader.get(name) ?? name;
     options.set(flag, [...(options.get(flag) ?? []), value]);
   }
-  checkWords(named, verb, words);
+  checkWords(commandName, verb, words);
   const last = (name: string) => options.get(name)?.at(-1);
   let server: Server | undefined;
   const call: Call = {
@@ -149,8 +149,8 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
 
 /** All options with their meanings, for the help. A verb may override the meaning of a common option. */
 function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Options {
-  const taken = [filtersOf && operationOf(filtersOf).query, headersOf && operationOf(headersOf).headers];
-  const valued = taken.flatMap((rows) =>
+  const described = [filtersOf && operationOf(filtersOf).query, headersOf && operationOf(headersOf).headers];
+  const valued = described.flatMap((rows) =>
     [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, (rows || undefined)?.[name] ?? ''] as const),
   );
   return { ...options, ...Object.fromEntries(valued), ...(isLocal ? {} : COMMON_OPTIONS), ...options };
@@ -174,14 +174,14 @@ function parseTime(flag: string, value: string): string {
   return String(ms);
 }
 
-function checkWords(named: string, { words: usage = '' }: Verb, words: readonly string[]): void {
+function checkWords(commandName: string, { words: usage = '' }: Verb, words: readonly string[]): void {
   const parameters = [...usage.matchAll(/(\[?)<([^>]+)>(\.\.\.)?/g)];
   const missing = parameters.find(([, optional], at) => optional === '' && words[at] === undefined);
-  if (missing) throw new CommandFailed(`${named}: <${missing[2]}> is missing`, EXIT.usage);
+  if (missing) throw new CommandFailed(`${commandName}: <${missing[2]}> is missing`, EXIT.usage);
   const extra = words[parameters.length];
   if (extra !== undefined && parameters.at(-1)?.[3] === undefined)
     throw new CommandFailed(
-      `${named}: unexpected argument ${JSON.stringify(extra)}; see waypost ${named} --help`,
+      `${commandName}: unexpected argument ${JSON.stringify(extra)}; see waypost ${commandName} --help`,
       EXIT.usage,
     );
 }
@@ -204,9 +204,9 @@ function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string
   ]);
 }
 
-function helpOf(named: string, verb: Verb): string {
+function helpOf(commandName: string, verb: Verb): string {
   return lines([
-    `Usage: waypost ${usageOf(named, verb)}`,
+    `Usage: waypost ${usageOf(commandName, verb)}`,
     '',
     ...wrapped(verb.meaning, ''),
     '',
@@ -216,9 +216,9 @@ function helpOf(named: string, verb: Verb): string {
   ]);
 }
 
-function usageOf(named: string, verb: Verb): string {
+function usageOf(commandName: string, verb: Verb): string {
   const hasOptions = Object.keys(usagesOf(verb)).length > 0;
-  return [named, verb.words, hasOptions ? '[options]' : undefined].filter((part) => part !== undefined).join(' ');
+  return [commandName, verb.words, hasOptions ? '[options]' : undefined].filter((part) => part !== undefined).join(' ');
 }
 
 function lines(texts: readonly string[]): string {
