@@ -176,7 +176,7 @@ describe('config headers', () => {
       readFileSync(new URL(`../../src/protocol/${name}`, import.meta.url), 'utf8'),
     );
     for (const [row, { setting }] of Object.entries<ConfigOption>(OPTIONS)) {
-      const isRead = sources.some((source) => new RegExp(`\\b${row}\\.(of|given)\\(`).test(source));
+      const isRead = sources.some((source) => new RegExp(`\\b${row}\\.(read|raw)\\(`).test(source));
       expect(isRead || row in SCHEDULE_OPTIONS || setting, row).toBeTruthy();
     }
   });
