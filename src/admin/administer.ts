@@ -8,74 +8,70 @@ import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
-import { NobodyListens, RemoteAdministration } from './socket/ask.ts';
-import { type Administration, Refused } from './socket/commands.ts';
-import { untilAllKnow } from './socket/everywhere.ts';
+import { NoServerListening, RemoteAdministration } from './socket/client.ts';
+import { type Administration, CommandRefused } from './socket/commands.ts';
 import { socketPathOf } from './socket/socket-path.ts';
-import { StoredAdministration } from './socket/stored.ts';
+import { StoredAdministration } from './socket/stored-administration.ts';
+import { waitForConfirmations } from './socket/wait-for-confirmations.ts';
 
-/** While another process opens the database, such as a starting server, it takes no commands for a moment. */
+/** A process that is opening the database, such as a starting server, accepts no commands yet. */
 const TRIES = 30;
 const BETWEEN_TRIES_MS = 100;
 
-/**
- * Runs `work`, which must ask for one thing only: it may be run again from the start. Throws `CannotStart` with what
- * the operator must know.
- */
+/** Runs `work`, which must run a single command, because it may be retried. Throws `CannotStart` with a message for the operator. */
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   try {
     return await explainWrongKey(config.dataDir, () =>
-      database.kind === 'sqlite' ? workWhereItIsOpen(config, database.path, work) : workHere(config, work),
+      database.kind === 'sqlite' ? runInOwnerOrHere(config, database.path, work) : runHere(config, work),
     );
   } catch (error) {
-    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    if (error instanceof CommandRefused) throw new CannotStart(error.message, { cause: error });
     throw error;
   }
 }
 
-/** Runs in the server that has the file open, or here. Waits for a process that has the file only for a moment. */
-async function workWhereItIsOpen<T>(
-  config: Config,
-  path: string,
-  work: (on: Administration) => Promise<T>,
-): Promise<T> {
+/**
+ * Runs `work` in the server that has the file open, or in this process if none has. Retries for a few seconds while another
+ * process, such as a command, has the file locked and accepts no commands.
+ */
+async function runInOwnerOrHere<T>(config: Config, path: string, work: (on: Administration) => Promise<T>): Promise<T> {
   const remote = new RemoteAdministration(socketPathOf(path));
   for (let tries = 1; ; tries += 1) {
     try {
       return await work(remote);
     } catch (error) {
-      if (!(error instanceof NobodyListens)) throw error;
+      if (!(error instanceof NoServerListening)) throw error;
     }
     try {
-      return await workHere(config, work);
+      return await runHere(config, work);
     } catch (error) {
       if (!(error instanceof CannotStart && error.cause instanceof StoreInUse)) throw error;
       if (tries < TRIES) await pause(BETWEEN_TRIES_MS);
-      else throw new CannotStart(`${error.message}; it takes no commands, as a development server does not`);
+      else throw new CannotStart(`${error.message}; it accepts no commands, for example because it is "waypost dev"`);
     }
   }
 }
 
-/** On a store that no server of this process has open. */
+/** The commands on a store that this process has opened only for them. */
 export function administrationOn(config: Config, store: Store, sealer: () => Sealer): StoredAdministration {
   return new StoredAdministration({
     ...{ store, clock: systemClock, randomness: createSystemRandomness(), sealer },
     chooseCell: () => emptiestCell(config, store, sealer()),
-    // New projects and tokens need no wait: a worker looks for them when a request names one.
-    tellWorkers: async (revoked) => {
+    // New projects and tokens need no confirmation: a worker reads them when a request has an unknown token.
+    notifyWorkers: async (revoked) => {
       if (!revoked || databaseOf(config).kind === 'sqlite') return;
       const { workerTimeoutMs } = config;
-      const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
+      const behind = await waitForConfirmations(store, systemClock, workerTimeoutMs);
       if (behind.length === 0) return;
-      throw new Refused(
-        `${revoked.id} is revoked in the database, but these workers have not said that they know of it, and may let it in until they do: ${behind.join(', ')}`,
+      throw new CommandRefused(
+        `${revoked.id} is revoked in the database, but these workers have not confirmed it, and may accept the token until they do: ${behind.join(', ')}`,
       );
     },
   });
 }
 
-async function workHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
+async function runHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   let failure: Error | undefined;
   const onFatal = (error: Error) => {
     failure = error;

@@ -1,4 +1,4 @@
-/** `waypost backup`: writes a consistent snapshot of the store into one file, while its servers run. */
+/** `waypost backup`: writes a consistent snapshot of the store to one file, while its servers run. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import type { Config } from '../config/table.ts';
@@ -11,8 +11,8 @@ import { type Census, readCensus } from '../store/operations/reports/invariants.
 import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied } from '../system/folder.ts';
 import { systemClock } from '../system/system.ts';
-import { checkThere, type Database, messageOf } from './open-store.ts';
-import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
+import { openPostgresDriver, storedDatabaseOf } from './exclusive-store.ts';
+import { checkExists, type Database, messageOf } from './open-store.ts';
 
 export interface Backup {
   file: string;
@@ -23,33 +23,33 @@ export interface Backup {
 export interface BackupProgress {
   /** A step of `STEPS` starts. */
   onStep: (step: (typeof STEPS)[number]) => void;
-  /** Where rows are copied one by one, as from PostgreSQL. */
+  /** Called when rows are copied, as from PostgreSQL. */
   onProgress: NonNullable<CopyOptions['onProgress']>;
 }
 
 export const STEPS = ['copy', 'count', 'check'] as const;
 
 /**
- * Writes the backup to the file `to`; if `to` is a folder, into it, under a name with the time. The file gets its name
- * only once it is complete, sound and on disk. Throws `CannotStart` with what the operator must know.
+ * Writes the backup to the file `to`, or, if `to` is a folder, to a file in it that is named after the time. The file gets its
+ * name only once it is complete, checked and on disk. Throws `CannotStart` with a message for the operator.
  */
 export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
   const store = storedDatabaseOf(config);
-  let part: string | undefined;
+  let partial: string | undefined;
   try {
     const file = fileFor(to);
-    part = `${file}.part`;
+    partial = `${file}.part`;
     onStep('copy');
-    if (store.kind === 'sqlite') snapshot(store.path, part);
-    else await copyInto(store, part, onProgress);
+    if (store.kind === 'sqlite') snapshot(store.path, partial);
+    else await copyInto(store, partial, onProgress);
     onStep('count');
-    const census = await look(part);
+    const census = await readFileCensus(partial);
     onStep('check');
-    checkIntegrity(part);
-    moveIntoPlace(part, file);
+    checkIntegrity(partial);
+    moveIntoPlace(partial, file);
     return { file, bytes: statSync(file).size, census };
   } catch (error) {
-    if (part !== undefined) removeDatabase(part);
+    if (partial !== undefined) removeDatabase(partial);
     if (error instanceof CannotStart) throw error;
     const remedy = isDenied(error) ? ': run this as a user that may write there' : '';
     throw new CannotStart(`no backup: ${messageOf(error)}${remedy}`, { cause: error });
@@ -60,44 +60,42 @@ function fileFor(to: string): string {
   const found = statSync(to, { throwIfNoEntry: false });
   const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
   const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
-  // A folder that is not there, such as a disk that is not mounted, must not become a file of that name.
+  // A missing folder, such as a disk that is not mounted, must not become a file of that name.
   if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {
-    throw new CannotStart(`there is no folder ${file}: make it first, or name a file, such as ${file}.db`);
+    throw new CannotStart(`there is no folder ${file}: create it first, or name a file, such as ${file}.db`);
   }
-  if (existsSync(file)) throw new CannotStart(`${file} is there already: give another name, or a folder`);
+  if (existsSync(file)) throw new CannotStart(`${file} exists already: choose another name, or a folder`);
   if (!existsSync(dirname(file))) throw new CannotStart(`there is no folder ${dirname(file)}`);
   return file;
 }
 
-function snapshot(path: string, part: string): void {
-  checkThere(path);
-  writeSnapshot(path, part);
+function snapshot(path: string, partial: string): void {
+  checkExists(path);
+  writeSnapshot(path, partial);
 }
 
-/** A logical copy, from one snapshot of the database, in chunks. */
+/** Copies one snapshot of the database, in chunks of rows. */
 async function copyInto(
   { url }: Database & { kind: 'postgres' },
-  part: string,
+  partial: string,
   onProgress: BackupProgress['onProgress'],
 ): Promise<void> {
-  removeDatabase(part);
-  createForOwner(part);
+  removeDatabase(partial);
+  createForOwner(partial);
   const source = openPostgresDriver(url);
-  const target = new SqliteDriver({ path: part });
+  const target = new SqliteDriver({ path: partial });
   try {
-    const afterPiece = () => target.maintain();
-    await source.read((queries) =>
-      copyStore({ read: (work) => work(queries) }, target, { onProgress, afterChunk: afterPiece }),
-    );
+    const afterChunk = () => target.maintain();
+    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { onProgress, afterChunk }));
   } finally {
     await target.close();
     await source.close();
   }
-  mergeWal(part);
+  mergeWal(partial);
 }
 
-/** Counts what is in a file. Throws when the file is no whole store of Waypost. */
-export async function look(path: string): Promise<Census> {
+/** Counts the rows of a file. Throws when the file is not a complete store of Waypost. */
+export async function readFileCensus(path: string): Promise<Census> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
     return await driver.read(async (queries) => {

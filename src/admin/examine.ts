@@ -1,4 +1,4 @@
-/** `waypost doctor`: checks the consistency of a store, whether its server is running or not. */
+/** `waypost doctor`: checks the consistency of a store, with or without a running server. */
 import { type Sealer, unsealKeys } from '../accounts/accounts.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
@@ -19,11 +19,11 @@ import { readAccounts } from '../store/operations/accounts/projects.ts';
 import { type Census, checkInvariants, type Finding, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
-import { checkThere, databaseOf, messageOf, openSealer } from './open-store.ts';
+import { checkExists, databaseOf, messageOf, openSealer } from './open-store.ts';
 
-/** Long, because the examination walks through all that is stored. */
+/** Long, because the examination reads all rows. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
-/** How many projects are named. */
+/** Maximum projects that a finding names. */
 const NAMED_MAX = 10;
 
 export interface Examination {
@@ -31,16 +31,16 @@ export interface Examination {
   findings: Finding[];
 }
 
-/** Changes nothing, and needs no lock: it sees one snapshot of what is committed. Throws `CannotStart`. */
+/** Changes nothing, and needs no lock: it reads one snapshot of the committed data. Throws `CannotStart`. */
 export async function examineStore(config: Config): Promise<Examination> {
   const database = databaseOf(config);
   if (database.kind === 'postgres') return examineServer(database.url, config);
   const { path } = database;
   if (path === ':memory:') throw new CannotStart('a store in memory cannot be examined from outside its server');
-  checkThere(path);
+  checkExists(path);
   try {
     const driver = new SqliteDriver({ path, readOnly: true });
-    return await examineFirst(driver, config, 'this file').finally(() => driver.close());
+    return await examineDirectory(driver, config, 'this file').finally(() => driver.close());
   } catch (error) {
     if (error instanceof CannotStart) throw error;
     throw new CannotStart(`cannot read the database ${path}: ${messageOf(error)}`, { cause: error });
@@ -48,17 +48,21 @@ export async function examineStore(config: Config): Promise<Examination> {
 }
 
 async function examineServer(url: string, config: Config): Promise<Examination> {
-  const driver = driverOf(url, config);
+  const driver = createDriver(url, config);
   try {
-    return await examineFirst(driver, config, 'this database', isExpiring);
+    return await examineDirectory(driver, config, 'this database', isExpiring);
   } catch (error) {
-    return cannotRead(error);
+    return throwUnreadable(error);
   } finally {
     await driver.close();
   }
 }
 
-export function driverOf(url: string, { databasePrepare }: Config, timeoutMs = EXAMINATION_LIMIT_MS): PostgresDriver {
+export function createDriver(
+  url: string,
+  { databasePrepare }: Config,
+  timeoutMs = EXAMINATION_LIMIT_MS,
+): PostgresDriver {
   return new PostgresDriver({
     url,
     connectionsMax: 1,
@@ -68,15 +72,15 @@ export function driverOf(url: string, { databasePrepare }: Config, timeoutMs = E
   });
 }
 
-export function cannotRead(error: unknown): never {
+export function throwUnreadable(error: unknown): never {
   if (error instanceof CannotStart) throw error;
   throw new CannotStart(`cannot read the database: ${messageOf(error)}`, { cause: error });
 }
 
 type IsExpiringIn = (queries: Queries) => Promise<boolean>;
 
-/** The store that has the projects. `place`: what it lies in. */
-async function examineFirst(
+/** Examines the directory, which has the list of projects. `place` describes the database in errors. */
+async function examineDirectory(
   driver: Driver,
   config: Config,
   place: string,
@@ -84,7 +88,7 @@ async function examineFirst(
 ): Promise<Examination> {
   await driver.read(async (queries) => {
     if (await isStore(driver, queries)) return;
-    throw new CannotStart(`there is no store of Waypost in ${place}: "waypost init" makes one`);
+    throw new CannotStart(`there is no store of Waypost in ${place}: "waypost init" creates one`);
   });
   const { census, findings } = await examineWith(driver, isExpiringIn);
   return { census, findings: [...findings, await driver.read((queries) => examineKey(queries, config))] };
@@ -92,21 +96,21 @@ async function examineFirst(
 
 export function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async () => false): Promise<Examination> {
   return driver.read(async (queries) => {
-    const ofVersion = await examineVersion(queries);
+    const versionFinding = await examineVersion(queries);
     const isExpiring = await isExpiringIn(queries);
     const findings = await checkInvariants(queries, { isExpiring });
-    return { census: await readCensus(queries), findings: [ofVersion, ...findings] };
+    return { census: await readCensus(queries), findings: [versionFinding, ...findings] };
   });
 }
 
-/** Throws `CannotStart` for a store that has not all that is examined, and `SchemaUnreleased`. */
+/** Throws `CannotStart` for an unfinished move or an older schema, which cannot be examined, and `SchemaUnreleased`. */
 async function examineVersion(queries: Queries): Promise<Finding> {
   const applied = await appliedMigrations(queries);
   const numbers = new Set(applied.map(({ number }) => number));
   if (numbers.has(UNFINISHED_MOVE)) throw new CannotStart(new MoveUnfinished().message);
   if (MIGRATIONS.some(({ number }) => !numbers.has(number))) {
     throw new CannotStart(
-      'the store is of an older version: the first start of a server brings it to this one; run "waypost doctor" after that',
+      'the store has the schema of an older version: start a server of this version first, which migrates it; then run "waypost doctor"',
     );
   }
   const offenders: string[] = [];

@@ -10,22 +10,22 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { administrationOn } from './administer.ts';
 import { databaseOf, ensureSealer, openStore } from './open-store.ts';
-import { Refused } from './socket/commands.ts';
+import { CommandRefused } from './socket/commands.ts';
 
-export interface Initialised {
-  /** Stored nowhere: a lost token cannot be shown again, only replaced by a new one. */
+export interface InitResult {
+  /** Not stored: a lost token cannot be shown again, only replaced by a new one. */
   token: string;
   signingKeys: SigningKeys;
 }
 
 /**
- * Throws `CannotStart` when the project has a token and `addToken` is not set, or when the store is one of `waypost dev` with
- * unfinished messages or schedules.
+ * Throws `CannotStart` when the project has a token and `addToken` is not set, or when the store belongs to `waypost dev` and
+ * has unfinished messages or schedules.
  */
 export async function initialise(
   config: Config,
   { project: name, addToken, scope }: { project: string; addToken: boolean; scope: TokenScope },
-): Promise<Initialised> {
+): Promise<InitResult> {
   const randomness = createSystemRandomness();
   let failure: Error | undefined;
   const onFatal = (error: Error) => {
@@ -39,19 +39,19 @@ export async function initialise(
     const { signingKeys } = await explainWrongKey(config.dataDir, () => administration.ensureProject(name));
     const tokens = await administration.listTokens({ project: name });
     if (tokens.length > 0 && !addToken) {
-      throw new CannotStart(`the project "${name}" has a token already; --add-token makes one more`);
+      throw new CannotStart(`the project "${name}" has a token already; --add-token creates another one`);
     }
     const { token } = await administration.createToken({ project: name, scope });
     return { token, signingKeys };
   } catch (error) {
-    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    if (error instanceof CommandRefused) throw new CannotStart(error.message, { cause: error });
     throw failure ?? error;
   } finally {
     await store.close();
   }
 }
 
-/** In production nobody has a token for the development projects, so nobody could stop their messages and schedules. */
+/** In production the tokens of development projects are invalid, so nobody could stop their messages and schedules. */
 async function checkNotDevelopment(config: Config, store: Store): Promise<void> {
   const projects = await store.projects.listProjects();
   if (!projects.every(({ name }) => isDevelopmentProject(name))) return;

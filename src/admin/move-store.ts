@@ -2,8 +2,8 @@
 import { migrate } from '../store/migrations/index.ts';
 import { type CopiedTable, type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import { describeDatabase, type ExclusiveStore, openExclusiveStore, readDatabaseUrl } from './exclusive-store.ts';
 import { type Database, messageOf } from './open-store.ts';
-import { describe, openEnd, readDatabaseUrl, type StoreEnd } from './store-end.ts';
 
 export interface MoveRequest {
   /** `sqlite:<path>` or `postgres://…`. */
@@ -14,23 +14,23 @@ export interface MoveRequest {
 }
 
 /**
- * Copies all of `from` to `to`, and returns what it found equal on both sides. The source gets this program's schema,
- * as when a server starts; nothing else of it changes. Throws `CannotStart` with what the operator must know.
+ * Copies all of `from` to `to`, and returns the tables after comparing both sides. The source is migrated to this program's
+ * schema, as when a server starts, and otherwise unchanged. Throws `CannotStart` with a message for the operator.
  */
 export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest): Promise<CopiedTable[]> {
   const [sourceUrl, targetUrl] = [readDatabaseUrl(from, '--from'), readDatabaseUrl(to, '--to')];
   if (isSame(sourceUrl, targetUrl)) throw new CannotStart('--from and --to name the same database');
-  const source = await openEnd(sourceUrl, { create: false });
+  const source = await openExclusiveStore(sourceUrl, { create: false });
   try {
     await migrateSource(source, sourceUrl);
-    const target = await openEnd(targetUrl, { create: true });
+    const target = await openExclusiveStore(targetUrl, { create: true });
     try {
-      const { driver, afterPiece, makeRoom } = target;
+      const { driver, afterChunk, prepareLogs } = target;
       return await copyStore(source.driver, driver, {
         overwrite,
         onProgress,
-        afterChunk: afterPiece,
-        ...(makeRoom && { prepareLogs: makeRoom }),
+        afterChunk,
+        ...(prepareLogs && { prepareLogs }),
       });
     } catch (error) {
       throw new CannotStart(messageOf(error), { cause: error });
@@ -42,15 +42,15 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
   }
 }
 
-/** Two different URLs of one PostgreSQL database are not noticed here, but then the target is not empty. */
+/** Does not detect two different URLs of one PostgreSQL database, but then the target is not empty. */
 function isSame(one: Database, other: Database): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-async function migrateSource({ driver }: StoreEnd, url: Database): Promise<void> {
+async function migrateSource({ driver }: ExclusiveStore, url: Database): Promise<void> {
   try {
     await migrate(driver);
   } catch (error) {
-    throw new CannotStart(`cannot move ${describe(url)}: ${messageOf(error)}`, { cause: error });
+    throw new CannotStart(`cannot move ${describeDatabase(url)}: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -25,18 +25,18 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied, isReadable } from '../system/folder.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
 
-/** A file of this machine, or a server that any number of workers share. */
+/** A file on this machine, or a PostgreSQL server that any number of workers share. */
 export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
 
-/** The path of an SQLite file may be `:memory:`. */
+/** The configured database. The path of a SQLite file may be `:memory:`. */
 export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
   if (memory) return { kind: 'sqlite', path: ':memory:' };
   if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
-  return databaseAt(databaseUrl);
+  return parseDatabaseUrl(databaseUrl);
 }
 
-/** `url` is of the form that the setting `databaseUrl` must have. Throws `CannotStart` for a parameter that cannot be followed. */
-export function databaseAt(url: string): Database {
+/** `url` must match the pattern of the setting `databaseUrl`. Throws `CannotStart` for an invalid parameter. */
+export function parseDatabaseUrl(url: string): Database {
   if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: url.slice('sqlite:'.length) };
   try {
     clientOptions(url, 0);
@@ -48,29 +48,29 @@ export function databaseAt(url: string): Database {
 
 interface OpenOptions {
   onFatal: (error: Error) => void;
-  /** Whether a missing SQLite file is made. */
+  /** Whether to create a missing store. */
   create: boolean;
-  /** Whether to wait for a file that another process has open: a command has it only for a moment. Default: no. */
+  /** Whether to wait a few seconds for a file that another process, such as a command, has open. Default: no. */
   waits?: boolean;
   log?: EventLog;
   /** See `Batching.watch`. */
   watchBatches?: Batching['watch'];
-  /** A clock that tests set, for this process and for the database. */
-  heldClock?: Machine | undefined;
-  /** Whether an embedded database stays in the caller's thread, as for a command, or a test that opens hundreds. */
+  /** A clock that tests control, for this process and for the database. */
+  testClock?: Machine | undefined;
+  /** Whether an embedded database runs in the caller's thread, as for a command, or a test that opens hundreds. */
   isInline?: boolean | undefined;
 }
 
 /**
- * `connect` is present where other threads of this process can use the same store. They must then use it. `stats`: of an
- * embedded one.
+ * `connect` is present if other threads of this process can use the same store. They must then use it. `stats` is present for
+ * an embedded database.
  */
 export type OpenedStore = Store &
   Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell; watchCell?: WatchCell };
 
 /**
- * Opens the store of another cell over the same connections, where it is on the same server. `url`: of its database, or
- * only `?schema=...` for one in the same database. Throws when it cannot be opened now.
+ * Opens the store of another cell, over the same connections if it is on the same server. `url` is the URL of its database, or
+ * only `?schema=...` for a cell in the same database. Throws when the store cannot be opened now.
  */
 export type OpenCell = (
   url: string,
@@ -78,14 +78,14 @@ export type OpenCell = (
   options?: Pick<PostgresStoreOptions, 'mustExist'>,
 ) => Promise<Store>;
 
-/** For a look at a cell that is not open. */
+/** Returns a watch that polls a cell which is not open on this worker. */
 export type WatchCell = (url: string) => CellWatch;
 
-/** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
+/** Five seconds in total: longer than a command, or the shutdown of a server without attempts in flight, takes. */
 const TRIES = 50;
 const BETWEEN_TRIES_MS = 100;
 
-/** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
+/** Opens the database and migrates it to this program's schema. Throws `CannotStart`. */
 export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
   const database = databaseOf(config);
   const limits = limitsOf(config);
@@ -94,7 +94,7 @@ export async function openStore(config: Config, options: OpenOptions): Promise<O
     : openServer(database.url, config, limits, options);
 }
 
-/** Opens the store that another thread of this process has, over the `ports` that its `connect` gave. */
+/** Opens the store of another thread of this process, over `ports` from its method `connect`. */
 export function joinStore(
   ports: DatabasePorts,
   { onFatal, watchBatches: watch }: Pick<OpenOptions, 'onFatal' | 'watchBatches'>,
@@ -111,7 +111,7 @@ async function openFile(
   limits: StoreLimits,
   { onFatal, create, isInline = false, waits = false, log, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
-  if (!create && path !== ':memory:') checkThere(path);
+  if (!create && path !== ':memory:') checkExists(path);
   const open = isInline ? openLockedInlineSqliteStore : openSqliteStore;
   for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
     try {
@@ -119,7 +119,7 @@ async function openFile(
     } catch (error) {
       if (!(error instanceof StoreInUse)) {
         const remedy =
-          create && isDenied(error) ? ': make the folder first, and give it to the user that Waypost runs as' : '';
+          create && isDenied(error) ? ': create the folder first, owned by the user that Waypost runs as' : '';
         throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}${remedy}`, { cause: error });
       }
       if (triesLeft === 1) throw new CannotStart(error.message, { cause: error });
@@ -129,11 +129,11 @@ async function openFile(
   }
 }
 
-/** Throws `CannotStart` when there is no such file of a database, or none that this user may read. */
-export function checkThere(path: string): void {
+/** Throws `CannotStart` when the file of the database does not exist, or this user cannot see it. */
+export function checkExists(path: string): void {
   if (isReadable(path)) return;
   throw new CannotStart(
-    `there is no database ${path}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one`,
+    `there is no database ${path}: set its location with --data-dir or DATABASE_URL; "waypost init" creates a new one`,
   );
 }
 
@@ -141,7 +141,7 @@ async function openServer(
   url: string,
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
-  { onFatal, create, log, heldClock, watchBatches: watch }: OpenOptions,
+  { onFatal, create, log, testClock, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
   const randomness = createSystemRandomness();
   const servers = new Servers({ connectionsMax: databasePoolMax, timeoutMs: databaseTimeoutMs, clock: systemClock });
@@ -151,24 +151,24 @@ async function openServer(
     timeoutMs: databaseTimeoutMs,
     prepares: databasePrepare,
     clock: systemClock,
-    ...(heldClock && { nowMs: () => heldClock.wallMs() }),
+    ...(testClock && { nowMs: () => testClock.wallMs() }),
     sender: randomBase58(12, (count) => randomness.bytes(count)),
     onNotDurable: (reason: string) => log?.warn('database_not_durable', { reason }),
     limits,
     batch: { endOfTurn, watch },
   };
   const listenUrl = databaseListenUrl === 'off' ? '' : databaseListenUrl || url;
-  const placesOf = (given: string) => {
+  const urlsOf = (given: string) => {
     const cellUrl = cellUrlOf(given, url);
-    // Where to listen is known of the server of the first cell alone. Others may be behind no pooler.
-    const isBeside = locationOf(cellUrl).url === locationOf(url).url;
-    return { url: cellUrl, listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl };
+    // The configured listen URL applies only to the server of the first cell. Other servers need no pooler.
+    const isSameServer = locationOf(cellUrl).url === locationOf(url).url;
+    return { url: cellUrl, listenUrl: isSameServer || databaseListenUrl === 'off' ? listenUrl : cellUrl };
   };
-  const openCell: OpenCell = (given, onFatalOfCell, ofCell) =>
-    openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell, ...ofCell });
+  const openCell: OpenCell = (given, onCellFatal, cellOptions) =>
+    openPostgresStore({ ...shared, ...urlsOf(given), onFatal: onCellFatal, ...cellOptions });
   const watchCell: WatchCell = (given) => {
-    const at = placesOf(given);
-    return watchPostgresStore({ ...shared, url: at.url }, servers, at.listenUrl);
+    const urls = urlsOf(given);
+    return watchPostgresStore({ ...shared, url: urls.url }, servers, urls.listenUrl);
   };
   try {
     if (!create) await checkIsStore(url, databaseTimeoutMs);
@@ -176,18 +176,20 @@ async function openServer(
   } catch (error) {
     if (error instanceof CannotStart) throw error;
     const { cause = error } = error as { cause?: unknown };
-    const isTaken = (cause as { code?: unknown }).code === RELATION_EXISTS;
-    const remedy = isTaken
-      ? ': this database has tables of another program; name another one, or add ?schema=waypost'
+    const hasForeignTables = (cause as { code?: unknown }).code === RELATION_EXISTS;
+    const remedy = hasForeignTables
+      ? ': this database has tables of another program; use another database, or add ?schema=waypost'
       : '';
-    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}${remedy}`, { cause: error });
+    throw new CannotStart(`cannot open the database ${displayNameOf(url)}: ${messageOf(error)}${remedy}`, {
+      cause: error,
+    });
   }
 }
 
-/** The error code of PostgreSQL for a table that already exists. */
+/** PostgreSQL's SQLSTATE for a table that already exists. */
 const RELATION_EXISTS = '42P07';
 
-/** Opening a database makes it a store: one that a command was given by mistake is left as it is. Throws `CannotStart`. */
+/** Throws `CannotStart` unless the database is a store: opening would create one in a database that was named by mistake. */
 async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
   const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares: false, clock: systemClock });
   try {
@@ -195,18 +197,18 @@ async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
   } finally {
     await driver.close();
   }
-  throw new CannotStart(`there is no store of Waypost in ${nameOf(url)}: "waypost init" makes one`);
+  throw new CannotStart(`there is no store of Waypost in ${displayNameOf(url)}: "waypost init" creates one`);
 }
 
-/** Where a server keeps what it has accepted, for whoever started it. */
-export function keptIn(config: Config): string | undefined {
+/** Describes the location of the data, for the person who starts the server. Undefined: the data is only in memory. */
+export function describeDataLocation(config: Config): string | undefined {
   const database = databaseOf(config);
-  if (database.kind === 'postgres') return `the database ${nameOf(database.url)} (DATABASE_URL)`;
+  if (database.kind === 'postgres') return `the database ${displayNameOf(database.url)} (DATABASE_URL)`;
   if (config.memory) return undefined;
   return config.databaseUrl === '' ? config.dataDir : database.path;
 }
 
-/** `given` is a URL, or the schema of a cell that is in the same database as the first one. */
+/** The URL of a cell. `given` is a URL, or `?schema=...` for a cell in the same database as the first one. */
 export function cellUrlOf(given: string, firstUrl: string): string {
   if (!given.startsWith('?')) return given;
   const url = new URL(firstUrl);
@@ -215,21 +217,21 @@ export function cellUrlOf(given: string, firstUrl: string): string {
   return url.href;
 }
 
-/** How a PostgreSQL database is shown: without the password. */
-export function nameOf(url: string): string {
+/** Describes a PostgreSQL database without its password. */
+export function displayNameOf(url: string): string {
   const { host, pathname, searchParams } = new URL(url);
   const schema = searchParams.get('schema');
   return `${pathname.slice(1)}${schema === null ? '' : `, schema ${schema},`} on ${host}`;
 }
 
-/** The key that signing keys are encrypted with. Throws `CannotStart`. */
+/** Reads the key that encrypts signing keys. Throws `CannotStart`. */
 export function openSealer(config: Config, randomness: Randomness): Sealer {
-  return sealerOf(config, randomness, readEncryptionKey);
+  return readSealer(config, randomness, readEncryptionKey);
 }
 
 /**
- * As `openSealer`; a missing key is made while the store has no project. Made later, it would be another than the one that
- * the projects' keys are encrypted with.
+ * Like `openSealer`, and creates a missing key, but only while the store has no project: the signing keys of existing projects
+ * are encrypted with the missing key, not with a new one.
  */
 export async function ensureSealer(
   config: Config,
@@ -237,12 +239,12 @@ export async function ensureSealer(
   store: { projects: Pick<Store['projects'], 'listProjects'> },
 ): Promise<Sealer> {
   const isNew = (await store.projects.listProjects()).length === 0;
-  const sealer = sealerOf(config, randomness, isNew ? ensureEncryptionKey : readEncryptionKey);
+  const sealer = readSealer(config, randomness, isNew ? ensureEncryptionKey : readEncryptionKey);
   if (!config.memory) keepOutOfGit(config.dataDir);
   return sealer;
 }
 
-function sealerOf(
+function readSealer(
   config: Config,
   randomness: Randomness,
   find: (settings: Config, randomBytes: Sealer['randomBytes']) => Uint8Array | undefined,

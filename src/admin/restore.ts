@@ -15,26 +15,26 @@ import { listProjects, signingKeys } from '../store/operations/accounts/projects
 import { type Census, readCensus } from '../store/operations/reports/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isReadable } from '../system/folder.ts';
-import { look } from './backup.ts';
+import { readFileCensus } from './backup.ts';
+import { openExclusiveStore, openPostgresDriver, storedDatabaseOf } from './exclusive-store.ts';
 import { type Database, messageOf } from './open-store.ts';
-import { openEnd, openPostgresDriver, storedDatabaseOf } from './store-end.ts';
 
 export interface RestoreRequest {
   /** A file of `waypost backup`, or any SQLite database of Waypost. It is not changed. */
   from: string;
-  /** Replace a store that has data. */
+  /** Whether to replace a store that has data. */
   overwrite: boolean;
   onProgress: NonNullable<CopyOptions['onProgress']>;
 }
 
-export interface Restored {
+export interface RestoreResult {
   census: Census;
-  /** Whether the encryption key in force is the one that the signing keys in the store are encrypted with. */
+  /** Whether the configured encryption key decrypts the signing keys in the store. */
   key: 'fits' | 'missing' | 'other' | 'not needed';
 }
 
-/** Throws `CannotStart` with what the operator must know. The store is then unchanged, or no server can open it. */
-export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<Restored> {
+/** Throws `CannotStart` with a message for the operator. The store is then unchanged, or servers refuse to open it. */
+export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<RestoreResult> {
   const store = storedDatabaseOf(config);
   if (!isReadable(from)) throw new CannotStart(`there is no file ${from}`);
   try {
@@ -48,33 +48,34 @@ export async function restore(config: Config, { from, overwrite, onProgress }: R
   }
 }
 
-/** Writes a file beside the store first; it then replaces the store in one step. */
-async function restoreFile(from: string, givenPath: string, overwrite: boolean): Promise<void> {
-  const { path, lock } = lockDatabase(givenPath);
-  const part = `${path}.restoring`;
+/** Writes a temporary file next to the store, which then replaces the store in one step. */
+async function restoreFile(from: string, storePath: string, overwrite: boolean): Promise<void> {
+  const { path, lock } = lockDatabase(storePath);
+  const partial = `${path}.restoring`;
   try {
-    checkSource(from, path, part);
+    checkSource(from, path, partial);
     if (!overwrite) checkEmptyFile(path);
     try {
-      writeSnapshot(from, part);
-      await look(part);
-      await checkKnown(part);
-      checkIntegrity(part);
-      retire(path);
-      moveIntoPlace(part, path);
+      writeSnapshot(from, partial);
+      await readFileCensus(partial);
+      await checkSchemaOf(partial);
+      checkIntegrity(partial);
+      clearOldWal(path);
+      moveIntoPlace(partial, path);
     } finally {
-      removeDatabase(part);
+      removeDatabase(partial);
     }
   } finally {
     lock.release();
   }
 }
 
-/** Throws when the backup is a file that is replaced, or removed, before it is read. */
-function checkSource(from: string, path: string, part: string): void {
+/** Throws when the backup is a file that the restore would overwrite or remove before reading it. */
+function checkSource(from: string, path: string, partial: string): void {
   const source = realpathSync(from);
   if (source === path) throw new CannotStart('that file is the store itself');
-  if (source === part) throw new CannotStart(`${part} is where the restored store is written: move it away first`);
+  if (source === partial)
+    throw new CannotStart(`${partial} is where the restored store is written: move it away first`);
 }
 
 function checkEmptyFile(path: string): void {
@@ -85,11 +86,11 @@ function checkEmptyFile(path: string): void {
     if (!isDamage(error)) throw error;
     throw new CannotStart(`the store ${path} cannot be read; --overwrite replaces it`, { cause: error });
   }
-  throw new CannotStart(`the store ${path} is not empty; --overwrite replaces what it has`);
+  throw new CannotStart(`the store ${path} is not empty; --overwrite replaces its data`);
 }
 
 /** Throws when a server of this version would refuse the store. */
-async function checkKnown(path: string): Promise<void> {
+async function checkSchemaOf(path: string): Promise<void> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
     await driver.read(checkSchema);
@@ -98,13 +99,13 @@ async function checkKnown(path: string): Promise<void> {
   }
 }
 
-/** A write-ahead log that the old database leaves behind would be taken by SQLite for the log of the new one. */
-function retire(path: string): void {
+/** Removes the write-ahead log of the old database: SQLite would apply a remaining one to the new database. */
+function clearOldWal(path: string): void {
   if (!existsSync(path)) return removeDatabase(path);
   try {
     mergeWal(path);
   } catch (error) {
-    // The store may be damaged: that is often why it is restored.
+    // The old database may be damaged: that is a common reason for a restore.
     if (!isDamage(error)) throw error;
     removeDatabase(path);
   }
@@ -115,17 +116,17 @@ async function restoreInto(
   from: string,
   { overwrite, onProgress }: Pick<RestoreRequest, 'overwrite' | 'onProgress'>,
 ): Promise<void> {
-  await look(from);
+  await readFileCensus(from);
   const source = new SqliteDriver({ path: from, readOnly: true });
   try {
-    const target = await openEnd(store, { create: true });
+    const target = await openExclusiveStore(store, { create: true });
     try {
-      const { driver, afterPiece, makeRoom } = target;
+      const { driver, afterChunk, prepareLogs } = target;
       await copyStore(source, driver, {
         overwrite,
         onProgress,
-        afterChunk: afterPiece,
-        ...(makeRoom && { prepareLogs: makeRoom }),
+        afterChunk,
+        ...(prepareLogs && { prepareLogs }),
       });
     } finally {
       await target.close();
@@ -135,20 +136,20 @@ async function restoreInto(
   }
 }
 
-async function examineRestored(store: Database, config: Config): Promise<Restored> {
+async function examineRestored(store: Database, config: Config): Promise<RestoreResult> {
   const driver =
     store.kind === 'sqlite' ? new SqliteDriver({ path: store.path, readOnly: true }) : openPostgresDriver(store.url);
   try {
     return await driver.read(async (queries) => ({
       census: await readCensus(queries),
-      key: await keyVerdict(queries, config),
+      key: await checkKey(queries, config),
     }));
   } finally {
     await driver.close();
   }
 }
 
-async function keyVerdict(queries: Queries, config: Config): Promise<Restored['key']> {
+async function checkKey(queries: Queries, config: Config): Promise<RestoreResult['key']> {
   const [project] = await listProjects(queries, {});
   if (project === undefined) return 'not needed';
   const key = readEncryptionKey(config);

@@ -1,4 +1,4 @@
-/** The API of a worker, with the rules of its settings. */
+/** Creates the API of a worker from its settings and services. */
 
 import { StoredTokens } from '../accounts/project-tokens.ts';
 import { createApi } from '../api/app.ts';
@@ -20,8 +20,9 @@ import { readConsole } from './console-files.ts';
 import type { WorkerContext } from './context.ts';
 
 /** Throws `CannotStart`. */
-export function makeApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
-  const { config, store, sealer, credentials, accounts, clock, log, metrics, browsers, others, around } = context;
+export function createWorkerApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
+  const { config, store, sealer, credentials, accounts, clock, log, metrics, browsers, others, testClockOptions } =
+    context;
   const tokens = new StoredTokens(store, accounts, clock, log, sealer.randomBytes);
   try {
     return createApi({
@@ -30,7 +31,7 @@ export function makeApi(context: WorkerContext, engine: Engine, isReady: () => b
       tokens: credentials === 'own' ? tokens : undefined,
       clock: withWallTime(clock),
       others,
-      virtualTime: around?.virtualTime,
+      virtualTime: testClockOptions?.virtualTime,
       log,
       checkDestination: destinationCheckOf(context),
       quotas: {
@@ -62,7 +63,7 @@ export function makeApi(context: WorkerContext, engine: Engine, isReady: () => b
   }
 }
 
-/** The check of a destination at publish (contract M 5.2). The real guard is where deliveries connect. */
+/** The check of a destination at publish (contract M 5.2). Attempts check the address again when they connect. */
 function destinationCheckOf({ config, addresses, resolver, clock }: WorkerContext): Services['checkDestination'] {
   const { resolveAtPublish } = config;
   const guard = new AddressGuard(addresses);

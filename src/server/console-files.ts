@@ -1,11 +1,11 @@
-/** Reads the built console into memory, each file as it is sent. */
+/** Reads the files of the built console into memory, prepared as responses. */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ConsoleFiles } from '../api/pages/console.ts';
 import { type PreparedContent, prepareContent } from '../api/pages/prepared-content.ts';
 
-/** Two folders up from the sources and from the compiled files alike. */
+/** The same relative path from the sources and from the compiled files. */
 const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** Resolves to `undefined` when `folder` has no console. The files take about 1 MiB, and a third of that compressed. */
+/** Resolves to undefined when `folder` has no console. The files take about 1 MiB, and a third of that compressed. */
 export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
   const names = await namesBelow(folder);
   if (!names.includes('index.html')) return undefined;

@@ -1,4 +1,4 @@
-/** The settings, store, clock, accounts and addresses that the workers of a process, and the parts of one worker, share. */
+/** The types of the settings and services that the workers of a process, and the modules of one worker, share. */
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
 import type { Credentials } from '../accounts/open-accounts.ts';
 import type { OpenedStore } from '../admin/open-store.ts';
@@ -21,41 +21,39 @@ export interface ServerContext {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** Called when the store or a thread can no longer be trusted: end the process at once, with an exit code that says so. */
+  /** Called when the store or a thread can no longer be trusted. It must end the process at once, with a non-zero exit code. */
   onFatal: (error: Error) => void;
-  /** Of the only worker. Absent: nobody reads them, or each of several workers has its own. */
+  /** The metrics of the only worker. Absent: metrics are disabled, or each of several workers has its own. */
   metrics?: WorkerMetrics | undefined;
   /**
-   * Default: the machine's clock. A test can stop it and move it by days, while HTTP stays real. Only for a single
-   * worker.
+   * Default: the machine's clock. A test can pass one that it stops and advances, while HTTP runs in real time. Only for a
+   * single worker.
    */
   clock?: Machine;
   /** Only for a single worker. */
-  around?: AroundTime;
+  testClockOptions?: TestClockOptions;
 }
 
-/** What a worker starts with. */
+/** The options with which a worker starts. */
 export interface WorkerOptions
-  extends Pick<ServerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'log' | 'metrics' | 'around'> {
+  extends Pick<ServerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'log' | 'metrics' | 'testClockOptions'> {
   /** The machine's clock, which a test may stop. */
   machine: Machine;
-  /** `first`: the worker that does the work which is done once for the process. The others leave that work to it. */
+  /** `first`: the worker that also does the work which is needed once per process. */
   rank: 'first' | 'other';
   /** Absent: this is the only worker of its process. */
   others?: OtherWorkers;
-  /**
-   * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
-   */
+  /** Whether the process has already recovered the embedded store for all its workers. */
   isRecovered: boolean;
-  /** Notifies other workers about tokens and signing keys that were changed here, before the change is reported as done. */
+  /** Notifies other workers of tokens and signing keys that this worker has changed. The change is done when it resolves. */
   onAccountsChanged?: () => Promise<void>;
 }
 
-/** The additions for a server with a stopped clock. */
-export interface AroundTime {
-  /** Dates the signatures instead of `machine`: receivers compare the date with their own clock. */
+/** Options for a server with a clock that tests control. */
+export interface TestClockOptions {
+  /** The clock of signatures, because receivers compare their date with their own clock. */
   signatureClock: Pick<Machine, 'wallMs'>;
-  /** Wraps deliveries, so that the clock waits for them. */
+  /** Wraps the delivery, so that the clock waits for attempts. */
   wrap: (delivery: Delivery) => Delivery;
   /** Lets requests advance the clock. */
   virtualTime?: VirtualTime;

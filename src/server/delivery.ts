@@ -1,4 +1,4 @@
-/** How a worker delivers: to which addresses, within which limits, signed with whose keys. */
+/** Creates the delivery of a worker from its settings: allowed addresses, limits and signing keys. */
 
 import { selfTest } from '../delivery/addresses/self-test.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
@@ -6,13 +6,15 @@ import type { Delivery } from '../engine/ports.ts';
 import { withWallTime } from '../engine/workers/steady-clock.ts';
 import type { WorkerContext } from './context.ts';
 
-/** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
+/** First runs a self-test: a delivery with the same options must refuse forbidden addresses. */
 export async function openDelivery(context: WorkerContext): Promise<Delivery> {
-  const { config, clock, around, randomness, accounts, addresses, resolver, others } = context;
+  const { config, clock, testClockOptions, randomness, accounts, addresses, resolver, others } = context;
   // The response to a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
-    clock: around ? { ...withWallTime(clock), wallMs: () => around.signatureClock.wallMs() } : clock,
+    clock: testClockOptions
+      ? { ...withWallTime(clock), wallMs: () => testClockOptions.signatureClock.wallMs() }
+      : clock,
     randomness,
     signingKey: (projectId) => accounts.signingKeysSync(projectId).current,
     addresses,
@@ -32,5 +34,5 @@ export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   };
   await selfTest(options);
   const delivery = createDelivery(options);
-  return around?.wrap(delivery) ?? delivery;
+  return testClockOptions?.wrap(delivery) ?? delivery;
 }

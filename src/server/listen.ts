@@ -1,40 +1,40 @@
-/** Opens the address that a server listens on. */
+/** Listens on the configured address, and explains errors to the operator. */
 import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
 import type { Listener } from '../api/edge/listener.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 
-export interface ListenAt {
+export interface ListenAddress {
   host: string;
   /** 0: any free port. */
   port: number;
-  /** Whether other threads listen there too. The kernel then spreads new connections over them. */
+  /** Whether other threads listen on the same port. The kernel then distributes new connections among them. */
   isShared: boolean;
 }
 
-export interface Bound {
-  /** `http://<address>:<port>`, as bound. */
+export interface BoundAddress {
+  /** The bound address, as `http://<address>:<port>`. */
   url: string;
   port: number;
 }
 
-/** Throws `CannotStart` for problems that the operator can repair. */
-export async function listen(listener: Listener, at: ListenAt): Promise<Bound> {
-  const { host, port: wanted, isShared } = at;
+/** Throws `CannotStart` for problems that the operator can fix. */
+export async function listen(listener: Listener, at: ListenAddress): Promise<BoundAddress> {
+  const { host, port: requestedPort, isShared } = at;
   try {
-    // Several sockets on one port accept connections faster. Without `isShared`, one socket is enough where the system
-    // has no shared ports.
-    if (wanted !== 0 && !isShared) await checkIsFree(at);
+    // Several sockets on one port accept connections faster. Without `isShared`, a single socket is used if the system does
+    // not support shared ports.
+    if (requestedPort !== 0 && !isShared) await checkIsFree(at);
     const [first = host, ...others] = await addressesOf(host);
     const reusePort = isShared || process.platform === 'linux';
-    const { family, address, port } = await listener.listen({ host: first, port: wanted, reusePort }, others);
+    const { family, address, port } = await listener.listen({ host: first, port: requestedPort, reusePort }, others);
     return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port };
   } catch (error) {
     throw cannotListen(error, at);
   }
 }
 
-/** Clients that call `localhost` try both address families, so it means both. */
+/** `localhost` stands for both address families, because clients try both. */
 async function addressesOf(host: string): Promise<string[]> {
   if (host !== 'localhost') return [host];
   const found = await lookup(host, { all: true });
@@ -42,10 +42,10 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /**
- * Throws `CannotStart` when another program listens there. Without this check, another program of the same user that
- * also shares its port would go unnoticed, and would get half of the requests.
+ * Throws `CannotStart` when another program listens on the port. Without this check, another program of the same user that
+ * shares its port too would go unnoticed, and would receive half of the requests.
  */
-export async function checkIsFree({ host, port }: Pick<ListenAt, 'host' | 'port'>): Promise<void> {
+export async function checkIsFree({ host, port }: Pick<ListenAddress, 'host' | 'port'>): Promise<void> {
   const probe = createServer();
   try {
     await new Promise<void>((resolve, reject) => {
@@ -58,7 +58,7 @@ export async function checkIsFree({ host, port }: Pick<ListenAt, 'host' | 'port'
   await new Promise((resolve) => probe.close(resolve));
 }
 
-function cannotListen(error: unknown, { host, port }: Pick<ListenAt, 'host' | 'port'>): unknown {
+function cannotListen(error: unknown, { host, port }: Pick<ListenAddress, 'host' | 'port'>): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') {
     return new CannotStart(`port ${port} on ${host} is in use: choose another with --port or PORT`, { cause: error });

@@ -1,4 +1,4 @@
-/** Serves the metrics of this process to Prometheus without a token, at a separate address. */
+/** Serves the metrics of this process to Prometheus at a separate address, without a token. */
 import { createServer, type ServerResponse } from 'node:http';
 import { messageOf } from '../admin/open-store.ts';
 import type { Config } from '../config/table.ts';
@@ -8,28 +8,28 @@ import { systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 
-/** More than the programs that ask for metrics. */
+/** More than the number of programs that scrape one process. */
 const CONNECTIONS_MAX = 100;
 
-/** The metrics of one worker, to be given to its store first; `undefined`: metrics are disabled. */
+/** Creates the metrics of one worker, before its store is opened; undefined if metrics are disabled. */
 export function openMetrics({ metricsAddress }: Pick<Config, 'metricsAddress'>): WorkerMetrics | undefined {
   return metricsAddress === '' ? undefined : new WorkerMetrics(systemClock);
 }
 
 export interface MetricsServer {
-  /** `http://<address>:<port>/metrics`, as bound. */
+  /** The bound address, as `http://<address>:<port>/metrics`. */
   url: string;
   close(): Promise<void>;
 }
 
-/** `undefined`: the configuration names no address. Throws `CannotStart`. */
+/** Resolves to undefined if metrics are disabled. Throws `CannotStart`. */
 export async function serveMetrics(
   { metricsAddress }: Pick<Config, 'metricsAddress'>,
   { read, log }: { read: () => Promise<readonly Reading[]>; log: EventLog },
 ): Promise<MetricsServer | undefined> {
   if (metricsAddress === '') return undefined;
   const { exposition } = await import('../telemetry/metrics/exposition.ts');
-  /** Requests at the same time share it. */
+  /** Concurrent requests share one reading. */
   let reading: ReturnType<typeof exposition> | undefined;
   const respond = async (response: ServerResponse): Promise<void> => {
     reading ??= read()
@@ -74,7 +74,7 @@ export async function serveMetrics(
   };
 }
 
-/** `9464`, `0.0.0.0:9464` or `[::]:9464`. */
+/** Parses `9464`, `0.0.0.0:9464` and `[::]:9464`. */
 function parseAddress(text: string): { host: string; port: number } {
   const at = text.lastIndexOf(':');
   const host = at < 0 ? '127.0.0.1' : text.slice(0, at).replace(/^\[(.*)\]$/, '$1');

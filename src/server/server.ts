@@ -1,4 +1,4 @@
-/** The composition root: opens what a process has once, starts its workers, and ends all parts in order. */
+/** The composition root: opens the resources that a process has once, starts its workers, and closes everything in order. */
 import {
   checkKey,
   checkTokens,
@@ -8,9 +8,9 @@ import {
 } from '../accounts/open-accounts.ts';
 import { databaseOf, ensureSealer, messageOf, type OpenedStore, openSealer, openStore } from '../admin/open-store.ts';
 import type { Administration } from '../admin/socket/commands.ts';
-import { listenForOperator, type OperatorSocket } from '../admin/socket/listen.ts';
+import { listenForOperator, type OperatorSocket } from '../admin/socket/server.ts';
 import { socketPathOf } from '../admin/socket/socket-path.ts';
-import { type AccountsInMemory, StoredAdministration } from '../admin/socket/stored.ts';
+import { type AccountsInMemory, StoredAdministration } from '../admin/socket/stored-administration.ts';
 import type { Config } from '../config/table.ts';
 import { releaseAll } from '../engine/create.ts';
 import type { Millis } from '../engine/model.ts';
@@ -20,36 +20,37 @@ import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { ServerContext } from './context.ts';
 import { openMetrics, serveMetrics } from './metrics.ts';
 import { thresholdsOf } from './operator-events.ts';
-import { Threads } from './threads/supervise.ts';
+import { WorkerThreads } from './threads/worker-threads.ts';
 import { startWorker } from './worker.ts';
 
-export interface ServerOptions extends Pick<ServerContext, 'log' | 'credentials' | 'onFatal' | 'clock' | 'around'> {
+export interface ServerOptions
+  extends Pick<ServerContext, 'log' | 'credentials' | 'onFatal' | 'clock' | 'testClockOptions'> {
   /**
-   * Whether a database in memory runs in this thread: in a test, starting a thread takes longer than all the rest. Only
+   * Whether the embedded database runs in this thread: in a test, starting a database thread takes longer than the test. Only
    * for a single worker.
    */
   isStoreInline?: boolean;
-  /** A store that the caller has opened, and closes after the server: the next server can use it again. */
+  /** A store that the caller opens and closes, so that the next server can use it again. */
   store?: OpenedStore;
 }
 
 export interface RunningServer {
-  /** `http://<address>:<port>`, as bound. */
+  /** The bound address, as `http://<address>:<port>`. */
   url: string;
   /** Credentials of the first development account; present with `development` credentials. */
   development?: DevelopmentAccess;
-  /** What the operator does with projects and tokens, known to all workers once it is done. */
+  /** The operator's commands on projects and tokens. When a command resolves, all workers know the change. */
   administration: Administration;
-  /** Where the metrics are; absent without them. */
+  /** The URL of the metrics; absent if they are disabled. */
   metricsUrl?: string;
   /**
-   * Accepts no more messages, gives running attempts up to `limitMs`, then closes everything. Interrupted attempts are
-   * made again at the next start. Idempotent.
+   * Accepts no more messages, waits up to `limitMs` for attempts in flight, then closes everything. Interrupted attempts are
+   * repeated at the next start. Idempotent.
    */
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** Resolves when the server serves requests. Throws `CannotStart` for problems that the operator can repair. */
+/** Resolves when the server accepts requests. Throws `CannotStart` for problems that the operator can fix. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const opened: (() => Promise<unknown>)[] = [];
   try {
@@ -60,33 +61,33 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** Adds a function to `opened` for each part, which closes it. They are in the order in which the parts start. */
+/** Adds to `opened` a function that closes each started resource, in the order of their start. */
 async function start(
   config: Config,
   options: ServerOptions,
   opened: (() => Promise<unknown>)[],
 ): Promise<RunningServer> {
-  const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
+  const { log, credentials, onFatal, clock: testClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
   const create = credentials === 'development';
   const metrics = config.workers === 1 ? openMetrics(config) : undefined; // several workers have their own
   const watchBatches = metrics?.watchBatches;
   const store =
     options.store ??
-    (await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline, watchBatches }));
+    (await openStore(config, { onFatal, create, waits: true, log, testClock, isInline, watchBatches }));
   const closeStore = options.store ? async () => {} : once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
   const sealer = create ? await ensureSealer(config, randomness, store) : openSealer(config, randomness);
   await checkKey(store, sealer, config.dataDir);
   const context: ServerContext = { ...options, config, store, sealer, metrics };
-  const workers = config.workers === 1 ? await startOne(context) : await startThreads(context);
+  const workers = config.workers === 1 ? await startSingleWorker(context) : await startThreads(context);
   opened.push(() => workers.stop(0));
   if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
   const { accounts } = workers;
   const administration = new StoredAdministration({
     ...{ store, clock: systemClock, randomness, sealer: () => sealer, accounts },
-    tellWorkers: () => workers.refreshAccounts(),
+    notifyWorkers: () => workers.refreshAccounts(),
   });
   const operatorSocket =
     credentials === 'own' && !config.memory ? await openOperatorSocket(config, administration, log) : undefined;
@@ -108,12 +109,12 @@ async function start(
   };
 }
 
-/** The workers: one in this thread, or several in threads of their own. */
+/** The workers of the process: one in this thread, or several in threads of their own. */
 interface Workers {
   /** The accounts of the thread that starts the workers. */
   accounts: AccountsInMemory;
   development: DevelopmentAccess | undefined;
-  /** Resolves when all workers use the accounts as they are now in the store. */
+  /** Resolves when all workers use the current accounts of the store. */
   refreshAccounts: () => Promise<void>;
   /** Resolves to the URL. Throws `CannotStart`. */
   listen: () => Promise<string>;
@@ -121,14 +122,14 @@ interface Workers {
   stop: (limitMs: Millis) => Promise<void>;
 }
 
-async function startOne(context: ServerContext): Promise<Workers> {
+async function startSingleWorker(context: ServerContext): Promise<Workers> {
   const { config, credentials, clock = systemClock } = context;
   const worker = await startWorker({ ...context, machine: clock, rank: 'first', isRecovered: false });
   const { accounts } = worker;
   return {
     accounts,
     development: credentials === 'development' ? developmentAccess(accounts) : undefined,
-    refreshAccounts: async () => {}, // they are changed in this thread
+    refreshAccounts: async () => {}, // this thread makes the changes itself
     listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
     readMetrics: async () => [await worker.readMetrics()],
     stop: (limitMs) => worker.stop(limitMs),
@@ -137,16 +138,16 @@ async function startOne(context: ServerContext): Promise<Workers> {
 
 async function startThreads(context: ServerContext): Promise<Workers> {
   const { config, store, sealer, credentials, log } = context;
-  if (context.clock) throw new Error('a clock that is held cannot pass to other threads');
+  if (context.clock) throw new Error('a clock that tests control cannot be shared with other threads');
   const accounts = await openAccounts(store, sealer, {
     ...{ credentials, clock: systemClock, isShared: false },
     ...{ log, dataDir: config.dataDir },
   });
-  // Once for all threads, before the first of them claims a message.
+  // Releases the claims of the last process once for all threads, before any of them claims a message.
   const release =
     store.connect &&
     (await releaseAll({ store, clock: systemClock, log }, thresholdsOf(config)?.worker_lost !== undefined));
-  const threads = await Threads.start(context);
+  const threads = await WorkerThreads.start(context);
   return {
     accounts,
     development: credentials === 'development' ? developmentAccess(accounts) : undefined,
@@ -160,17 +161,14 @@ async function startThreads(context: ServerContext): Promise<Workers> {
   };
 }
 
-/**
- * Resolves to undefined when the socket cannot be opened. The server still works; to change projects and tokens, the
- * operator must then stop it.
- */
+/** Resolves to undefined when the socket cannot be opened. To change projects and tokens, the operator must then stop the server. */
 async function openOperatorSocket(
   config: Config,
   administration: Administration,
   log: EventLog,
 ): Promise<OperatorSocket | undefined> {
   const database = databaseOf(config);
-  // With another database, commands write to the database itself, and every worker reads the changes from there.
+  // On PostgreSQL, commands write to the database directly, and every worker reads the changes from there.
   if (database.kind !== 'sqlite') return undefined;
   try {
     return await listenForOperator(socketPathOf(database.path), administration, log);

@@ -1,18 +1,18 @@
-/** Limits silent attempts by the open files of the process, since each keeps a connection open. */
+/** Limits silent attempts by the open-file limit of the process, because each keeps a connection open. */
 import type { Config } from '../config/table.ts';
 
-/** Of the files that the process may have open, the share for attempts. The rest is for callers and for the store. */
-const SHARE_OF_FILES = 3 / 4;
+/** The fraction of the open-file limit that attempts may use. The rest is for clients and for the store. */
+const FRACTION_OF_FILES = 3 / 4;
 
 /**
- * As many as the setting says, and no more than the worker's part of the open files leaves beside attempts with slots. Never so few that
- * endpoints without a response so far could not use their half of the slots.
+ * The maximum of silent attempts of one worker: the setting, reduced to the open files that attempts with slots leave. It is at
+ * least half of the slots, so that all attempts at unknown endpoints can be silent.
  */
-export function silentMaxWithin(
+export function limitSilentMax(
   openFiles: number | undefined,
   { silentMax, inFlightMax, workers }: Pick<Config, 'silentMax' | 'inFlightMax' | 'workers'>,
 ): number {
   if (openFiles === undefined) return silentMax;
-  const left = Math.floor((SHARE_OF_FILES * openFiles) / workers) - inFlightMax;
-  return Math.min(silentMax, Math.max(left, Math.ceil(inFlightMax / 2)));
+  const available = Math.floor((FRACTION_OF_FILES * openFiles) / workers) - inFlightMax;
+  return Math.min(silentMax, Math.max(available, Math.ceil(inFlightMax / 2)));
 }

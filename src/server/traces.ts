@@ -1,4 +1,4 @@
-/** Opens the recorder of spans if a collector is configured; its code is not loaded otherwise. */
+/** Creates the recorder of spans if a collector is configured. Otherwise its code is not loaded. */
 import type { Config } from '../config/table.ts';
 import type { WorkerId } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
@@ -7,7 +7,7 @@ import { systemClock } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
 
-/** `undefined`: no collector is configured. Throws `CannotStart`. */
+/** Resolves to undefined if no collector is configured. Throws `CannotStart`. */
 export async function openTraces(
   { tracesEndpoint: endpoint }: Pick<Config, 'tracesEndpoint'>,
   { worker: instance, log }: { worker: WorkerId; log: EventLog },

@@ -1,9 +1,9 @@
-/** One worker: accepts messages over HTTP and delivers them, on a store that its caller has opened. */
+/** Starts one worker: it accepts messages over HTTP and delivers them, on a store that its caller has opened. */
 import { hostname } from 'node:os';
 import type { StoredAccounts } from '../accounts/accounts.ts';
 import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
 import { databaseOf, messageOf } from '../admin/open-store.ts';
-import { untilAllKnow } from '../admin/socket/everywhere.ts';
+import { waitForConfirmations } from '../admin/socket/wait-for-confirmations.ts';
 import { Browsers } from '../api/edge/browsers.ts';
 import type { Listener } from '../api/edge/listener.ts';
 import { openEngine } from '../cells/serve/open.ts';
@@ -24,52 +24,50 @@ import { createSystemRandomness, endOfTurn, systemClock } from '../system/system
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
-import { makeApi } from './api.ts';
+import { createWorkerApi } from './api.ts';
 import type { WorkerContext, WorkerOptions } from './context.ts';
 import { openDelivery } from './delivery.ts';
-import { type Bound, type ListenAt, listen } from './listen.ts';
+import { type BoundAddress, type ListenAddress, listen } from './listen.ts';
 import { openOperatorEvents } from './operator-events.ts';
-import { silentMaxWithin } from './silent-max.ts';
+import { limitSilentMax } from './silent-max.ts';
 import { openTraces } from './traces.ts';
 
 export interface RunningWorker {
   id: WorkerId;
   accounts: StoredAccounts;
-  /** Begins to accept requests; resolves to the bound address. Throws `CannotStart`. */
-  listen(at: ListenAt): Promise<Bound>;
-  /** The numbers of this worker; none without metrics. */
+  /** Starts to accept requests; resolves to the bound address. Throws `CannotStart`. */
+  listen(at: ListenAddress): Promise<BoundAddress>;
+  /** The metrics of this worker; empty if metrics are disabled. */
   readMetrics(): Promise<Reading>;
-  /**
-   * Accepts no more messages, gives running attempts up to `limitMs`, then ends all parts but the store. Idempotent.
-   */
+  /** Accepts no more messages, waits up to `limitMs` for attempts in flight, then closes everything but the store. Idempotent. */
   stop(limitMs: Millis): Promise<void>;
 }
 
-/** When everything else has ended, clients with running requests get this long to read their responses. */
+/** After the engine has stopped, clients with open requests have this long to receive their responses. */
 const LAST_RESPONSES_MS = 1000;
 
-/** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
+/** Resolves when the worker delivers; it does not listen yet. Throws `CannotStart`. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const context = await openContext(options);
   const { config, accounts, clock, id, log, metrics, rank } = context;
-  if (rank === 'first') warnOf(context);
+  if (rank === 'first') warnAboutSettings(context);
   const opened: (() => Promise<unknown>)[] = [];
   try {
     const delivery = await openDelivery(context);
     opened.push(() => delivery.close());
-    const tell = tellOthersOf(context);
-    if (tell) accounts.onChange(tell);
+    const notifyOthers = accountsNotifier(context);
+    if (notifyOthers) accounts.onChange(notifyOthers);
     const spans = await openTraces(config, { worker: id, log });
     if (spans) opened.push(() => spans.close());
     const engine = await startEngine(context, delivery, spans);
     opened.push(() => engine.drain(0));
-    const ofProcess = rank === 'first' && { workers: config.workers };
+    const processMetrics = rank === 'first' && { workers: config.workers };
     metrics?.setSources({
       engine,
       projectName: (project) => accounts.displayName(project),
       clock,
       spans,
-      ...ofProcess,
+      ...processMetrics,
     });
     return new ListeningWorker(context, engine, delivery, spans);
   } catch (error) {
@@ -86,7 +84,7 @@ async function openContext(options: WorkerOptions): Promise<WorkerContext> {
   const clock = isShared ? new DatabaseClock(machine) : new SteadyClock(machine);
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
-  // First, since this may make a project, which the accounts must include.
+  // Before the accounts are opened, because this may create a project, which they must include.
   const events = await openOperatorEvents({ ...options, addresses, clock });
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
   return {
@@ -111,7 +109,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
   }
 }
 
-/** The rules for browsers. In development the token is no secret, so a page that passes these rules can do anything. */
+/** The rules for browsers. In development the token is public, so only these rules keep web pages of other origins out. */
 function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
   try {
     return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
@@ -120,13 +118,13 @@ function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentia
   }
 }
 
-function warnOf({ config, addresses, log }: WorkerContext): void {
+function warnAboutSettings({ config, addresses, log }: WorkerContext): void {
   if (addresses.kind === 'all') log.warn('all_destinations_allowed', { setting: 'WAYPOST_ALLOW_DESTINATIONS' });
   if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
 }
 
-/** What informs other workers of changed tokens and keys; undefined: there are no others. */
-function tellOthersOf({
+/** Returns the function that notifies other workers of changed tokens and keys; undefined if there are none. */
+function accountsNotifier({
   config,
   clock,
   store,
@@ -135,7 +133,7 @@ function tellOthersOf({
 }: WorkerContext): (() => Promise<void>) | undefined {
   if (!(clock instanceof DatabaseClock)) return onAccountsChanged;
   return async () => {
-    const behind = await untilAllKnow(store, clock, config.workerTimeoutMs, id);
+    const behind = await waitForConfirmations(store, clock, config.workerTimeoutMs, id);
     if (behind.length === 0) return;
     throw new StoreUnavailable(`tokens or keys have changed, but not all workers know: ${behind.join(', ')}`);
   };
@@ -146,7 +144,7 @@ function startEngine(context: WorkerContext, delivery: Delivery, spans: SpanReco
   const engine = {
     ...{ store, clock, randomness, delivery, log, metrics, operatorEvents, spans, worker: id, endOfTurn },
     logsAll: credentials === 'development',
-    settings: { ...config, silentMax: silentMaxWithin(openFilesMax(), config) },
+    settings: { ...config, silentMax: limitSilentMax(openFilesMax(), config) },
     recovery: recoveryOf(context),
     dropsExpired: clock instanceof DatabaseClock || rank === 'first',
   };
@@ -176,10 +174,10 @@ class ListeningWorker implements RunningWorker {
     this.#engine = engine;
     this.#delivery = delivery;
     this.#spans = spans;
-    this.#listener = makeApi(context, engine, () => this.#isReady);
+    this.#listener = createWorkerApi(context, engine, () => this.#isReady);
   }
 
-  async listen(at: ListenAt): Promise<Bound> {
+  async listen(at: ListenAddress): Promise<BoundAddress> {
     const bound = await listen(this.#listener, at);
     this.#isReady = this.#stopping === undefined;
     return bound;
@@ -190,16 +188,16 @@ class ListeningWorker implements RunningWorker {
   }
 
   stop(limitMs: Millis): Promise<void> {
-    this.#isReady = false; // balancers see it at /readyz while running attempts end
-    this.#stopping ??= this.#end(limitMs);
+    this.#isReady = false; // load balancers see it at /readyz while attempts in flight end
+    this.#stopping ??= this.#shutDown(limitMs);
     return this.#stopping;
   }
 
-  async #end(limitMs: Millis): Promise<void> {
+  async #shutDown(limitMs: Millis): Promise<void> {
     await this.#engine.drain(limitMs);
-    const impatience = systemClock.startTimer(LAST_RESPONSES_MS, () => this.#listener.server.closeAllConnections());
+    const closeTimer = systemClock.startTimer(LAST_RESPONSES_MS, () => this.#listener.server.closeAllConnections());
     await this.#listener.close();
-    impatience.cancel();
+    closeTimer.cancel();
     await this.#delivery.close();
     this.#context.metrics?.close();
     await this.#spans?.close();

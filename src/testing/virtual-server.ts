@@ -63,7 +63,7 @@ export async function startVirtualServer({
   const server = await startServer(config, {
     ...options,
     clock,
-    around: {
+    testClockOptions: {
       signatureClock: systemClock,
       wrap: (delivery) => {
         testDelivery = new TestDelivery(delivery, { clock, timeoutMsMax: config.timeoutMaxMs, faults });

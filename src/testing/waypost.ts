@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { openSealer } from '../admin/open-store.ts';
 import type { Administration } from '../admin/socket/commands.ts';
-import { StoredAdministration } from '../admin/socket/stored.ts';
+import { StoredAdministration } from '../admin/socket/stored-administration.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Millis } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';

@@ -181,7 +181,7 @@ describe('waypost', () => {
     const { code, stdout, stderr } = await runWaypost(['serve', '--port', '0', '--data-dir', folder]);
     expect(code).toBe(1);
     expect(stderr).toBe(
-      `waypost: there is no database ${join(folder, 'waypost.db')}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one\n`,
+      `waypost: there is no database ${join(folder, 'waypost.db')}: set its location with --data-dir or DATABASE_URL; "waypost init" creates a new one\n`,
     );
     expect(stdout).toBe('');
   });
@@ -229,7 +229,7 @@ describe('waypost', () => {
       const { host, pathname } = new URL(url);
       expect([code, stderr]).toEqual([
         1,
-        `waypost: there is no store of Waypost in ${pathname.slice(1)} on ${host}: "waypost init" makes one\n`,
+        `waypost: there is no store of Waypost in ${pathname.slice(1)} on ${host}: "waypost init" creates one\n`,
       ]);
       const client = new pg.Client({ connectionString: url });
       await client.connect();
@@ -249,7 +249,7 @@ describe('waypost', () => {
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(
-        /already exists: this database has tables of another program; name another one, or add \?schema=waypost\n$/,
+        /already exists: this database has tables of another program; use another database, or add \?schema=waypost\n$/,
       ),
     ]);
   });
@@ -264,7 +264,7 @@ describe('waypost', () => {
       const { code, stderr } = await giveCommand(['init', '--data-dir', join(folder, 'waypost')]);
       expect([code, stderr]).toEqual([
         1,
-        `waypost: cannot open the database ${join(folder, 'waypost', 'waypost.db')}: ${denied.message}: make the folder first, and give it to the user that Waypost runs as\n`,
+        `waypost: cannot open the database ${join(folder, 'waypost', 'waypost.db')}: ${denied.message}: create the folder first, owned by the user that Waypost runs as\n`,
       ]);
     } finally {
       vi.restoreAllMocks();

@@ -32,7 +32,7 @@ it('names a store of an older version, and what to do', async () => {
   expect(await doctor()).toEqual({
     ...{ code: 1, stdout: '' },
     stderr:
-      'waypost: the store is of an older version: the first start of a server brings it to this one; run "waypost doctor" after that\n',
+      'waypost: the store has the schema of an older version: start a server of this version first, which migrates it; then run "waypost doctor"\n',
   });
 });
 
@@ -52,11 +52,11 @@ it('says that a database is no store', async () => {
   rmSync(join(folder, 'waypost.db'));
   alter('create table another (id integer)');
   expect((await doctor()).stderr).toBe(
-    'waypost: there is no store of Waypost in this file: "waypost init" makes one\n',
+    'waypost: there is no store of Waypost in this file: "waypost init" creates one\n',
   );
   const env = { WAYPOST_DATABASE_URL: await freshDatabase() };
   expect(await giveCommand(['doctor', '--data-dir', folder], env)).toMatchObject({
-    ...{ code: 1, stderr: 'waypost: there is no store of Waypost in this database: "waypost init" makes one\n' },
+    ...{ code: 1, stderr: 'waypost: there is no store of Waypost in this database: "waypost init" creates one\n' },
   });
 });
 

@@ -35,7 +35,7 @@ describe('waypost backup', () => {
     const to = folderOf('backup.db');
     writeFileSync(to, 'precious');
     const args = ['backup', '--data-dir', folderOf('first'), '--to', to];
-    expect(await giveCommand(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
+    expect(await giveCommand(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already') });
     rmSync(to);
     writeFileSync(`${to}.part`, 'of a backup that was killed');
     await succeeded(giveCommand(args));

@@ -145,7 +145,7 @@ describe('a wrong command', () => {
     [['tokens', 'revoke'], 2, "the token's id is missing"],
     [['tokens', 'delete', 'x'], 2, 'there is no "delete"'],
     [['projects', 'create'], 2, "the project's name is missing"],
-    [['projects', 'create', 'a b'], 1, "cannot be a project's name"],
+    [['projects', 'create', 'a b'], 1, 'cannot be the name of a project'],
     [['projects', 'create', 'defaultUser'], 1, 'the name of a development account'],
     [['projects', '--memory'], 2, '--memory has no data folder'],
     [['projects', '--colour'], 2, '--colour: there is no such option'],
@@ -242,7 +242,9 @@ it('a development server keeps its accounts as they are', async () => {
   await serve('dev');
   const { code, stderr } = await operate('projects', 'create', 'shop');
   expect(code).toBe(1);
-  expect(stderr).toMatch(/is in use by process \d+.*; it takes no commands, as a development server does not\n$/);
+  expect(stderr).toMatch(
+    /is in use by process \d+.*; it accepts no commands, for example because it is "waypost dev"\n$/,
+  );
 });
 
 it('the commands of docs/projects.md work as they stand', async () => {
@@ -262,6 +264,6 @@ it('the commands of docs/projects.md work as they stand', async () => {
 it('there is nothing to work on before init', async () => {
   expect(await operate('tokens')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('"waypost init" makes a new one'),
+    stderr: expect.stringContaining('"waypost init" creates a new one'),
   });
 });

@@ -110,7 +110,7 @@ describe('the image', () => {
   it('refuses to serve before there is a token', async () => {
     const { ended, output } = start([], { WAYPOST_PORT: '0', WAYPOST_HOST: '127.0.0.1' });
     expect(await ended).toBe(1);
-    expect(output.complained).toContain('"waypost init" makes a new one');
+    expect(output.complained).toContain('"waypost init" creates a new one');
   });
 
   it('is set up by one run of init, serves, answers the health check, and drains at its stop signal', async () => {

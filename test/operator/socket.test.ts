@@ -6,10 +6,10 @@ import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync 
 import { connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { NobodyListens, RemoteAdministration } from '../../src/admin/socket/ask.ts';
-import { listenForOperator, type OperatorSocket } from '../../src/admin/socket/listen.ts';
+import { NoServerListening, RemoteAdministration } from '../../src/admin/socket/client.ts';
+import { listenForOperator, type OperatorSocket } from '../../src/admin/socket/server.ts';
 import { socketPathOf, unusablePath } from '../../src/admin/socket/socket-path.ts';
-import { StoredAdministration } from '../../src/admin/socket/stored.ts';
+import { StoredAdministration } from '../../src/admin/socket/stored-administration.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -113,7 +113,7 @@ it('tells nobody but its log why a command failed', async () => {
 
 it('is not there once it is closed, and says so to whoever asks', async () => {
   await socket.close();
-  await expect(remote.listProjects()).rejects.toThrow(NobodyListens);
+  await expect(remote.listProjects()).rejects.toThrow(NoServerListening);
 });
 
 it('is not offered in a folder that somebody made a link of, and leaves alone what the link leads to', async () => {
@@ -131,5 +131,5 @@ it('is not offered in a folder that somebody made a link of, and leaves alone wh
 it('is not offered where its path would be cut off', async () => {
   const long = join(folder, 'x'.repeat(120), 'socket');
   expect(unusablePath(long)).toContain('longer than 103 bytes');
-  await expect(new RemoteAdministration(long).listProjects()).rejects.toThrow(NobodyListens);
+  await expect(new RemoteAdministration(long).listProjects()).rejects.toThrow(NoServerListening);
 });

@@ -4,7 +4,7 @@
 
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPostgresDriver } from '../../src/admin/store-end.ts';
+import { openPostgresDriver } from '../../src/admin/exclusive-store.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';

@@ -1,4 +1,4 @@
-/** The operator's commands on projects and tokens, the same with and without a running server. */
+/** The interface of the operator's commands on projects and tokens, the same with and without a running server. */
 import type { SigningKeys } from '../../api/accounts.ts';
 import type { TokenScope } from '../../engine/accounts/store.ts';
 import type { Millis } from '../../engine/model.ts';
@@ -6,7 +6,7 @@ import type { Millis } from '../../engine/model.ts';
 export interface ProjectEntry {
   name: string;
   createdAtMs: Millis;
-  /** How many tokens it has. */
+  /** Number of its tokens. */
   tokens: number;
 }
 
@@ -19,15 +19,15 @@ export interface TokenEntry {
   id: string;
   project: string;
   scope: TokenScope;
-  /** The name that its owner gave it. */
+  /** The optional name from its creation. */
   name?: string;
   createdAtMs: Millis;
-  /** Exact to about an hour; absent: never. */
+  /** Accurate to about an hour. Absent: never used. */
   lastUsedAtMs?: Millis;
 }
 
 export interface CreatedToken extends TokenEntry {
-  /** Stored nowhere: a lost token cannot be shown again, only replaced by a new one. */
+  /** Not stored: a lost token cannot be shown again, only replaced by a new one. */
   token: string;
 }
 
@@ -37,21 +37,21 @@ export interface CreateTokenRequest {
   name?: string;
 }
 
-/** Every method throws `Refused` with a sentence for the operator, having changed nothing. */
+/** Every method throws `CommandRefused`, with a message for the operator, and then changes nothing. */
 export interface Administration {
   listProjects(): Promise<ProjectEntry[]>;
   createProject(request: { name: string }): Promise<CreatedProject>;
-  /** Of one project, or of all. */
+  /** The tokens of one project, or of all projects. */
   listTokens(request: { project?: string }): Promise<TokenEntry[]>;
   createToken(request: CreateTokenRequest): Promise<CreatedToken>;
-  /** Once it resolves, the token is rejected everywhere. */
+  /** Once it resolves, all workers reject the token. */
   revokeToken(request: { id: string }): Promise<TokenEntry>;
 }
 
-/** The operator asked for something impossible, such as a wrong name or an unknown id. The message is one line. */
-export class Refused extends Error {
+/** The command is not possible, for example because of an invalid name or an unknown id. The message is one line. */
+export class CommandRefused extends Error {
   constructor(message: string) {
     super(message);
-    this.name = 'Refused';
+    this.name = 'CommandRefused';
   }
 }

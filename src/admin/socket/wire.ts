@@ -1,16 +1,16 @@
-/** Encodes an operator's command, and its response, as a line of JSON. */
+/** Validates and parses the operator's commands and their responses, each a line of JSON. */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Administration, Refused } from './commands.ts';
+import { type Administration, CommandRefused } from './commands.ts';
 
 export type CommandName = keyof Administration;
 
-/** Longer lines are refused: what an operator types is short. */
+/** Longer lines are refused: the arguments that an operator types are short. */
 export const LINE_BYTES_MAX = 64 * 1024;
 
 const Scope = Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]);
 
-/** The shape of each command's request. Rules about names are checked where the commands are carried out. */
+/** The schema of each command's request. `StoredAdministration` checks the rules about names. */
 const REQUESTS = {
   listProjects: Type.Object({}),
   createProject: Type.Object({ name: Type.String() }),
@@ -19,12 +19,12 @@ const REQUESTS = {
   revokeToken: Type.Object({ id: Type.String() }),
 };
 
-const Line = Type.Object({
+const LineSchema = Type.Object({
   command: Type.Union(Object.keys(REQUESTS).map((name) => Type.Literal(name))),
   request: Type.Unknown(),
 });
 
-/** `failed`: the server could not do it; its log says why. */
+/** `answer`: the command succeeded. `refused`: with the reason. `failed`: an internal error, which the server's log explains. */
 const ResponseSchema = Type.Union([
   Type.Object({ answer: Type.Unknown() }),
   Type.Object({ refused: Type.String() }),
@@ -38,28 +38,28 @@ export interface CommandLine {
   request: unknown;
 }
 
-/** Throws `Refused` for an unknown command, such as one of a later version. */
+/** Throws `CommandRefused` for an unknown command, for example of a later version. */
 export function readCommand(line: string): CommandLine {
-  const given = parse(line);
-  if (!Value.Check(Line, given)) throw new Refused('the running server does not know this command');
-  const command = given.command as CommandName;
-  if (!Value.Check(REQUESTS[command], given.request)) {
-    throw new Refused('the running server does not understand this command');
+  const value = parse(line);
+  if (!Value.Check(LineSchema, value)) throw new CommandRefused('the running server does not know this command');
+  const command = value.command as CommandName;
+  if (!Value.Check(REQUESTS[command], value.request)) {
+    throw new CommandRefused('the running server does not understand this command');
   }
-  return { command, request: given.request };
+  return { command, request: value.request };
 }
 
-/** Carries out a command that `readCommand` has read. */
+/** Runs a command that `readCommand` has validated. */
 export function runCommand(administration: Administration, { command, request }: CommandLine): Promise<unknown> {
-  // TypeScript cannot see that the command and its request belong together once they are looked up by name.
+  // TypeScript cannot infer that the request matches the command that is looked up by name.
   const method = administration[command] as (request: unknown) => Promise<unknown>;
   return method.call(administration, request);
 }
 
-/** `undefined`: not a response of a Waypost. */
+/** Returns undefined if the line is not a response of Waypost. */
 export function readResponse(line: string): SocketResponse | undefined {
-  const given = parse(line);
-  return Value.Check(ResponseSchema, given) ? given : undefined;
+  const value = parse(line);
+  return Value.Check(ResponseSchema, value) ? value : undefined;
 }
 
 function parse(line: string): unknown {

@@ -2,17 +2,17 @@
 
 import { checkSealer } from '../../accounts/accounts.ts';
 import { explainWrongKey } from '../../accounts/open-accounts.ts';
+import { openPostgresDriver } from '../../admin/exclusive-store.ts';
 import {
   cellUrlOf,
   databaseOf,
+  displayNameOf,
   messageOf,
-  nameOf,
   type OpenCell,
   openSealer,
   openStore,
 } from '../../admin/open-store.ts';
-import { untilAllKnow } from '../../admin/socket/everywhere.ts';
-import { openPostgresDriver } from '../../admin/store-end.ts';
+import { waitForConfirmations } from '../../admin/socket/wait-for-confirmations.ts';
 import { seal, unseal } from '../../config/sealing.ts';
 import type { Config } from '../../config/table.ts';
 import type { Cell } from '../../engine/accounts/store.ts';
@@ -49,7 +49,7 @@ export function addCell(config: Config, { name, url }: { name: string; url: stri
     const { store } = directory;
     const found = (await store.cells.listCells()).find((cell) => cell.name === name);
     if (found && cellUrl(directory, found) !== cellUrlOf(url, directory.url)) {
-      throw new CannotStart(`there is a cell "${name}" already, at ${nameOf(cellUrl(directory, found))}`);
+      throw new CannotStart(`there is a cell "${name}" already, at ${displayNameOf(cellUrl(directory, found))}`);
     }
     const added = await openNewCell(directory, url);
     try {
@@ -135,14 +135,14 @@ async function openNewCell({ openCell, url: firstUrl }: Directory, url: string):
   try {
     return await openCell(url, () => {});
   } catch (error) {
-    throw new CannotStart(`cannot open the database ${nameOf(cellUrlOf(url, firstUrl))}: ${messageOf(error)}`, {
+    throw new CannotStart(`cannot open the database ${displayNameOf(cellUrlOf(url, firstUrl))}: ${messageOf(error)}`, {
       cause: error,
     });
   }
 }
 
 async function waitForWorkers({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
-  const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
+  const behind = await waitForConfirmations(store, systemClock, workerTimeoutMs);
   if (behind.length === 0) return;
   throw new CannotStart(`it is done, but these workers have not said that they know of it: ${behind.join(', ')}`);
 }

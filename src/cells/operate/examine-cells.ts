@@ -4,7 +4,7 @@
  */
 
 import { explainWrongKey } from '../../accounts/open-accounts.ts';
-import { cannotRead, driverOf, type Examination, examineStore, examineWith } from '../../admin/examine.ts';
+import { createDriver, type Examination, examineStore, examineWith, throwUnreadable } from '../../admin/examine.ts';
 import { databaseOf, openSealer } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
@@ -43,7 +43,7 @@ export async function examineInstallation(config: Config): Promise<ExaminedInsta
   const database = databaseOf(config);
   const only = await examineStore(config);
   if (database.kind !== 'postgres') return { first: only, others: [] };
-  const directory = driverOf(database.url, config);
+  const directory = createDriver(database.url, config);
   try {
     const ofDirectory = [
       ...(await examineDirectory(directory)),
@@ -65,7 +65,7 @@ export async function examineInstallation(config: Config): Promise<ExaminedInsta
     }
     return examined;
   } catch (error) {
-    return cannotRead(error);
+    return throwUnreadable(error);
   } finally {
     await directory.close();
   }
@@ -77,7 +77,7 @@ async function examineOther(
   directory: Driver,
   cellId: CellId,
 ): Promise<Pick<ExaminedCell, 'examination'>> {
-  const driver = driverOf(url, config);
+  const driver = createDriver(url, config);
   try {
     await checkResponds(url, config);
     const ofDirectory = await examineCell(directory, cellId, driver);
@@ -96,7 +96,7 @@ function withFindings({ census, findings }: Examination, more: readonly Finding[
 
 /** Throws `StoreUnavailable` after a few seconds if the database does not respond. The examination has no such limit. */
 async function checkResponds(url: string, config: Config): Promise<void> {
-  const driver = driverOf(url, config, RESPONSE_LIMIT_MS);
+  const driver = createDriver(url, config, RESPONSE_LIMIT_MS);
   try {
     await driver.read((queries) => queries.query('select 1'));
   } finally {

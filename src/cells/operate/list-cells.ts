@@ -1,6 +1,6 @@
 /** Collects what `waypost cells` shows: each cell with its load and its moves. */
 
-import { nameOf } from '../../admin/open-store.ts';
+import { displayNameOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { MovePhase } from '../../engine/accounts/store.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
@@ -47,7 +47,7 @@ export function listCells(config: Config): Promise<CellEntry[]> {
     const nowMs = systemClock.wallMs();
     return cells.map(({ cell, projects, measured, reason }) => ({
       name: cell.name,
-      place: nameOf(cellUrl(directory, cell)),
+      place: displayNameOf(cellUrl(directory, cell)),
       ...(cell.addedAtMs !== undefined && { addedAtMs: cell.addedAtMs }),
       isDraining: cell.isDraining,
       projects: projects.length,

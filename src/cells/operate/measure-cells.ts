@@ -2,7 +2,7 @@
 
 import type { Sealer } from '../../accounts/accounts.ts';
 import { databaseOf, messageOf } from '../../admin/open-store.ts';
-import { Refused } from '../../admin/socket/commands.ts';
+import { CommandRefused } from '../../admin/socket/commands.ts';
 import type { Config } from '../../config/table.ts';
 import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
@@ -86,7 +86,7 @@ export async function measureCells(directory: DirectoryAccess): Promise<Measured
 
 /**
  * The cell for a new project: the one with the least load among those that can be reached and are not draining. Undefined:
- * there is only one cell. Throws `Refused`.
+ * there is only one cell. Throws `CommandRefused`.
  */
 export async function emptiestCell(
   config: Config,
@@ -96,7 +96,7 @@ export async function emptiestCell(
   const database = databaseOf(config);
   if (database.kind !== 'postgres' || (await store.cells.listCells()).length === 0) return undefined;
   const cellId = emptiestOf(loadedCells(await measureCells({ config, url: database.url, store, encryptionKey })));
-  if (cellId === undefined) throw new Refused('no cell takes new projects now: all drain, or cannot be reached');
+  if (cellId === undefined) throw new CommandRefused('no cell takes new projects now: all drain, or cannot be reached');
   return cellId;
 }
 

@@ -1,6 +1,6 @@
 /** Implements `waypost projects move`: moves a project to another cell while both cells are in use. */
 
-import { untilAllKnow } from '../../admin/socket/everywhere.ts';
+import { waitForConfirmations } from '../../admin/socket/wait-for-confirmations.ts';
 import type { Config } from '../../config/table.ts';
 import type { CellId, ProjectId } from '../../engine/model.ts';
 import { randomBase58 } from '../../protocol/ids.ts';
@@ -96,7 +96,7 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
  * `CannotStart` when some do not report it in time.
  */
 export async function waitForPlacementChecks({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
-  const behind = await untilAllKnow(store, systemClock, workerTimeoutMs);
+  const behind = await waitForConfirmations(store, systemClock, workerTimeoutMs);
   if (behind.length > 0)
     throw new CannotStart(
       `these workers have not said that they know the cells: ${behind.join(', ')}; try again later`,

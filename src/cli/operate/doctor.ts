@@ -27,16 +27,16 @@ It checks the store that these options and the variables of "waypost serve" sele
   },
   async (parsed, terminal) => {
     const { examineInstallation } = await import('../../cells/operate/examine-cells.ts');
-    const { keptIn } = await import('../../admin/open-store.ts');
+    const { describeDataLocation } = await import('../../admin/open-store.ts');
     const config = parseConfig(terminal.env, parsed.settings);
     const { first: examination, firstName, others } = await examineInstallation(config);
     const isSound = [examination, ...others.map((cell) => cell.examination)].every(isConsistent);
     if (parsed.has('json')) {
       const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };
-      terminal.print(`${JSON.stringify({ store: keptIn(config), isSound, ...examination, ...cells })}\n`);
+      terminal.print(`${JSON.stringify({ store: describeDataLocation(config), isSound, ...examination, ...cells })}\n`);
     } else {
       const first = firstName === undefined ? report(examination) : reportOf({ name: firstName, examination });
-      terminal.print([`store: ${keptIn(config)}\n`, first, ...others.map(reportOf)].join('\n'));
+      terminal.print([`store: ${describeDataLocation(config)}\n`, first, ...others.map(reportOf)].join('\n'));
     }
     return isSound ? EXIT.ok : EXIT.failed;
   },

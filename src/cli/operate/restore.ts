@@ -1,6 +1,6 @@
 /** `waypost restore`: restores a store from a backup. */
 
-import type { Restored } from '../../admin/restore.ts';
+import type { RestoreResult } from '../../admin/restore.ts';
 import { parseConfig } from '../../config/parse.ts';
 import { EXIT, printJson, required } from '../command.ts';
 import { configured } from '../configured.ts';
@@ -43,7 +43,7 @@ Messages that were delivered after the backup was made are delivered again.`,
   },
 );
 
-const KEY_WARNINGS: Record<Restored['key'], string | undefined> = {
+const KEY_WARNINGS: Record<RestoreResult['key'], string | undefined> = {
   fits: undefined,
   'not needed': undefined,
   missing:

@@ -33,11 +33,11 @@ Messages survive a restart, in the data folder; with --memory they do not.`,
     }
     const stopSignal = nextSignal(); // from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
-    const { keptIn } = await import('../../admin/open-store.ts');
+    const { describeDataLocation } = await import('../../admin/open-store.ts');
     return runServer(config, terminal, {
       credentials: 'development',
       stopSignal,
-      announce: (server) => welcome(server, keptIn(config), config.docsUrl, isVirtual),
+      announce: (server) => welcome(server, describeDataLocation(config), config.docsUrl, isVirtual),
       ...(virtual && { start: virtual.startVirtual }),
     });
   },

@@ -1,7 +1,4 @@
-/**
- * Entry of a worker's thread. The worker is the same as in a process of its own; messages tell it when to listen and to
- * stop.
- */
+/** Entry point of a worker's thread. The worker is the same as in a process of its own; the main thread controls it by messages. */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
@@ -12,7 +9,7 @@ import { startIdleCollection } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { openMetrics } from '../metrics.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
-import type { FromWorker, ThreadStart, ToWorker } from './messages.ts';
+import type { ThreadStart, WorkerCommand, WorkerMessage } from './messages.ts';
 import { OtherThreads } from './other-threads.ts';
 import { PendingCalls } from './pending-calls.ts';
 
@@ -21,12 +18,12 @@ if (parentPort) await run(parentPort, workerData as ThreadStart);
 async function run(port: MessagePort, start: ThreadStart): Promise<void> {
   const { config, credentials, encryptionKey, rank, database } = start;
   const others = new OtherThreads(start.others);
-  const tell = (message: FromWorker): void => port.postMessage(message);
+  const send = (message: WorkerMessage): void => port.postMessage(message);
   const changes = new PendingCalls();
   const randomness = createSystemRandomness();
-  const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
-  const log = logOver(tell);
-  await orRefuse(tell, async () => {
+  const onFatal = (error: Error): void => send({ kind: 'fatal', reason: error.message });
+  const log = createForwardingLog(send);
+  await reportRefusal(send, async () => {
     const metrics = openMetrics(config);
     const watchBatches = metrics?.watchBatches;
     const store = database
@@ -45,7 +42,7 @@ async function run(port: MessagePort, start: ThreadStart): Promise<void> {
       isRecovered: database !== undefined,
       onAccountsChanged: async () => {
         try {
-          await changes.ask((id) => tell({ kind: 'accountsChanged', id }));
+          await changes.call((id) => send({ kind: 'accountsChanged', id }));
         } catch (error) {
           throw new StoreUnavailable('tokens or keys have changed, but not all workers know', { cause: error });
         }
@@ -54,66 +51,66 @@ async function run(port: MessagePort, start: ThreadStart): Promise<void> {
     const end = async (): Promise<void> => {
       await store.close();
       others.close();
-      tell({ kind: 'stopped' });
+      send({ kind: 'stopped' });
       port.close(); // this ends the thread
     };
-    port.on('message', (message: ToWorker) => {
+    port.on('message', (message: WorkerCommand) => {
       if (message.kind === 'changeKnown') changes.settle(message.id, message);
       else if (message.kind === 'stop') void worker.stop(message.limitMs).then(end);
-      else void follow(message, worker, config.host, tell);
+      else void handleMessage(message, worker, config.host, send);
     });
     startIdleCollection();
-    tell({ kind: 'started', worker: worker.id });
+    send({ kind: 'started', worker: worker.id });
   });
 }
 
-async function follow(
-  message: Exclude<ToWorker, { kind: 'changeKnown' | 'stop' }>,
+async function handleMessage(
+  message: Exclude<WorkerCommand, { kind: 'changeKnown' | 'stop' }>,
   worker: RunningWorker,
   host: string,
-  tell: (message: FromWorker) => void,
+  send: (message: WorkerMessage) => void,
 ): Promise<void> {
   switch (message.kind) {
     case 'listen':
-      await orRefuse(tell, async () => {
+      await reportRefusal(send, async () => {
         const bound = await worker.listen({ host, port: message.port, isShared: true });
-        tell({ kind: 'listening', ...bound });
+        send({ kind: 'listening', ...bound });
       });
       return;
     case 'refreshAccounts':
       try {
         await worker.accounts.refresh();
-        tell({ kind: 'refreshed', id: message.id });
+        send({ kind: 'refreshed', id: message.id });
       } catch (error) {
-        tell({ kind: 'refreshed', id: message.id, failure: messageOf(error) });
+        send({ kind: 'refreshed', id: message.id, failure: messageOf(error) });
       }
       return;
     case 'readMetrics':
       try {
-        tell({ kind: 'metrics', id: message.id, value: await worker.readMetrics() });
+        send({ kind: 'metrics', id: message.id, value: await worker.readMetrics() });
       } catch (error) {
-        tell({ kind: 'metrics', id: message.id, failure: messageOf(error) });
+        send({ kind: 'metrics', id: message.id, failure: messageOf(error) });
       }
       return;
   }
 }
 
-/** Reports problems that the operator can repair. Any other error ends the thread, and with it the process. */
-async function orRefuse(tell: (message: FromWorker) => void, work: () => Promise<void>): Promise<void> {
+/** Reports errors that the operator can fix to the main thread. Any other error ends the thread, and with it the process. */
+async function reportRefusal(send: (message: WorkerMessage) => void, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (!(error instanceof CannotStart || error instanceof StoreUnavailable)) throw error;
-    tell({ kind: 'refused', reason: error.message });
+    send({ kind: 'refused', reason: error.message });
   }
 }
 
-/** Sends log lines to the main thread: one thread writes the log, so that lines do not mix. */
-function logOver(tell: (message: FromWorker) => void): EventLog {
+/** Sends log events to the main thread, which alone writes the log, so that lines do not mix. */
+function createForwardingLog(send: (message: WorkerMessage) => void): EventLog {
   return {
-    debug: (event, fields = {}) => tell({ kind: 'log', level: 'debug', event, fields }),
-    info: (event, fields = {}) => tell({ kind: 'log', level: 'info', event, fields }),
-    warn: (event, fields = {}) => tell({ kind: 'log', level: 'warn', event, fields }),
-    error: (event, fields = {}) => tell({ kind: 'log', level: 'error', event, fields }),
+    debug: (event, fields = {}) => send({ kind: 'log', level: 'debug', event, fields }),
+    info: (event, fields = {}) => send({ kind: 'log', level: 'info', event, fields }),
+    warn: (event, fields = {}) => send({ kind: 'log', level: 'warn', event, fields }),
+    error: (event, fields = {}) => send({ kind: 'log', level: 'error', event, fields }),
   };
 }

@@ -1,11 +1,11 @@
-/** Takes checkpoints to the worker that makes their call: each two workers of a process talk over a port of their own. */
+/** Forwards checkpoints to the worker that makes their call. Each pair of workers of a process has a port for this. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { CheckpointHandler, CheckpointRequest, OtherWorkers } from '../../api/edge/other-workers.ts';
 import type { ApiResponse } from '../../api/response.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-/** What one worker needs to talk to the others. */
-export interface PortsToOthers {
+/** The ports from one worker to the others. */
+export interface WorkerPorts {
   own: number;
   /** By the number of the other worker. */
   ports: ReadonlyMap<number, MessagePort>;
@@ -13,18 +13,18 @@ export interface PortsToOthers {
 
 type Message =
   | { kind: 'request'; id: number; checkpoint: CheckpointRequest }
-  /** The caller no longer waits for the response. */
-  | { kind: 'hungUp'; id: number }
-  /** Without `value`: the worker makes no such call. */
+  /** The client that sent the checkpoint has disconnected. */
+  | { kind: 'disconnected'; id: number }
+  /** The response. Without `value`: the worker makes no such call. */
   | { kind: 'response'; id: number; value?: ApiResponse };
 
-interface Other {
+interface OtherWorker {
   port: MessagePort;
-  pending: PendingCalls<ApiResponse>;
+  calls: PendingCalls<ApiResponse>;
 }
 
-/** Connects each of `count` workers with each other one. */
-export function connectAll(count: number): PortsToOthers[] {
+/** Creates the ports that connect each of `count` workers with each other one. */
+export function connectAll(count: number): WorkerPorts[] {
   const all = Array.from({ length: count }, (_, own) => ({ own, ports: new Map<number, MessagePort>() }));
   for (const one of all) {
     for (const other of all.slice(one.own + 1)) {
@@ -38,52 +38,56 @@ export function connectAll(count: number): PortsToOthers[] {
 
 export class OtherThreads implements OtherWorkers {
   readonly own: number;
-  readonly #others = new Map<number, Other>();
+  readonly #others = new Map<number, OtherWorker>();
 
-  constructor({ own, ports }: PortsToOthers) {
+  constructor({ own, ports }: WorkerPorts) {
     this.own = own;
-    for (const [number, port] of ports) this.#others.set(number, { port, pending: new PendingCalls() });
+    for (const [number, port] of ports) this.#others.set(number, { port, calls: new PendingCalls() });
   }
 
   /**
-   * There is no time limit: a thread that does not respond is blocked or waits for the store, as do its own HTTP clients. If this
-   * thread saved the checkpoint instead, the other one could report it as `lost` although it is saved.
+   * Has no timeout: a thread that does not respond hangs or waits for the store, and a direct HTTP request to it would wait too.
+   * If this worker saved the checkpoint instead, the other one might report the same checkpoint as `lost`.
    */
-  async forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined> {
+  async forward(
+    worker: number,
+    checkpoint: CheckpointRequest,
+    disconnect: AbortSignal,
+  ): Promise<ApiResponse | undefined> {
     const other = this.#others.get(worker);
     if (!other) return undefined;
-    let tell = (): void => {};
-    const response = await other.pending.ask((id) => {
-      tell = () => send(other.port, { kind: 'hungUp', id });
+    let reportDisconnect = (): void => {};
+    const response = await other.calls.call((id) => {
+      reportDisconnect = () => send(other.port, { kind: 'disconnected', id });
       send(other.port, { kind: 'request', id, checkpoint });
-      if (hangUp.aborted) tell();
-      else hangUp.addEventListener('abort', tell);
+      if (disconnect.aborted) reportDisconnect();
+      else disconnect.addEventListener('abort', reportDisconnect);
     });
-    hangUp.removeEventListener('abort', tell);
+    disconnect.removeEventListener('abort', reportDisconnect);
     return response;
   }
 
-  serve(carryOut: CheckpointHandler): void {
-    for (const [number, { port, pending }] of this.#others) {
-      const hangUps = new Map<number, AbortController>();
+  serve(handle: CheckpointHandler): void {
+    for (const [number, { port, calls }] of this.#others) {
+      const disconnects = new Map<number, AbortController>();
       port.on('message', async (message: Message) => {
         const { id } = message;
-        if (message.kind === 'response') return pending.settle(id, message);
-        if (message.kind === 'hungUp') return hangUps.get(id)?.abort();
-        const hangUp = new AbortController();
-        hangUps.set(id, hangUp);
-        const value = await carryOut(message.checkpoint, hangUp.signal);
-        hangUps.delete(id);
+        if (message.kind === 'response') return calls.settle(id, message);
+        if (message.kind === 'disconnected') return disconnects.get(id)?.abort();
+        const disconnect = new AbortController();
+        disconnects.set(id, disconnect);
+        const value = await handle(message.checkpoint, disconnect.signal);
+        disconnects.delete(id);
         send(port, { kind: 'response', id, ...(value && { value }) });
       });
       port.on('close', () => {
         this.#others.delete(number);
-        pending.settleAll();
+        calls.settleAll();
       });
     }
   }
 
-  /** The other workers continue without this one. */
+  /** Disconnects from the other workers, which continue. */
   close(): void {
     for (const { port } of this.#others.values()) port.close();
   }

@@ -1,14 +1,14 @@
-/** A worker's thread, as its supervisor sees it. */
+/** Starts, controls and ends the thread of one worker, from the main thread. */
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../admin/open-store.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
-import type { FromWorker, ThreadStart, ToWorker } from './messages.ts';
+import type { ThreadStart, WorkerCommand, WorkerMessage } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-/** A thread has ended unexpectedly. The state of its work is unknown, so the whole process must end. */
+/** A worker's thread has ended unexpectedly. The state of its work is unknown, so the process must end. */
 export class ThreadEnded extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -18,15 +18,15 @@ export class ThreadEnded extends Error {
 
 export interface WorkerThreadListeners {
   log: EventLog;
-  /** Called when the thread has ended by itself, or can no longer trust its store: the process must end. */
+  /** Called when the thread has ended unexpectedly, or can no longer trust its store. The process must end. */
   onFatal: (error: Error) => void;
-  /** Called when the thread has changed tokens or signing keys. Resolves when all other threads know them. */
+  /** Called when the thread has changed tokens or signing keys. Must resolve when all other threads know them. */
   onAccountsChanged: (thread: WorkerThread) => Promise<void>;
 }
 
-/** The caller that waits for the next step of the thread: its start, its listening, its end. */
-interface Step {
-  resolve: (message: FromWorker) => void;
+/** The caller that waits for the next state of the thread: started, listening or stopped. */
+interface StateWaiter {
+  resolve: (message: WorkerMessage) => void;
   reject: (error: Error) => void;
 }
 
@@ -35,7 +35,7 @@ export class WorkerThread {
   readonly #listeners: WorkerThreadListeners;
   readonly #refreshes = new PendingCalls();
   readonly #readings = new PendingCalls<Reading>();
-  #step: Step | undefined;
+  #stateWaiter: StateWaiter | undefined;
   #id: WorkerId | undefined;
   #hasEnded = false;
 
@@ -49,16 +49,16 @@ export class WorkerThread {
       workerData: start,
       transferList: ports.filter((port) => port !== undefined),
     });
-    this.#worker.on('message', (message: FromWorker) => this.#hear(message));
-    this.#worker.on('error', (error) => this.#end(error as Error));
-    this.#worker.on('exit', () => this.#end());
+    this.#worker.on('message', (message: WorkerMessage) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#handleExit(error as Error));
+    this.#worker.on('exit', () => this.#handleExit());
   }
 
   /** Resolves when the worker delivers. Throws `CannotStart` or `ThreadEnded`. */
   static async start(start: ThreadStart, listeners: WorkerThreadListeners): Promise<WorkerThread> {
     const thread = new WorkerThread(start, listeners);
     try {
-      await thread.#next();
+      await thread.#nextState();
       return thread;
     } catch (error) {
       await thread.#terminate();
@@ -68,28 +68,28 @@ export class WorkerThread {
 
   /** Throws `CannotStart`. */
   async listen(port: number): Promise<{ url: string; port: number }> {
-    this.#tell({ kind: 'listen', port });
-    const message = await this.#next();
+    this.#send({ kind: 'listen', port });
+    const message = await this.#nextState();
     if (message.kind !== 'listening') throw new Error(`a worker sent ${message.kind} instead of listening`);
     return message;
   }
 
-  /** Resolves when the thread uses the tokens and signing keys that are now in the store. */
+  /** Resolves when the thread uses the current tokens and signing keys of the store. */
   async refreshAccounts(): Promise<void> {
     if (this.#hasEnded) return;
-    await this.#refreshes.ask((id) => this.#tell({ kind: 'refreshAccounts', id }));
+    await this.#refreshes.call((id) => this.#send({ kind: 'refreshAccounts', id }));
   }
 
-  /** The numbers of the thread's worker; none when it has ended. Throws when the worker cannot read them. */
+  /** The metrics of the thread's worker; empty when it has ended. Throws when the worker cannot read them. */
   async readMetrics(): Promise<Reading> {
     if (this.#hasEnded) return [];
-    return (await this.#readings.ask((id) => this.#tell({ kind: 'readMetrics', id }))) ?? [];
+    return (await this.#readings.call((id) => this.#send({ kind: 'readMetrics', id }))) ?? [];
   }
 
   async stop(limitMs: Millis): Promise<void> {
     if (this.#hasEnded) return;
-    const stopped = this.#next();
-    this.#tell({ kind: 'stop', limitMs });
+    const stopped = this.#nextState();
+    this.#send({ kind: 'stop', limitMs });
     await stopped;
     await this.#terminate();
   }
@@ -101,17 +101,17 @@ export class WorkerThread {
     await this.#worker.terminate();
   }
 
-  #tell(message: ToWorker): void {
+  #send(message: WorkerCommand): void {
     this.#worker.postMessage(message);
   }
 
-  #next(): Promise<FromWorker> {
+  #nextState(): Promise<WorkerMessage> {
     return new Promise((resolve, reject) => {
-      this.#step = { resolve, reject };
+      this.#stateWaiter = { resolve, reject };
     });
   }
 
-  #hear(message: FromWorker): void {
+  #receive(message: WorkerMessage): void {
     switch (message.kind) {
       case 'log':
         return this.#log(message);
@@ -120,48 +120,48 @@ export class WorkerThread {
       case 'metrics':
         return this.#readings.settle(message.id, message);
       case 'accountsChanged':
-        void this.#handleAccountsChange(message.id);
+        void this.#replyToChange(message.id);
         return;
       case 'fatal':
         return this.#fail(new ThreadEnded(message.reason));
       case 'refused':
-        return this.#step?.reject(new CannotStart(message.reason));
+        return this.#stateWaiter?.reject(new CannotStart(message.reason));
       case 'started':
         this.#id = message.worker;
-        return this.#step?.resolve(message);
+        return this.#stateWaiter?.resolve(message);
       case 'stopped':
         this.#hasEnded = true;
         this.#refreshes.settleAll();
         this.#readings.settleAll();
-        return this.#step?.resolve(message);
+        return this.#stateWaiter?.resolve(message);
       case 'listening':
-        return this.#step?.resolve(message);
+        return this.#stateWaiter?.resolve(message);
     }
   }
 
-  async #handleAccountsChange(id: number): Promise<void> {
+  async #replyToChange(id: number): Promise<void> {
     try {
       await this.#listeners.onAccountsChanged(this);
-      this.#tell({ kind: 'changeKnown', id });
+      this.#send({ kind: 'changeKnown', id });
     } catch (error) {
-      this.#tell({ kind: 'changeKnown', id, failure: messageOf(error) });
+      this.#send({ kind: 'changeKnown', id, failure: messageOf(error) });
     }
   }
 
-  #log({ level, event, fields }: Extract<FromWorker, { kind: 'log' }>): void {
+  #log({ level, event, fields }: Extract<WorkerMessage, { kind: 'log' }>): void {
     this.#listeners.log[level](event, this.#id === undefined ? fields : { worker: this.#id, ...fields });
   }
 
-  #end(cause?: Error): void {
+  #handleExit(cause?: Error): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    const ended = new ThreadEnded('a worker has ended by itself', { cause });
+    const ended = new ThreadEnded('a worker has ended unexpectedly', { cause });
     if (cause?.stack !== undefined) ended.stack = `${ended.message}: ${cause.stack}`; // shows where the defect is
     this.#fail(ended);
   }
 
   #fail(error: ThreadEnded): void {
-    if (this.#id === undefined) this.#step?.reject(error);
+    if (this.#id === undefined) this.#stateWaiter?.reject(error);
     else this.#listeners.onFatal(error);
   }
 }

@@ -25,7 +25,7 @@ export async function startTwoWorkers(
   config: Config,
   { log, credentials, onFatal, clock }: Needs,
 ): Promise<TwoWorkers> {
-  const shared = await openStore(config, { onFatal, create: true, log, heldClock: clock });
+  const shared = await openStore(config, { onFatal, create: true, log, testClock: clock });
   const sealer = await ensureSealer(config, createSystemRandomness(), shared);
   const closing: (() => Promise<unknown>)[] = [() => shared.close()];
   const stop = async (): Promise<void> => {

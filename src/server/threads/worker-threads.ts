@@ -1,13 +1,13 @@
-/** Supervises several workers in one process, each in a thread of its own, all on one port. */
+/** Runs several workers in one process, each in a thread of its own, all on one port. */
 import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import type { ServerContext } from '../context.ts';
 import { checkIsFree } from '../listen.ts';
-import { connectAll, type PortsToOthers } from './other-threads.ts';
+import { connectAll, type WorkerPorts } from './other-threads.ts';
 import { WorkerThread } from './worker-thread.ts';
 
-export class Threads {
+export class WorkerThreads {
   readonly #config: Config;
   readonly #threads: readonly WorkerThread[];
 
@@ -16,12 +16,12 @@ export class Threads {
     this.#threads = threads;
   }
 
-  /** Resolves when all workers deliver; none listens yet. Throws `CannotStart`; then no thread is left running. */
-  static async start(context: ServerContext): Promise<Threads> {
+  /** Resolves when all workers deliver; none listens yet. Throws `CannotStart`, after it has stopped all threads. */
+  static async start(context: ServerContext): Promise<WorkerThreads> {
     const { config, credentials, store, log, onFatal } = context;
     const { encryptionKey } = context.sealer;
     const threads: WorkerThread[] = [];
-    const startOne = async (others: PortsToOthers): Promise<void> => {
+    const startOne = async (others: WorkerPorts): Promise<void> => {
       const database = await store.connect?.();
       const onAccountsChanged = (changing: WorkerThread): Promise<void> =>
         refreshAll(threads.filter((thread) => thread !== changing));
@@ -35,7 +35,7 @@ export class Threads {
       await Promise.all(threads.map((thread) => thread.stop(0)));
       throw failed.reason;
     }
-    return new Threads(config, threads);
+    return new WorkerThreads(config, threads);
   }
 
   /** Makes all workers listen on the port of the first, and returns the URL. Throws `CannotStart`. */
@@ -49,17 +49,17 @@ export class Threads {
     return bound.url;
   }
 
-  /** Resolves when all workers use the tokens and signing keys that are now in the store. */
+  /** Resolves when all workers use the current tokens and signing keys of the store. */
   refreshAccounts(): Promise<void> {
     return refreshAll(this.#threads);
   }
 
-  /** The numbers of each worker. */
+  /** The metrics of each worker. */
   readMetrics(): Promise<Reading[]> {
     return Promise.all(this.#threads.map((thread) => thread.readMetrics()));
   }
 
-  /** Accepts no more messages, gives running attempts up to `limitMs`, then ends all threads. */
+  /** Accepts no more messages, waits up to `limitMs` for attempts in flight, then ends all threads. */
   async stop(limitMs: Millis): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.stop(limitMs)));
   }

@@ -1,4 +1,4 @@
-/** One end of a move: parses the URL of a database, and opens the database exclusively. */
+/** The source or target of a move: parses the URL of a database, and opens it while no server uses it. */
 import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
@@ -10,67 +10,64 @@ import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { CopyOptions } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
-import { checkThere, type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
+import { checkExists, type Database, databaseOf, displayNameOf, messageOf, parseDatabaseUrl } from './open-store.ts';
 
-/** An open database that no server has. */
-export interface StoreEnd {
+/** An open database that no server uses. */
+export interface ExclusiveStore {
   driver: Driver;
-  /** Upkeep after each piece of rows that was written. */
-  afterPiece: () => void;
+  /** Runs maintenance after each written chunk. */
+  afterChunk: () => void;
   /** See `CopyOptions`. */
-  makeRoom?: NonNullable<CopyOptions['prepareLogs']>;
+  prepareLogs?: NonNullable<CopyOptions['prepareLogs']>;
   close(): Promise<void>;
 }
 
-/** One to read rows, one to write them. */
+/** One connection to read rows, one to write them. */
 const CONNECTIONS = 2;
-/** Emptying a large table is one statement. */
+/** Long, because one statement empties a large table. */
 const TIMEOUT_MS = 10 * 60_000;
-/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
+/** Ends the transaction of a stopped command, before another command takes over the move. */
 const IDLE_MS = 2_000;
 
-/**
- * The database that a URL names. `flag` is the flag it was given with. Throws `CannotStart`, whose message never
- * repeats a password.
- */
+/** Parses the URL of a database in the command-line flag `flag`. Throws `CannotStart`, without the password in its message. */
 export function readDatabaseUrl(text: string, flag: string): Database {
   const { pattern, rule } = SETTINGS.databaseUrl;
-  const database = pattern.test(text) ? databaseAt(text) : undefined;
+  const database = pattern.test(text) ? parseDatabaseUrl(text) : undefined;
   if (database && (database.kind === 'sqlite' || URL.canParse(text))) return database;
   throw new CannotStart(`${flag} ${rule}`);
 }
 
-/** The store of the settings. Throws `CannotStart` for one in memory. */
+/** The configured database. Throws `CannotStart` for one in memory. */
 export function storedDatabaseOf(config: Config): Database {
   if (config.memory) throw new CannotStart('a store in memory ends with its server');
   return databaseOf(config);
 }
 
-/** How a database is shown: without its password. */
-export function describe(database: Database): string {
-  return database.kind === 'sqlite' ? database.path : nameOf(database.url);
+/** Describes a database without its password. */
+export function describeDatabase(database: Database): string {
+  return database.kind === 'sqlite' ? database.path : displayNameOf(database.url);
 }
 
-/** Throws `CannotStart` when it cannot be opened, as while a server has it. `create`: a missing file is made. */
-export async function openEnd(database: Database, { create }: { create: boolean }): Promise<StoreEnd> {
+/** Throws `CannotStart` when the database cannot be opened, or a server uses it. `create`: create a missing file. */
+export async function openExclusiveStore(database: Database, { create }: { create: boolean }): Promise<ExclusiveStore> {
   try {
     return database.kind === 'sqlite' ? openFile(database.path, create) : await openPostgres(database.url);
   } catch (error) {
     if (error instanceof CannotStart) throw error;
     if (error instanceof StoreInUse) throw new CannotStart(error.message, { cause: error });
-    throw new CannotStart(`cannot open ${describe(database)}: ${messageOf(error)}`, { cause: error });
+    throw new CannotStart(`cannot open ${describeDatabase(database)}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function openFile(givenPath: string, create: boolean): StoreEnd {
-  if (!create) checkThere(givenPath);
-  const { path, lock } = lockDatabase(givenPath);
+function openFile(databasePath: string, create: boolean): ExclusiveStore {
+  if (!create) checkExists(databasePath);
+  const { path, lock } = lockDatabase(databasePath);
   try {
     createForOwner(path);
     const driver = new SqliteDriver({ path });
     return {
       driver,
-      afterPiece: () => driver.maintain(),
+      afterChunk: () => driver.maintain(),
       close: async () => {
         await driver.close();
         lock.release();
@@ -82,13 +79,13 @@ function openFile(givenPath: string, create: boolean): StoreEnd {
   }
 }
 
-async function openPostgres(url: string): Promise<StoreEnd> {
+async function openPostgres(url: string): Promise<ExclusiveStore> {
   const driver = openPostgresDriver(url);
   try {
     const workers = await driver.read(countLiveWorkers);
     if (workers > 0) {
       throw new CannotStart(
-        `${nameOf(url)} is in use by ${workers} worker${workers === 1 ? '' : 's'}: stop the servers first; one that was killed counts until its time-out is over`,
+        `${displayNameOf(url)} is in use by ${workers} worker${workers === 1 ? '' : 's'}: stop the servers first; a killed one counts until its timeout`,
       );
     }
   } catch (error) {
@@ -98,13 +95,13 @@ async function openPostgres(url: string): Promise<StoreEnd> {
   const logPartitions = new LogPartitions(driver);
   return {
     driver,
-    afterPiece: () => {},
-    makeRoom: (logs) => logPartitions.createFor(logs),
+    afterChunk: () => {},
+    prepareLogs: (logs) => logPartitions.createFor(logs),
     close: () => driver.close(),
   };
 }
 
-/** Not yet connected. `timeoutMs`: of one statement. */
+/** Creates a driver that connects when it is first used. `timeoutMs` limits each statement. */
 export function openPostgresDriver(url: string, timeoutMs = TIMEOUT_MS): PostgresDriver {
   return new PostgresDriver({
     ...{ url, timeoutMs, idleMs: IDLE_MS },

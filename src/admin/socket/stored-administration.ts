@@ -1,4 +1,4 @@
-/** Carries out what the operator asks for, on an open store. */
+/** Runs the operator's commands on an open store. */
 
 import { checkSealer, mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
 import { isDevelopmentProject } from '../../config/development.ts';
@@ -10,15 +10,15 @@ import { hashToken, isTokenName, mintRandomToken, TOKEN_NAME_RULE, tokenIdOf } f
 import type { Store } from '../../store/store.ts';
 import {
   type Administration,
+  CommandRefused,
   type CreatedProject,
   type CreatedToken,
   type CreateTokenRequest,
   type ProjectEntry,
-  Refused,
   type TokenEntry,
 } from './commands.ts';
 
-/** The memory of a running server. It must get each change before the change is reported as done. */
+/** The accounts in memory of a running server, which must be updated before a command is reported as done. */
 export interface AccountsInMemory {
   addProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
   admitStored(token: Token): void;
@@ -29,14 +29,14 @@ export interface StoredAdministrationOptions {
   store: { projects: Store['projects'] };
   clock: Clock;
   randomness: Randomness;
-  /** Asked for only when keys are made or shown. */
+  /** Called only when keys are created or shown. */
   sealer: () => Sealer;
-  /** Where a new project is to live; undefined: where there are the fewest. Throws `Refused`. */
+  /** Chooses the cell of a new project; undefined: the store chooses the cell with the fewest projects. Throws `CommandRefused`. */
   chooseCell?: () => Promise<CellId | undefined>;
   /** Absent: no server runs on this store. */
   accounts?: AccountsInMemory;
-  /** Resolves when the workers know of a change, which is then reported as done. `revoked`: a token. Throws `Refused`. */
-  tellWorkers?: (revoked?: TokenEntry) => Promise<void>;
+  /** Resolves when the workers know a change, such as a revoked token. The command is then done. Throws `CommandRefused`. */
+  notifyWorkers?: (revoked?: TokenEntry) => Promise<void>;
 }
 
 export class StoredAdministration implements Administration {
@@ -57,13 +57,13 @@ export class StoredAdministration implements Administration {
   }
 
   async createProject({ name }: { name: string }): Promise<CreatedProject> {
-    if ((await this.#findProject(name)) !== undefined) throw new Refused(`there is a project "${name}" already`);
-    const made = await this.ensureProject(name);
-    await this.#options.tellWorkers?.();
-    return made;
+    if ((await this.#findProject(name)) !== undefined) throw new CommandRefused(`there is a project "${name}" already`);
+    const project = await this.ensureProject(name);
+    await this.#options.notifyWorkers?.();
+    return project;
   }
 
-  /** The project and its keys; made when it is missing. Throws `SealBroken`. */
+  /** Returns the project and its keys, and creates it if it is missing. Throws `SealBroken`. */
   async ensureProject(name: string): Promise<CreatedProject> {
     checkProjectName(name);
     const { store, clock, sealer: openSealer, accounts, chooseCell } = this.#options;
@@ -88,8 +88,8 @@ export class StoredAdministration implements Administration {
   }
 
   async createToken({ project: projectName, scope, name }: CreateTokenRequest): Promise<CreatedToken> {
-    if (name !== undefined && !isTokenName(name)) throw new Refused(`a token's name ${TOKEN_NAME_RULE}`);
-    const { store, clock, randomness, accounts, tellWorkers } = this.#options;
+    if (name !== undefined && !isTokenName(name)) throw new CommandRefused(`a token's name ${TOKEN_NAME_RULE}`);
+    const { store, clock, randomness, accounts, notifyWorkers } = this.#options;
     checkProjectName(projectName);
     const { projectId } = await this.#projectNamed(projectName);
     const token = mintRandomToken(projectName, (count) => randomness.bytes(count));
@@ -97,20 +97,21 @@ export class StoredAdministration implements Administration {
     if (name !== undefined) stored.name = name;
     await store.projects.addToken(stored);
     accounts?.admitStored(stored);
-    await tellWorkers?.();
+    await notifyWorkers?.();
     return { ...entryOf(stored, projectName), token };
   }
 
   async revokeToken({ id }: { id: string }): Promise<TokenEntry> {
-    const { store, accounts, tellWorkers } = this.#options;
+    const { store, accounts, notifyWorkers } = this.#options;
     const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
-    if (token === undefined) throw new Refused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
-    // Written to disk first: a revoked token must stay revoked after a crash.
+    if (token === undefined)
+      throw new CommandRefused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
+    // The store comes first: a revoked token must stay revoked after a crash.
     await store.projects.removeToken({ tokenHash: token.tokenHash });
     accounts?.forget(token.tokenHash);
     const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);
     const entry = entryOf(token, project?.name ?? '');
-    await tellWorkers?.(entry);
+    await notifyWorkers?.(entry);
     return entry;
   }
 
@@ -121,18 +122,18 @@ export class StoredAdministration implements Administration {
   async #projectNamed(name: string): Promise<Project> {
     const project = await this.#findProject(name);
     if (project) return project;
-    throw new Refused(`there is no project ${JSON.stringify(name)}; "waypost projects create" makes one`);
+    throw new CommandRefused(`there is no project ${JSON.stringify(name)}; "waypost projects create" creates one`);
   }
 }
 
 function checkProjectName(name: string): void {
   if (!isName(name)) {
-    throw new Refused(
-      `${JSON.stringify(name)} cannot be a project's name: 1 to 255 letters, digits, "-", "_" and "." can`,
+    throw new CommandRefused(
+      `${JSON.stringify(name)} cannot be the name of a project: it must be 1 to 255 letters, digits, "-", "_" and "."`,
     );
   }
   if (isDevelopmentProject(name)) {
-    throw new Refused(`"${name}" is the name of a development account: take another`);
+    throw new CommandRefused(`"${name}" is the name of a development account: choose another`);
   }
 }
 

@@ -72,7 +72,7 @@ it('one that was stopped meanwhile refuses it when it goes on, before it has hea
   expect(await answer).toBe(401);
 });
 
-it('a worker that lives and does not say that it knows is named, and the token is revoked all the same', async () => {
+it('a live worker that has not confirmed a revocation is named, and the token is revoked all the same', async () => {
   const { id } = await makeToken();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -83,7 +83,9 @@ it('a worker that lives and does not say that it knows is named, and the token i
   await client.end();
   expect(await operate('tokens', 'revoke', id)).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/is revoked in the database, but these workers have not said .*: late\n$/),
+    stderr: expect.stringMatching(
+      /is revoked in the database, but these workers have not confirmed it, and may accept the token until they do: late\n$/,
+    ),
   });
   await eventually('the token to be gone', async () => !(await operate('tokens', '--json')).stdout.includes(id));
 });
