@@ -5,6 +5,7 @@ import { queueRoutes } from './lanes/queues.ts';
 import { dlqRoutes, runDlqRoutes } from './messages/dlq.ts';
 import { logRoutes, runLogRoutes } from './messages/logs.ts';
 import { messageRoutes, unfinishedRoutes } from './messages/messages.ts';
+import { replayRoutes } from './messages/replay.ts';
 import { documentRoutes } from './pages/document.ts';
 import { healthRoutes } from './pages/health.ts';
 import { keyRoutes, signatureRoutes } from './project/keys.ts';
@@ -33,6 +34,7 @@ export function createRoutes(services: Services): Route[] {
     ...dlqRoutes(services),
     ...logRoutes(services),
     ...unfinishedRoutes(services),
+    ...replayRoutes(services),
     ...overviewRoutes(services),
     ...liveRoutes(services),
     ...runLogRoutes(services),

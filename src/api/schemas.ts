@@ -71,6 +71,7 @@ const attributes = {
   endpointName: Type.Optional(Text),
   queueName: Type.Optional(Text),
   scheduleId: Type.Optional(Text),
+  replayOf: Type.Optional(Type.String({ pattern: '^msg_', description: 'the message that it repeats' })),
   callback: Type.Optional(Text),
   failureCallback: Type.Optional(Text),
   callerIP: Type.Optional(Text),
@@ -129,6 +130,9 @@ export const ExplanationSchema = exactly(
     ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages ahead of it in its queue' })),
     blockedBy: Type.Optional(BLOCKER.schema),
     flowControlKey: Type.Optional(Text),
+    replays: Type.Optional(
+      Type.Array(MessageIdSchema, { minItems: 1, description: 'its latest replays, newest first' }),
+    ),
     cell: CellName,
   },
   'Explanation',
@@ -203,7 +207,15 @@ const PublishedToGroupSchema = Type.Array(PublishedSchema, { minItems: 1 });
 export const ScheduleCreatedSchema = exactly({ scheduleId: Text }, 'ScheduleCreated');
 export const PublishSchema = Type.Union([PublishedSchema, PublishedToGroupSchema, ScheduleCreatedSchema]);
 export const BatchSchema = Type.Array(Type.Union([PublishedSchema, PublishedToGroupSchema, ErrorSchema]));
-const { messageId: _id, url: _url, maxRetries, topicName: _topic, endpointName: _endpoint, ...scheduled } = attributes;
+const {
+  messageId: _id,
+  url: _url,
+  maxRetries,
+  topicName: _topic,
+  endpointName: _endpoint,
+  replayOf: _replayOf,
+  ...scheduled
+} = attributes;
 export const ScheduleSchema = exactly(
   {
     ...scheduled,

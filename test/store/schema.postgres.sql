@@ -25,6 +25,7 @@ create table contents (
   schedule_id text collate "C",
   flow_control_key text collate "C",
   labels text collate "C",
+  replay_of bigint,
   settings text collate "C" not null,
   body bytea
 ) with (
@@ -33,6 +34,7 @@ create table contents (
   toast.autovacuum_vacuum_scale_factor=0.03
 );
 CREATE UNIQUE INDEX contents_pkey ON contents USING btree (key); -- primary key
+CREATE INDEX contents_replays ON contents USING btree (replay_of, key) WHERE (replay_of IS NOT NULL);
 
 create table dead (
   project_id bigint not null,

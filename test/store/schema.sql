@@ -91,9 +91,12 @@ CREATE TABLE contents (
   schedule_id text,
   flow_control_key text,
   labels text,
+  replay_of integer,
   settings text not null,
   body blob
 );
+
+CREATE INDEX contents_replays on contents (replay_of, key) where replay_of is not null;
 
 CREATE TABLE dead (
   project_id integer not null,

@@ -37,6 +37,7 @@ export function messageView(message: Message): View {
     ...callbacksView(settings),
     queueName: settings.queueName,
     scheduleId: settings.scheduleId,
+    replayOf: settings.replayOf,
     ...callerIpView(message),
     ...labelView(settings),
     ...flowControlView(settings.flowControl),
@@ -46,9 +47,9 @@ export function messageView(message: Message): View {
 
 /** The reason why a message waits, as a sentence and as fields. Our own addition. */
 export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
-  const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId } = fields;
+  const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId, replays } = fields;
   const lane = { queueName, ahead, blockedBy: blockedBy && BLOCKER.view(blockedBy), flowControlKey };
-  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
+  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane, replays };
 }
 
 /** An unfinished message in a list, with the size of its body instead of the body. Our own addition. */
@@ -139,6 +140,7 @@ export function logEntryView({ atMs, state, message, detail, responseStatus }: L
     responseStatus,
     ...detailView(detail),
     scheduleId: settings.scheduleId,
+    replayOf: settings.replayOf,
     queueName: settings.queueName,
     ...callbacksView(settings, 's'),
     ...optionsView(settings),

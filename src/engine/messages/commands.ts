@@ -51,6 +51,16 @@ export async function explainMessage(
   projectId: ProjectId,
   id: MessageId,
 ): Promise<Explanation | undefined> {
+  const explanation = await explainState(context, projectId, id);
+  const replays = explanation ? await context.store.messages.listReplays({ projectId, id }) : [];
+  return explanation && replays.length > 0 ? { ...explanation, replays } : explanation;
+}
+
+async function explainState(
+  context: EngineContext,
+  projectId: ProjectId,
+  id: MessageId,
+): Promise<Explanation | undefined> {
   const { store, clock } = context;
   const live = await store.messages.findLive({ projectId, id, nowMs: clock.nowMs() });
   if (live) return explainLive(context, live, await failureOf(context, projectId, live));

@@ -12,7 +12,7 @@ import type {
   UnfinishedMessage,
   WaitList,
 } from '../lists/unfinished.ts';
-import type { Millis } from '../model.ts';
+import type { MessageId, Millis } from '../model.ts';
 
 /** Why a message is not finished. docs/errors.md is generated from these comments. */
 export const UNFINISHED_REASONS = [
@@ -102,6 +102,8 @@ export interface Explanation {
   /** Which message blocks its queue, for `queued`. */
   blockedBy?: QueueBlocker;
   flowControlKey?: string;
+  /** Its latest replays, newest first; absent: none. */
+  replays?: MessageId[];
 }
 
 type Reason = Omit<Explanation, 'retried'>;

@@ -174,6 +174,8 @@ export interface MessageSettings extends DeliverySettings {
   invoke?: InvocationSettings;
   /** The message reports an operator event, so its own outcome causes no further event. No header sets it. */
   isOperatorEvent?: true;
+  /** The id of the message that it repeats. No header sets it. */
+  replayOf?: string;
 }
 
 /** Whether duplicates of a publish are detected by an id or by the content. */

@@ -124,9 +124,12 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   schedule_id text,
   flow_control_key text,
   labels text,
+  replay_of ${bigint},
   settings text not null,
   body ${bytes}
 )${appendOnly}`,
+  // `replay_of`: the key of the message that it repeats.
+  'create index contents_replays on contents (replay_of, key) where replay_of is not null',
 
   `create table dead (
   project_id ${bigint} not null,

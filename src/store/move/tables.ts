@@ -86,7 +86,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     'contents',
     'key',
     `project_id id url origin path method created_at_ms not_before_ms caller_ip topic_name queue_name schedule_id
-     flow_control_key labels`,
+     flow_control_key labels replay_of`,
     'header settings body',
   ),
 ];

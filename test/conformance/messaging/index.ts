@@ -18,6 +18,7 @@ import { passwords } from './passwords.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
 import { redirects } from './redirects.ts';
+import { replays } from './replays.ts';
 import { responses } from './responses.ts';
 import { forward, retries } from './retries.ts';
 import { schedules } from './schedules.ts';
@@ -49,4 +50,5 @@ export const MESSAGING: readonly Section[] = [
   responses,
   passwords,
   cancelInFlight,
+  replays,
 ];

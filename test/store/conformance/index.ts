@@ -16,6 +16,7 @@ import { makeDueConformance } from './make-due.ts';
 import { minutesConformance } from './minutes.ts';
 import { operatorEventsConformance } from './operator-events.ts';
 import { projectsConformance } from './projects.ts';
+import { replaysConformance } from './replays.ts';
 import { retentionConformance } from './retention.ts';
 import { runEndingsConformance } from './run-endings.ts';
 import { runLogsConformance } from './run-logs.ts';
@@ -39,6 +40,7 @@ export function storeConformance(name: string, open: OpenStore, isShown = (_noun
     ['cancel', cancelConformance],
     ['make due', makeDueConformance],
     ['unfinished', unfinishedConformance],
+    ['replays', replaysConformance],
     ['dead', deadConformance],
     ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],

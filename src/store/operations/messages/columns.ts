@@ -38,6 +38,7 @@ const CONTENT = [
   ['schedule_id', 'text?'],
   ['flow_control_key', 'text?'],
   ['labels', 'text?'],
+  ['replay_of', 'number?'],
   ['settings', 'text'],
   ['body', 'bytes?'],
 ] as const;

@@ -3,6 +3,7 @@
  * messages and runs are made with these functions.
  */
 import type { Message } from '../../../engine/model.ts';
+import { keyOfMessageId } from '../../../protocol/ids.ts';
 import type {
   CallbackSettings,
   HeaderMap,
@@ -30,6 +31,7 @@ export function encodeContent(message: Message): NewContentRow {
     settings.scheduleId ?? null,
     settings.flowControl?.key ?? null,
     settings.labels?.length ? `,${settings.labels.join(',')},` : null,
+    settings.replayOf === undefined ? null : (keyOfMessageId(settings.replayOf) ?? null),
     JSON.stringify(settings),
     encodeBytes(message.body),
   ];

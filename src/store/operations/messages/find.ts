@@ -1,7 +1,7 @@
 /** Finds a message by its id, or the messages of a bulk cancel. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { LiveMessage } from '../../../engine/lists/unfinished.ts';
-import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
+import type { InProject, Message, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
 import { keyOfMessageId } from '../../../protocol/ids.ts';
 import type { Queries } from '../../driver.ts';
 import {
@@ -40,6 +40,32 @@ export const find = read(
   },
   (row): Message | undefined => row && decodeMessage(row),
 );
+
+/** A message that is still stored, finished or not: until its log expires. */
+export const findStored = read(
+  async (queries: Queries, { projectId, id }: InProject & { id: MessageId }): Promise<ContentRow | undefined> => {
+    const [row] = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from contents c where c.key = ? and c.project_id = ? and c.id = ?`,
+      [keyOfMessageId(id) ?? -1, projectId, id],
+    );
+    return row;
+  },
+  (row): Message | undefined => row && decodeMessage(row),
+);
+
+/** Ids of the latest replays of a message, newest first. */
+export const listReplays = read(
+  async (queries: Queries, { projectId, id }: InProject & { id: MessageId }): Promise<MessageId[]> => {
+    const rows = await queries.query<{ id: string }>(
+      'select id from contents where replay_of = ? and project_id = ? order by key desc limit ?',
+      [keyOfMessageId(id) ?? -1, projectId, REPLAYS_MAX],
+    );
+    return rows.map((row) => row.id);
+  },
+);
+
+/** Replays that one read returns. */
+const REPLAYS_MAX = 100;
 
 export interface LiveRow extends ContentRow {
   retried: number;

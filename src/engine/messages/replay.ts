@@ -1,0 +1,62 @@
+/** Publishes a message again, as it was or with changes (contract M 22.41). Pure. */
+import { newHeaderMap } from '../../protocol/headers.ts';
+import type { HeaderMap } from '../../protocol/options/settings.ts';
+import { hides, mergeRedactions } from '../../protocol/redaction.ts';
+import type { Message } from '../model.ts';
+import type { DeadRetryOverride } from './dead-retry.ts';
+import type { PublishCommand } from './publish-command.ts';
+
+/** The changes of a replay. `queueName`: null takes it out of its queue. `removed`: headers that are not sent again. */
+export interface ReplayChanges extends DeadRetryOverride {
+  url?: string;
+  body?: Uint8Array;
+  queueName?: string | null;
+  removed?: readonly string[];
+}
+
+/** The publish that repeats `message`. Without a delay or a time in `changes`, it is due at once; it is never deduplicated. */
+export function replayOf(message: Message, changes: ReplayChanges): PublishCommand {
+  const { url, body, queueName, removed, method, header, redact, delayMs, notBeforeMs, ...settings } = changes;
+  const { queueName: storedQueue, ...stored } = message.settings;
+  const queue = queueName === undefined ? storedQueue : (queueName ?? undefined);
+  return {
+    url: url ?? message.url,
+    body: body ?? message.body,
+    ...(message.callerIp !== undefined && { callerIp: message.callerIp }),
+    options: {
+      method: method ?? message.method,
+      header: headerOf(message.header, header, removed),
+      explicitHeader: newHeaderMap(),
+      settings: {
+        ...stored,
+        ...settings,
+        ...(redact && { redact: mergeRedactions(stored.redact, redact) }),
+        ...(queue !== undefined && { queueName: queue }),
+        replayOf: message.id,
+      },
+      ...(delayMs !== undefined && { delayMs }),
+      ...(notBeforeMs !== undefined && { notBeforeMs }),
+    },
+  };
+}
+
+function headerOf(stored: HeaderMap, given: HeaderMap | undefined, removed: readonly string[] = []): HeaderMap {
+  const header = Object.assign(newHeaderMap(), stored);
+  for (const name of removed) delete header[name];
+  return Object.assign(header, given);
+}
+
+/**
+ * The redacted parts of `message` that `changes` leave as they are: `body`, and the names of headers. Whoever replays a message
+ * may not have been allowed to see them.
+ */
+export function redactedPartsOf(message: Message, changes: ReplayChanges): string[] {
+  const { redact } = message.settings;
+  const parts: string[] = [];
+  if (redact?.body && message.body.length > 0 && !changes.body) parts.push('body');
+  for (const name of Object.keys(message.header)) {
+    if (hides(redact, name) && !changes.header?.[name] && !changes.removed?.includes(name))
+      parts.push(`Upstash-Forward-${name}`);
+  }
+  return parts;
+}
