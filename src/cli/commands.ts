@@ -19,6 +19,7 @@ export const REMOTE_COMMANDS: Readonly<Record<string, CommandEntry>> = {
     'list, show, cancel and retry unfinished messages',
     async () => (await import('./verbs/messages.ts')).messages,
   ],
+  replay: ['publish a message again, with or without changes', async () => (await import('./verbs/replay.ts')).replay],
   dlq: ['list, show, retry and delete dead messages', async () => (await import('./verbs/dlq.ts')).dlq],
   trigger: ['start a workflow run', async () => (await import('./verbs/publish.ts')).trigger],
   runs: [

@@ -4,7 +4,7 @@ import { BODY_OPTIONS, bodyOf } from '../http/body.ts';
 import { checkHeader } from '../http/server.ts';
 import { type Call, commandOf, show, type Verb } from '../http/verb.ts';
 
-const MESSAGE = {
+export const MESSAGE = {
   ...BODY_OPTIONS,
   '-H, --header <name:value>':
     'A header to deliver; repeatable. Headers that begin with Upstash- or Waypost- are options of the message.',
@@ -81,7 +81,8 @@ export const createSchedule: Verb = {
   },
 };
 
-function headersOf(call: Call): [string, string][] {
+/** Options of the message, and headers to deliver. */
+export function headersOf(call: Call): [string, string][] {
   return [...call.headers, ...call.values('header').concat(call.values('H')).map(headerOf)];
 }
 
