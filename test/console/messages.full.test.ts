@@ -125,13 +125,13 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
-  it('publishes a message again with another body', async () => {
+  it('replays a message with another body', async () => {
     const id = await publish('/ok?again');
     const visit = await open(`/messages/${id}`);
     const { page } = visit;
-    await page.getByRole('button', { name: 'Publish again' }).click();
+    await page.getByRole('button', { name: 'Replay' }).click();
     await page.getByLabel('Body').fill('second\n🚀');
-    await page.getByRole('button', { name: 'Publish', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
     await page.waitForURL((shown) => shown.pathname.includes('/messages/msg_') && !shown.pathname.includes(id));
     await eventually(
       () => 'the endpoint to get the other body',

@@ -6,7 +6,7 @@ import { Dialog } from '../../parts/dialog.tsx';
 import { Choice, TextField } from '../../parts/field.tsx';
 import { Failure } from '../../parts/states.tsx';
 import type { Content } from '../message/content.ts';
-import { METHODS } from '../message/publish-again.tsx';
+import { METHODS } from '../message/replay-dialog.tsx';
 
 interface Props {
   dlqId: string;
@@ -55,7 +55,7 @@ export function RetryDialog({ dlqId, content, onClose, onRetried }: Props) {
       <form id={formId} onSubmit={submit} className="flex flex-col gap-3">
         <p className="text-quiet">
           Sends a new message to the same URL with the same body, and removes this one from the DLQ. Empty fields keep
-          their stored values. To change the URL, the headers or the body, use Publish again.
+          their stored values. To change the URL, the headers or the body, use Replay.
         </p>
         <div className="grid gap-3 sm:grid-cols-2">
           <Choice label="Method" name="Upstash-Method" choices={METHODS} defaultValue={content.method} />

@@ -15,8 +15,11 @@ const TONES: Partial<Record<Explanation['reason'], Tone>> = {
   due: 'quiet',
 };
 
+/** Links to the latest replays. */
+const SHOWN_REPLAYS = 5;
+
 export function ExplanationPanel({
-  explanation: { reason, explanation, due, since, ahead, blockedBy, dlqId },
+  explanation: { reason, explanation, due, since, ahead, blockedBy, dlqId, replays = [] },
 }: {
   explanation: Explanation;
 }) {
@@ -50,6 +53,11 @@ export function ExplanationPanel({
             Blocked by
           </Link>
         )}
+        {replays.slice(0, SHOWN_REPLAYS).map((id, index) => (
+          <Link key={id} to="/messages/$messageId" params={{ messageId: id }} className="text-accent hover:underline">
+            {replays.length === 1 ? 'Replay' : `Replay ${replays.length - index}`}
+          </Link>
+        ))}
         {dlqId !== undefined && (
           <Link to="/dlq" search={{ dlqIds: dlqId }} className="text-accent hover:underline">
             In the DLQ

@@ -8,6 +8,7 @@ import { CodeBlock } from '../../parts/code-block.tsx';
 import { Code, Copy } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { duration, exactTime, Time } from '../../parts/time.tsx';
+import { MessageLink } from '../messages/cells.tsx';
 import { type Content, requestOf } from './content.ts';
 
 export function SentRequest({ content }: { content: Content }) {
@@ -36,6 +37,7 @@ export function SentRequest({ content }: { content: Content }) {
               'Schedule',
               content.scheduleId && <FilterLink key="schedule" name="scheduleId" value={content.scheduleId} />,
             ],
+            ['Replay of', content.replayOf && <MessageLink id={content.replayOf}>{content.replayOf}</MessageLink>],
             [
               'Labels',
               content.labels?.map((label) => (
