@@ -131,7 +131,15 @@ export interface StoredSettlement {
   changeIfCancelRequested?: StoredChange;
 }
 
-const ONLY_FOR_FILTERS = ['path', 'topic_name', 'queue_name', 'schedule_id', 'flow_control_key', 'labels', 'replay_of'] as const;
+const ONLY_FOR_FILTERS = [
+  'path',
+  'topic_name',
+  'queue_name',
+  'schedule_id',
+  'flow_control_key',
+  'labels',
+  'replay_of',
+] as const;
 
 /** A row of `CONTENT_COLUMNS` that was read, without the columns that only filters need. */
 export type ContentRow = Omit<WholeContentRow, (typeof ONLY_FOR_FILTERS)[number]>;
