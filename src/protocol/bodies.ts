@@ -29,6 +29,12 @@ export function base64OfBytes(bytes: Uint8Array): string {
   return viewOf(bytes).toString('base64');
 }
 
+/** The bytes of standard padded base64; `undefined` for any other text. */
+export function bytesOfBase64(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.toString('base64') === text ? bytes : undefined;
+}
+
 /** A multiple of 3, so that only the last chunk is padded. */
 const CHUNK_BYTES = 3 * 1024 * 1024;
 

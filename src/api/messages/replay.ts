@@ -1,8 +1,8 @@
 /** Publishes a stored message again, as it was or with changes (contract M 22.41). */
-import { Buffer } from 'node:buffer';
 import { Type } from '@sinclair/typebox';
 import { type ReplayChanges, redactedPartsOf, replayOf } from '../../engine/messages/replay.ts';
 import type { Message } from '../../engine/model.ts';
+import { bytesOfBase64 } from '../../protocol/bodies.ts';
 import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
 import { isObject, objectOf } from '../../protocol/json-objects.ts';
 import { checkNewName } from '../../protocol/names.ts';
@@ -125,8 +125,8 @@ function bodyOf(given: Record<string, unknown>): Uint8Array | undefined {
   const base64 = textOf(given, 'bodyBase64');
   if (base64 === undefined) return text === undefined ? undefined : new TextEncoder().encode(text);
   if (text !== undefined) throw invalidBody('body and bodyBase64 exclude each other');
-  const bytes = Buffer.from(base64, 'base64');
-  if (bytes.toString('base64') !== base64) throw invalidBody('bodyBase64 must be padded base64');
+  const bytes = bytesOfBase64(base64);
+  if (!bytes) throw invalidBody('bodyBase64 must be padded base64');
   return bytes;
 }
 
