@@ -194,7 +194,7 @@ export const exactSleeps: Section = {
   statements: [
     statement(
       'W111',
-      'A sleep until a time between two seconds never ends early, whatever the rounding of the header.',
+      'A sleep until a time with a fraction of a second never ends early, however the header is rounded.',
       async (server) => {
         const run = await startAndDeliver(server);
         const wholeS = Math.ceil(server.clock.nowMs() / 1000) + 10;

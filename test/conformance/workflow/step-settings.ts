@@ -58,7 +58,7 @@ export const stepSettings: Section = {
 
     statement(
       'W108',
-      'A delivery carries the settings it was made with, and is marked if a message set something for the step.',
+      'A delivery carries the settings that apply to it, and is marked if a message changed settings for the step.',
       async (server) => {
         const run = await startAndDeliver(server, { headers: TRIGGER });
         const marked = { 'upstash-workflow-step-config': 'true' };
@@ -121,7 +121,7 @@ export const stepSettings: Section = {
 
     statement(
       'W110',
-      'A run fails with an explanation if such a delivery is answered and does not advance it.',
+      'A run fails with an explanation if the endpoint responds with success to a delivery that only sets options of a step, and does not advance the run.',
       async (server) => {
         const run = await startAndDeliver(server, { failureUrl: server.destination('/failure') });
         await askFor(run, 1);
