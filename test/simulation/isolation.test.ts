@@ -1,4 +1,4 @@
-/** P9 between two projects, on several seeds, and that each planted bug is found. */
+/** Checks that one project does not delay another (P9), and that the simulation finds each planted bug. */
 import { expect, test } from 'vitest';
 import { simulateIsolation } from './isolation.ts';
 import { ISOLATION_BUGS, OUTAGE_BUGS } from './isolation-planted-bugs.ts';

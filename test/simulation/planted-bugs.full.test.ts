@@ -1,4 +1,4 @@
-/** The simulation can fail: each of these bugs is planted, and each is found. */
+/** Checks that the simulation finds each planted bug. */
 import { expect, test } from 'vitest';
 import { LANE_BUGS } from './lanes-planted-bugs.ts';
 import { findBrokenPromises, PLANTED_BUGS } from './planted-bugs.ts';

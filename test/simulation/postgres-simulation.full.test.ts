@@ -1,4 +1,4 @@
-/** The simulated world on a real PostgreSQL: time, network and faults from a seed, transactions as they come. */
+/** Runs the simulated world on a real PostgreSQL: a seed determines time, network and faults, but not the order of transactions. */
 import { expect, test } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system/system.ts';

@@ -1,4 +1,4 @@
-/** Single stories in the simulated world, each about one thing that random runs meet only now and then. */
+/** Scenarios in the simulated world, each about one case that random runs reach only rarely. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
@@ -54,7 +54,7 @@ async function publish(world: World, commands: PublishCommand[]): Promise<string
   const publishing = engine.publish(PROJECT, commands).then((published) => {
     ids = published.flatMap((outcome) => (outcome === 'tooManyQueues' ? [] : [outcome.messageId]));
   });
-  publishing.catch(() => {}); // heard below, when time has passed
+  publishing.catch(() => {}); // awaited below, after time has passed
   await world.clock.runUntil(() => ids !== undefined, 60_000);
   await publishing;
   return ids ?? [];
@@ -164,7 +164,7 @@ test('P9: hundreds of messages to a dead endpoint cost its neighbour nothing, an
     waits.push((first ? (world.startOf.get(first)?.atMs ?? Infinity) : Infinity) - publishedAtMs);
   }
   expect(Math.max(...waits)).toBeLessThan(50);
-  // For each attempt at most a settle, a claim of what is newly due and one from the line, and a few more in all.
+  // For each attempt at most a settle, a claim of newly due messages and one from the endpoint backlog, and a few more in total.
   expect(world.driverCalls).toBeLessThan(3 * world.network.attempts.length + 500);
 });
 

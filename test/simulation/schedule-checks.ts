@@ -23,9 +23,9 @@ import type { World } from './world.ts';
 
 /** The time between the decision to trigger a schedule and the transaction that saves the trigger. */
 const DECISION_LEAD_MS: Millis = 1_000;
-/** If the clock is further behind the latest trigger, it was wrong before, and the times are triggered again. */
+/** If the clock is behind the latest trigger by more than this, it was wrong at that trigger, and the times are triggered again. */
 const SET_BACK_MS_MAX: Millis = 24 * 3_600_000;
-/** A time that is further in the past was missed, not late. */
+/** A time that is more than this in the past was missed, not late. */
 const LATE_MS: Millis = 60_000;
 
 export function checkSchedules(evidence: Evidence): void {

@@ -10,7 +10,7 @@ export type ScheduleState = 'gone' | 'active' | 'paused';
 
 export interface ScheduleStory {
   scheduleId: string;
-  /** Without rejected calls, and calls that found no schedule. */
+  /** All calls except those that were rejected or found no schedule. */
   calls: (ScheduleAction & Call)[];
   states: Change<ScheduleState>[];
   plans: Change<PlanInForce>[];

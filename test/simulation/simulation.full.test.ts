@@ -1,4 +1,4 @@
-/** As simulation.test.ts, workflow-simulation.test.ts and workers-simulation.test.ts, on other seeds. */
+/** Repeats simulation.test.ts, workflow-simulation.test.ts and workers-simulation.test.ts with other seeds. */
 import { expect, test } from 'vitest';
 import { playSeeds } from './seeds.ts';
 import { simulate } from './simulate.ts';

@@ -1,4 +1,7 @@
-/** P1 to P7, P9 and P12 to P16, on many seeds; others in simulation.full.test.ts, and more by `npm run simulate -- --seed 1 --seeds 1000`, which also repeats one that fails. */
+/**
+ * Checks P1 to P7, P9 and P12 to P16 on many seeds; simulation.full.test.ts uses other seeds. To run more seeds, or to repeat a
+ * failing one: `npm run simulate -- --seed 1 --seeds 1000`.
+ */
 import { expect, test } from 'vitest';
 import { playSeeds, zeroCounts } from './seeds.ts';
 import { simulate } from './simulate.ts';

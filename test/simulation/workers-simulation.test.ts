@@ -1,4 +1,7 @@
-/** P1 to P9, P16 and P17 with several workers on one database. A failing seed: `npm run simulate -- --workers 3 --seed <n>`. */
+/**
+ * Checks P1 to P9, P16 and P17 with several workers on one database.
+ * To repeat a failing seed: `npm run simulate -- --workers 3 --seed <n>`.
+ */
 import { expect, test } from 'vitest';
 import { playSeeds, zeroCounts } from './seeds.ts';
 import { simulate } from './simulate.ts';

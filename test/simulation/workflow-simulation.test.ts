@@ -1,4 +1,7 @@
-/** P1, P2, P3, P8, P11, P13, P14 and P17 for workflows, on many seeds. A failing one: `npm run simulate -- --workflows --seed <n>`. */
+/**
+ * Checks P1, P2, P3, P8, P11, P13, P14 and P17 for workflows, on many seeds.
+ * To repeat a failing seed: `npm run simulate -- --workflows --seed <n>`.
+ */
 import { expect, test } from 'vitest';
 import { playSeeds, zeroCounts } from './seeds.ts';
 import { simulateWorkflows } from './workflow-simulate.ts';

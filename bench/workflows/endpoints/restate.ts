@@ -36,7 +36,7 @@ const bench = sdk.service({
         const before = value;
         value = await context.run(STEP_NAMES[index] ?? '', () => step(before));
       }
-      // Reported slightly before the server knows of it; the other endpoints report after that.
+      // Reports the end of the run slightly before the server saves it. The endpoints of the other contestants report it afterwards.
       reportEnd(number);
       return { number, value };
     },

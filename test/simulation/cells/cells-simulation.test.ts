@@ -1,4 +1,7 @@
-/** P1 to P9, P16 and P17 while projects move between cells. A failing seed: `npm run simulate -- --cells 3 --seed <n>`. */
+/**
+ * Checks P1 to P9, P16 and P17 while projects move between cells.
+ * To repeat a failing seed: `npm run simulate -- --cells 3 --seed <n>`.
+ */
 import { expect, test } from 'vitest';
 import { playSeeds, zeroCounts } from '../seeds.ts';
 import { simulate } from '../simulate.ts';

@@ -1,4 +1,4 @@
-/** The simulation of cells can fail: each of these bugs is planted, and each is found. */
+/** Checks that the simulation of cells finds each planted bug. */
 import { expect, test } from 'vitest';
 import { findBrokenPromises } from '../planted-bugs.ts';
 import { simulate } from '../simulate.ts';
