@@ -6,7 +6,10 @@ const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
 
-/** Whether the run continues only if a successful response has a workflow's headers. Its headers and body are then kept. */
+/**
+ * Whether the run continues only if a successful response has a workflow's headers. If so, the headers and body of the response
+ * are kept.
+ */
 export function isDetecting({ init, isRest, features }: RunSettings): boolean {
   return init !== undefined && (isRest === true || marksResponses(features));
 }

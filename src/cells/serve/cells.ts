@@ -64,7 +64,7 @@ export class Cells {
     this.#alarm = new Alarm(context.first.clock, () => this.#pollCells());
   }
 
-  /** The open cell of the project; undefined: it rests. Throws `StoreUnavailable` while it is away. */
+  /** The open cell of the project; undefined if that cell is resting. Throws `StoreUnavailable` while it is away. */
   openedOf(projectId: ProjectId): OpenedCell | undefined {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first;

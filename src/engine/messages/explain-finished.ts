@@ -3,7 +3,7 @@ import { dlqIdOf } from '../../protocol/cursor.ts';
 import type { LogEntry } from '../stores.ts';
 import type { Explanation } from './explain.ts';
 
-/** `log`: the events of one message, latest first. `undefined`: it does not show that the message is finished. */
+/** `log`: the events of one message, latest first. Returns `undefined` if the log does not show that the message is finished. */
 export function explainFinished(log: readonly LogEntry[], { isInDlq }: { isInDlq: boolean }): Explanation | undefined {
   const [last] = log;
   if (!last) return undefined;

@@ -7,7 +7,7 @@ export interface HeartbeatResponse {
   wallMs: Millis;
   /** How far the workers' time is ahead of the database's clock, if that was set back. */
   leadMs: Millis;
-  /** False for the first heartbeat, and when the worker was expired since the last one: then others may have its claims. */
+  /** False for the first heartbeat, and if the worker was expired after the previous one. Then other workers may have its claims. */
   wasKnown: boolean;
   /** Whether other workers have missed their heartbeats or have left, and must be expired. */
   hasLate: boolean;

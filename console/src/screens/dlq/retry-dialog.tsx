@@ -15,7 +15,10 @@ interface Props {
   onRetried: (messageId: string) => void;
 }
 
-/** Each field by the header that overrides the stored value. An empty field overrides nothing. */
+/**
+ * The header that overrides the stored value, the label and the type of the input, and the stored value. An empty input
+ * overrides nothing.
+ */
 const FIELDS = [
   ['Upstash-Retries', 'Retries', 'number', ({ maxRetries }: Content) => String(maxRetries)],
   ['Upstash-Retry-Delay', 'Retry delay (expression, ms)', 'text', (c: Content) => c.retryDelayExpression ?? 'default'],

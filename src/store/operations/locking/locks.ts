@@ -133,7 +133,7 @@ async function resolveProjects(tx: Transaction, scopes: readonly ResolvedScope[]
   await addProjects(tx, scopes, 'schedules');
 }
 
-/** A message of a lane or of a run. No saved message joins a lane or a run later. */
+/** Selects messages of lanes and runs: only these need the lock. A saved message never joins a lane or a run. */
 const HAS_SHARED_STATE = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(
