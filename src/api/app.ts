@@ -184,6 +184,7 @@ class Edge {
     const { ids, rawDestination, rawQuery } = match;
     const { projectId } = caller;
     own.body.countFor(projectId);
+    connection.projectId = projectId;
     const call: Call = {
       ...caller,
       ...own,

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { exchange, RawConnection } from './support/raw-http.ts';
-import { LIMITS, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
+import { LIMITS, OTHER_TOKEN, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
 
 const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
 const CLOSE = 'Connection: close\r\n';
@@ -120,6 +120,29 @@ it('starts the requests of connections that wait for each response in the order 
   await turnsUntil(Promise.all(connections.map(isAnswered)).then(() => {}));
   expect(order).toHaveLength(80);
   expect(new Set(order.slice(0, 40))).toEqual(new Set(arrived.slice(0, 40)));
+});
+
+it('starts a request of another project in the next turn, however many connections of one project wait', async () => {
+  const queues = (token: string) => `GET /v2/queues HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const open = async (count: number, token: string): Promise<RawConnection[]> => {
+    const opened = Array.from({ length: count }, () => new RawConnection(port));
+    connections.push(...opened);
+    for (const connection of opened) connection.send(queues(token));
+    await turnsUntil(Promise.all(opened.map(isAnswered)).then(() => {}));
+    return opened;
+  };
+  const many = await open(100, TOKEN);
+  const [other] = await open(1, OTHER_TOKEN);
+  const started: (string | undefined)[] = [];
+  world.app.server.prependListener('request', ({ headers }: IncomingMessage) => started.push(headers.authorization));
+  for (const connection of many) connection.send(queues(TOKEN));
+  while (started.length < 31) await new Promise((resolve) => setImmediate(resolve));
+  other?.send(queues(OTHER_TOKEN));
+  for (let nth = 0; nth < 20; nth += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(started).not.toContain(`Bearer ${OTHER_TOKEN}`);
+  await nextTurn();
+  expect(started.length).toBeLessThan(100);
+  expect(started).toContain(`Bearer ${OTHER_TOKEN}`);
 });
 
 it('needs no turn for those who wait for each answer, however large their bodies', async () => {

@@ -1,6 +1,7 @@
 /** Tracks each open connection: its pending requests, and the wrong tokens that it has sent in a row. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ProjectId } from '../../engine/model.ts';
 import { PacedInput, Pacer } from './paced-input.ts';
 import { PacedOutput } from './paced-output.ts';
 
@@ -31,6 +32,8 @@ export class Connections {
 }
 
 export class Connection {
+  /** The project of the latest request; 0: not known yet. */
+  projectId: ProjectId = 0;
   readonly #socket: Socket;
   readonly #pacer: Pacer;
   /** Requests without a complete response, in order of arrival. */

@@ -5,6 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { FairQueue } from '../../engine/admission/fair-queue.ts';
+import type { ProjectId } from '../../engine/model.ts';
 
 /** Maximum number of pending requests of one connection. */
 const REQUESTS_PENDING_MAX = 16;
@@ -12,7 +14,7 @@ const REQUESTS_PENDING_MAX = 16;
 /** Maximum number of requests that one connection may start in one step. */
 const REQUESTS_PER_STEP_MAX = 8;
 
-/** Maximum number of connections that start their only request in one turn of the event loop. The others wait in FIFO order. */
+/** Maximum number of connections that start their only request in one turn of the event loop. */
 const STARTS_PER_TURN_MAX = 32;
 
 /** Maximum number of bytes that are passed to the parser at once. They contain at most one head. */
@@ -38,12 +40,13 @@ interface PendingStart {
 
 /**
  * Divides the turns of the event loop among connections. In each turn, up to `STARTS_PER_TURN_MAX` connections without pending
- * requests start a request, in FIFO order, and one connection with more input, or one large response, continues. So clients
- * that wait for each response are not delayed by clients that send many requests at once.
+ * requests start a request, and one connection with more input, or one large response, continues. So clients that wait for
+ * each response are not delayed by clients that send many requests at once. Starts are shared fairly among the projects of
+ * the connections: a thousand connections of one project do not delay the requests of another.
  */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
-  readonly #pendingStarts = new Set<PendingStart>();
+  readonly #pendingStarts = new FairQueue<PendingStart>();
   readonly #ready = new Set<PacedTask>();
   #isRunning = false;
   /** Requests that were started in this turn. */
@@ -58,9 +61,12 @@ export class Pacer {
     this.#wake();
   }
 
-  /** Calls `start` now if this turn allows another start and no other connection waits; otherwise in a later turn. */
-  start(input: PendingStart): void {
-    this.#pendingStarts.add(input);
+  /**
+   * Calls `start` now if this turn allows another start and no other connection waits; otherwise in a later turn. `projectId`:
+   * of the latest request of the connection; 0 before the first one.
+   */
+  start(input: PendingStart, projectId: ProjectId): void {
+    this.#pendingStarts.push(projectId, input, 1);
     this.#startNext();
     this.#wake();
   }
@@ -76,17 +82,14 @@ export class Pacer {
       this.#starts = 0;
       this.#startNext();
       this.#continueNext();
-    } while (this.#pendingStarts.size > 0 || this.#ready.size > 0);
+    } while (this.#pendingStarts.length > 0 || this.#ready.size > 0);
     this.#isRunning = false;
   }
 
   #startNext(): void {
-    for (const input of this.#pendingStarts) {
-      if (this.#starts >= STARTS_PER_TURN_MAX) return;
-      this.#pendingStarts.delete(input);
-      this.#starts += 1;
-      input.start();
-    }
+    const inputs: PendingStart[] = [];
+    this.#starts += this.#pendingStarts.takeInto(inputs, STARTS_PER_TURN_MAX - this.#starts);
+    for (const input of inputs) input.start();
   }
 
   #continueNext(): void {
@@ -98,6 +101,8 @@ export class Pacer {
 }
 
 interface PacedConnection {
+  /** The project of the latest request; 0: not known yet. */
+  readonly projectId: ProjectId;
   /** Number of requests that have started so far. */
   readonly requestsStarted: number;
   /** Number of requests without a complete response. */
@@ -237,7 +242,7 @@ export class PacedInput {
 
   #requestStart(): void {
     this.#isStarting = true;
-    this.#pacer.start(this);
+    this.#pacer.start(this, this.#connection.projectId);
   }
 
   #pause(): void {
