@@ -1,4 +1,4 @@
-/** Who may do what: made from the route table, so that a new route is covered by being there. */
+/** Checks which token may use which route. The cases come from the route table, so a new route is covered automatically. */
 import { Value } from '@sinclair/typebox/value';
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** On a database that several servers share, tokens change while requests are under way, and while a server knows of nothing. */
+/** Tokens that change on a shared database while requests are in progress, or before a server has been notified. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Accounts } from '../../src/api/accounts.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';

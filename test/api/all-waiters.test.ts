@@ -1,4 +1,4 @@
-/** The list of all events that runs wait for: an addition of ours below /v2/waypost. */
+/** Lists all events that runs wait for, an operation of ours under /v2/waypost. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 

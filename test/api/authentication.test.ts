@@ -1,4 +1,4 @@
-/** Which token does a request come with, and what is whoever has it admitted to (contract M 2.1, 2.2)? */
+/** Finds the token of a request, and what the token authorizes (contract M 2.1, 2.2). */
 import { describe, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
 import { authenticate, authorize, authorizeFully } from '../../src/api/edge/authentication.ts';

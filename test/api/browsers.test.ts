@@ -1,4 +1,4 @@
-/** What pages in a browser may do to a server on the same machine (decision 026). */
+/** Requests that web pages may send to a server on the same machine (decision 026). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Browsers } from '../../src/api/edge/browsers.ts';
 import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';

@@ -1,6 +1,6 @@
 /**
- * A filter that says nothing never comes to mean everything: every bulk action of the route table with every parameter that it
- * takes, empty, blank and repeated, in the query and in the body (contract M 21, W 17.2).
+ * An empty filter never selects everything: sends each bulk action of the route table every parameter that it takes, empty,
+ * blank and repeated, in the query and in the body (contract M 21, W 17.2).
  */
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-/** Callbacks as they arrive at a real endpoint, over the real delivery, read by the official client's receiver. */
+/** Delivers callbacks to a real endpoint over real connections, and reads them with the receiver of the official client. */
 import { Receiver } from '@upstash/qstash';
 import { expect, it, onTestFinished } from 'vitest';
 import { createDelivery } from '../../src/delivery/delivery.ts';

@@ -1,4 +1,4 @@
-/** Callbacks over the interface: who is told what, where it shows, and which ones are refused (contract M 9). */
+/** Callbacks over HTTP: their content, their log entries and DLQ entries, and which are refused (contract M 9). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 

@@ -1,4 +1,4 @@
-/** What does a whole server make of a machine whose clock is set back by an hour, on the embedded database? */
+/** A complete server on the embedded database when the clock of its machine is set back by an hour. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';

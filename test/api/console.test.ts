@@ -1,4 +1,4 @@
-/** What does a browser get at `/` and at `/console`, and what do programs get there? */
+/** The responses at `/` and `/console` to browsers and to other clients. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Is the page of the interface complete, well formed, and readable by itself? */
+/** Checks that the page of the interface is complete, well-formed and self-contained. */
 import { expect, it } from 'vitest';
 import { docsPage } from '../../scripts/docs-page.ts';
 import { writeOpenApi } from '../../src/api/openapi.ts';

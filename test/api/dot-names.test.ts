@@ -1,4 +1,4 @@
-/** The names `.` and `..`, which URL parsers remove from paths: refused where they begin, reached where they exist. */
+/** The names `.` and `..`, which URL parsers remove from paths: refused for new items, accepted for existing ones. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ProjectId } from '../../src/engine/model.ts';
 import { exchange } from './support/raw-http.ts';

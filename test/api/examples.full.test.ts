@@ -1,4 +1,4 @@
-/** Each line for a shell of the interface document, given to a shell: does curl send what the server takes? */
+/** Runs each shell command of the interface document, and checks that curl sends a request that the server accepts. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';

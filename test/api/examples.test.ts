@@ -1,4 +1,4 @@
-/** Is the example of each operation one that the server takes, and does a shell send what the page shows? */
+/** Checks that the server accepts the example of each operation, and that the shell command on the page sends the same request. */
 import { execFileSync } from 'node:child_process';
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What does a request mean by its filters (contract M 21)? Read from a query and a JSON body, without a server. */
+/** Parses the filters of a request from its query or JSON body, without a server (contract M 21). */
 import { describe, expect, it } from 'vitest';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
 import {

@@ -1,4 +1,4 @@
-/** Whatever comes in: never a 5xx, never a redirect, and nothing stored by a request that was refused (P11). */
+/** No input causes a 5xx or a redirect, and a refused request stores nothing (P11). */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { fc } from '../support/fast-check.ts';

@@ -1,4 +1,4 @@
-/** What means nothing is named in the answer, and once in the log, so that no mistyped option passes in silence. */
+/** Options and headers without effect are named in the response, and once in the log, so that typos are noticed. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLIENT_HEADERS } from '../../src/api/publishing/config-headers.ts';
 import { Ignored, KnownOptions } from '../../src/api/publishing/ignored.ts';

@@ -1,7 +1,6 @@
 /**
- * What belongs to a project is invisible and out of reach to the tokens of another.
- * Made from the route table: a new route is covered by being there, or fails until
- * support/belongings.ts knows what it names.
+ * A project's data can be neither read nor changed with the tokens of another project. The cases come from the route table: a
+ * new route is covered automatically, or fails until support/belongings.ts can create what its path names.
  */
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

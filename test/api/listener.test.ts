@@ -1,4 +1,4 @@
-/** What becomes of connections: how long they are kept, how many there may be, and how they end when the server closes. */
+/** How long connections are kept open, how many there may be, and how they end when the server closes. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect as connectTo } from 'node:net';

@@ -1,4 +1,4 @@
-/** The live stream of a project's log, as a client sees it: over a connection of its own, in simulated time. */
+/** The live stream of a project's log, read over a separate connection in simulated time. */
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';

@@ -1,4 +1,4 @@
-/** On a database that several servers share, another of them may have made the token that a caller brings. */
+/** Accepts a token that another server on a shared database has just created. */
 import { expect, test } from 'vitest';
 import type { Accounts } from '../../src/api/accounts.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';

@@ -1,4 +1,7 @@
-/** Is the interface document complete, self-contained and true? `openapi.digest` shows which parts of it a change affects. */
+/**
+ * Checks that the interface document is complete, self-contained and correct. `openapi.digest` shows which parts a change
+ * affects.
+ */
 import { readFileSync } from 'node:fs';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';

@@ -1,4 +1,4 @@
-/** What a caller hears when more is published than can be saved; when that is so is the engine's to say. */
+/** The responses to publishes that exceed what can be saved. When that is so, is decided and tested in the engine. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { openRunWorld, type RunWorld, stepHeaders, WORKFLOW } from './support/run-world.ts';

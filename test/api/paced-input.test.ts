@@ -1,4 +1,7 @@
-/** Who is heard when, of connections that send more than they are answered? Counted in turns of the event loop that the test ends. */
+/**
+ * The order in which connections are served when they send more requests than the server has responded to, counted in turns of
+ * the event loop that the test ends.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';

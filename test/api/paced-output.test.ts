@@ -1,4 +1,7 @@
-/** How much of large answers is written and kept in memory at a time? Counted in turns of the event loop that the test ends. */
+/**
+ * Limits how much of large responses is written and kept in memory at a time, counted in turns of the event loop that the test
+ * ends.
+ */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Does every parameter that the interface document names change what the server does or answers? */
+/** Checks that every parameter in the interface document has an effect on the server or its response. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { systemClock } from '../../src/system/system.ts';

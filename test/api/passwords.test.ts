@@ -1,4 +1,7 @@
-/** The password of a destination goes to the endpoint alone: no answer, callback or line of the server's log shows it (contract M 5.2.4). */
+/**
+ * The password of a destination is sent only to the endpoint: no response, callback or log line of the server contains it
+ * (contract M 5.2.4).
+ */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRunWorld, type RunWorld, stepHeaders } from './support/run-world.ts';
 import type { Reply } from './support/world.ts';

@@ -1,4 +1,4 @@
-/** A project's numbers, as Prometheus reads them with its token. */
+/** The metrics of one project, which Prometheus reads with the token of the project. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PROJECT_METRICS } from '../../src/api/project/overview.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

@@ -1,4 +1,4 @@
-/** The limits of contract M 20.3, on a clock that stands still until a test moves it. */
+/** The limits of contract M 20.3, on a clock that only the test advances. */
 import { Client, QstashDailyRatelimitError, QstashRatelimitError } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SimulatedClock } from '../support/simulated-clock.ts';

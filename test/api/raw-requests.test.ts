@@ -1,4 +1,4 @@
-/** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (contract M 1.1). */
+/** Requests that only a raw socket can send: unusual targets and framing, slow and oversized requests (contract M 1.1). */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** When `onSent` is called, and when a slow client is cut off. */
+/** When `onSent` is called, and when the connection of a slow client is closed. */
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';

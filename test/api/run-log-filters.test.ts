@@ -1,4 +1,4 @@
-/** What the queries of run logs mean, and which are refused (contract W 17.3). */
+/** Parses the queries of run logs, and refuses invalid ones (contract W 17.3). */
 import { expect, test } from 'vitest';
 import { readEventsQuery, readRunsQuery } from '../../src/api/runs/run-filters.ts';
 

@@ -1,4 +1,4 @@
-/** How runs and their events look on the wire (contract W 18, 20). */
+/** The JSON of runs and their events (contract W 18, 20). */
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { Value } from '@sinclair/typebox/value';

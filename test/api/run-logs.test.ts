@@ -1,4 +1,4 @@
-/** The logs of runs over HTTP, over the real engine and store (contract W 17.3, 18, 19.5). The tests are the client library. */
+/** The logs of runs over HTTP, with the real engine and store (contract W 17.3, 18, 19.5). The tests act as the client library. */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RunEventsSchema, RunExplanationSchema, RunListSchema } from '../../src/api/runs/run-log-views.ts';

@@ -1,4 +1,4 @@
-/** What a run is told to hide is shown nowhere, by whatever question (contract W 16.3). */
+/** No response shows what the redaction of a run hides (contract W 16.3). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRunWorld, type RunWorld } from './support/run-world.ts';
 import { READ_ONLY_TOKEN, TOKEN } from './support/world.ts';

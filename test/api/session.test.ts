@@ -1,4 +1,4 @@
-/** What does a token say of itself? The console asks before it shows anything. */
+/** The response that describes the token of a request. The console requests it first. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';
 

@@ -1,4 +1,4 @@
-/** The check of a signature explains to clients that may read the signing keys why a receiver would reject it. */
+/** Explains why a receiver would reject a signature, to clients that may read the signing keys. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { signDelivery } from '../../src/protocol/signature.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

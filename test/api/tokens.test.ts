@@ -1,4 +1,4 @@
-/** The tokens of a project, over a real socket: its full tokens list, make and revoke them, and no other token does. */
+/** Only full tokens list, create and revoke the tokens of their project, over a real socket. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hashToken, tokenIdOf } from '../../src/protocol/token.ts';
 import {

@@ -1,4 +1,4 @@
-/** The list of what is unfinished, and the overview of it: additions of ours below /v2/waypost. */
+/** The list and the overview of unfinished messages, operations of ours under /v2/waypost. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Json, openWorld, type Reply, type World } from './support/world.ts';
 

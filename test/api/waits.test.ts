@@ -1,4 +1,4 @@
-/** Waits, notifications, time-outs and webhooks over HTTP (contract W 14.6, 14.7, 14.9), with time held still. */
+/** Waits, notifications, timeouts and webhooks over HTTP, on a stopped clock (contract W 14.6, 14.7, 14.9). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { LIMITS, type Reply } from './support/world.ts';

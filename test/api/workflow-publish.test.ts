@@ -1,4 +1,7 @@
-/** Publishes of workflow runs, and triggers: what the interface asks of the engine, and what it makes of the answer. */
+/**
+ * Publishes of workflow runs, and triggers: the commands that the API passes to the engine, and the responses that it derives
+ * from the results.
+ */
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, PublishOutcome } from '../../src/engine/messages/publish-command.ts';

@@ -1,4 +1,4 @@
-/** A cell is emptied while its projects are in use, by a command that is killed again and again. */
+/** Empties a cell while its projects are in use, with a command that is killed repeatedly. */
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';

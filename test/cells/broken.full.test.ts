@@ -1,4 +1,4 @@
-/** A database that answers, but refuses what the store needs: it costs its own projects their service, and nobody else. */
+/** A database that responds but refuses what the store needs makes only its own projects unavailable. */
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';

@@ -1,4 +1,4 @@
-/** Which workers serve a cell, whatever their names are: the rule that each worker applies by itself. */
+/** Which workers serve a cell: the rule that each worker applies by itself, for any names of workers. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { assignedCells, workersPerCell } from '../../src/cells/serve/cell-assignment.ts';

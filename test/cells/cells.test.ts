@@ -1,4 +1,4 @@
-/** Several cells as those who run and use them see them: workers on one directory, projects in several databases. */
+/** Several cells from the outside: workers with one directory, and projects in several databases. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The operator of several cells hears of what happens in each, from whichever cell has the operator's project. */
+/** The operator of several cells is notified of events in each cell, in whichever cell the project of the operator is. */
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';

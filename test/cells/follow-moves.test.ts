@@ -1,4 +1,4 @@
-/** What an attempt that is under way while its project moves still finds, and where its outcome goes. */
+/** An attempt that is in flight while its project moves: what it can still read, and where its outcome is saved. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { moveProject } from '../../src/cells/move/move-project.ts';

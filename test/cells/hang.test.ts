@@ -1,4 +1,7 @@
-/** A cell whose server hangs, so that connections stay and nothing is answered, keeps no worker from its start or its end. */
+/**
+ * A cell whose server hangs, so that connections stay open without responses, blocks neither the start nor the shutdown of a
+ * worker.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { testFolder } from '../support/folder.ts';

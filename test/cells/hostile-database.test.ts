@@ -1,4 +1,4 @@
-/** A server on a database whose defaults change how values are written and read keeps every body as it was published. */
+/** A server keeps every body unchanged on a database whose defaults change how values are written and read. */
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What the operator of several cells sees and does: how loaded each is, and how projects are divided anew. */
+/** Commands for the operator of several cells: their load, and how projects are redistributed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,8 @@
 /**
- * Four cells on two servers, three workers, and a project in each cell under mixed load, while projects move, moves and workers and
- * servers are killed or hang, and the directory is away. One world goes through all of it, and is judged once: nothing that was answered is
- * lost, runs come to the right end once, limits hold, and nothing is in two cells.
+ * Four cells on two servers, three workers, and a project in each cell under mixed load, while projects move, while moves,
+ * workers and servers are killed or hang, and while the directory is down. One world goes through all faults, and is checked
+ * once at the end: no acknowledged message is lost, each run reaches its correct end exactly once, limits hold, and no row is
+ * in two cells.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { judge } from './proof/judge.ts';

@@ -1,4 +1,7 @@
-/** Workers that share cells, with time simulated: who serves which, what rests, and what wakes it. */
+/**
+ * Workers that share cells, in simulated time: which worker serves which cell, when a cell is closed to rest, and what opens it
+ * again.
+ */
 import { expect, it, onTestFinished } from 'vitest';
 import { StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
 import { moveProject } from '../../src/cells/move/move-project.ts';

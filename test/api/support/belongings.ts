@@ -1,6 +1,7 @@
 /**
- * Things that routes name, made in a project that others must not reach. A new kind of thing needs a maker here, and a
- * new route with a JSON body an example of one: without, the test of isolation fails and says so.
+ * Creates the items that routes name, in a project that others must not access. Each new kind of item needs a function here
+ * that creates it, and each new route with a JSON body an example body. Otherwise the isolation test fails and names what is
+ * missing.
  */
 import { expect } from 'vitest';
 import type { Route } from '../../../src/api/route.ts';

@@ -1,4 +1,4 @@
-/** Documents of thousands of lines as a line for each part, so that a change shows which parts are affected. */
+/** Reduces a document of thousands of lines to one line per part, so that a change shows which parts it affects. */
 import { hash } from 'node:crypto';
 import type { OpenApiDocument, Operation } from '../../../src/api/openapi.ts';
 import type { Operations } from '../../../src/cli/http/derived-operations.ts';

@@ -1,4 +1,4 @@
-/** Bytes in, bytes out: for requests that no HTTP client would send. */
+/** Sends and receives bytes over a socket, for requests that no HTTP client would send. */
 import { connect, type Socket } from 'node:net';
 
 export interface RawAnswer {

@@ -1,6 +1,6 @@
 /**
- * Workflow runs over simulated time, without a library: the test publishes what a library would, and the endpoints answer
- * as the test says. Every delivery is on record with what it showed of the journal.
+ * Workflow runs in simulated time, without a library: the test publishes what a library would publish, and chooses the
+ * responses of the endpoints. Every delivery is recorded with its part of the journal.
  */
 import { expect } from 'vitest';
 import type { Claimed, Outcome } from '../../../src/engine/model.ts';

@@ -1,8 +1,8 @@
 /**
- * The interface over simulated time and endpoints: an hour passes when a test says so, and every attempt is on record.
+ * The HTTP interface with simulated time and endpoints: the test advances the clock, and every attempt is recorded.
  *
- * The path of a destination says how it answers: `https://work.example/500/2000/name` with 500 after 2 s. `name` is what
- * the record calls it.
+ * The path of a destination determines its response: `https://work.example/500/2000/name` responds with 500 after 2 s. `name`
+ * identifies the destination in the record.
  */
 import type { ApiOptions } from '../../../src/api/app.ts';
 import type { Claimed } from '../../../src/engine/model.ts';

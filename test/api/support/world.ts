@@ -1,4 +1,4 @@
-/** The whole interface over a real engine and an in-memory store; only the endpoints are made up. */
+/** The complete HTTP interface with a real engine and an in-memory store; only the endpoints are simulated. */
 
 import { text as textOf } from 'node:stream/consumers';
 import { Value } from '@sinclair/typebox/value';

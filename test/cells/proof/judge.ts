@@ -1,4 +1,4 @@
-/** Was anything lost, or done twice, or beyond a limit, or is it in two cells? */
+/** Checks that nothing was lost, done twice, beyond a limit, or saved in two cells. */
 import { untilNoneIsLeft } from '../../crash/enough.ts';
 import { inWords } from '../../crash/findings.ts';
 import { judge as judgeLedger } from '../../crash/judge.ts';

@@ -1,4 +1,4 @@
-/** `waypost projects move` as an operator gives it, or one whose machine dies at any moment. */
+/** Runs `waypost projects move` like an operator, or on a machine that fails at a random moment. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ProcessResult, WaypostProcess } from '../../support/waypost-process.ts';
 

@@ -1,4 +1,4 @@
-/** One project of several under load, with a ledger of its own: what is done to it, and what it was answered. */
+/** One of several projects under load, with its own ledger of operations and responses. */
 import { BalancedClient } from '../../cluster/balanced-client.ts';
 import { RepeatLoad } from '../../cluster/repeat-load.ts';
 import { ScheduleWatch } from '../../cluster/schedule-watch.ts';

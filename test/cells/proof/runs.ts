@@ -1,4 +1,4 @@
-/** Workflow runs of all projects: the app that serves them, a process of its own, and what was asked of them. */
+/** Workflow runs of all projects: the app that serves them, in its own process, and what was requested. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';

@@ -1,4 +1,4 @@
-/** What happens to cells, to what is between them, and to workers, while all of them work. */
+/** The faults of cells, of their connections, and of workers, while all of them are under load. */
 import type { Worker } from '../../cluster/workers.ts';
 import type { Cluster } from '../../support/postgres/cluster.ts';
 import { STEPS } from './mover.ts';

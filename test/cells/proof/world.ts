@@ -1,6 +1,6 @@
 /**
- * Cells, real workers that serve all of them, and a project in each cell under mixed load with a ledger kept outside. A part fails, or
- * projects move; and the others must not notice.
+ * Cells, real workers that serve all of them, and a project in each cell under mixed load, with a ledger outside. While one
+ * part fails or projects move, the other parts must not be affected.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
