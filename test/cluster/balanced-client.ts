@@ -1,4 +1,4 @@
-/** A client of several servers, as one behind a load balancer is: each call goes to any of those that are up. */
+/** A client of several servers behind a load balancer: sends each request to any server that is up. */
 
 import { Client, type Reply } from '../crash/client.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';

@@ -1,7 +1,8 @@
 /**
- * The primary is killed under load, its standby takes over, and the workers are led there. With a synchronous standby nothing
- * that was acknowledged is lost; with an asynchronous one only what had not reached the standby, and the test makes sure that
- * there is some. Each acknowledgement has its place in the primary's write-ahead log, so that this can be told of each message.
+ * Kills the primary under load, promotes its standby, and redirects the workers to it. With a synchronous standby, no
+ * acknowledged message is lost. With an asynchronous standby, only messages that had not reached it are lost, and the test
+ * makes sure that there are some. The position of each acknowledgement in the write-ahead log of the primary shows which
+ * messages these are.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LANES } from '../crash/lane-load.ts';

@@ -1,6 +1,6 @@
 /**
- * Workers die and freeze, their connections break in every way that a network knows, and PostgreSQL fails in every way that an
- * operator will see; with statistics that never were right. One world goes through all of it, and is judged once.
+ * Workers crash and freeze, connections break in all ways of a network, PostgreSQL fails in all ways that an operator can
+ * expect, and planner statistics are wrong. One world goes through all faults, and is checked once at the end.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Cluster, startCluster } from '../support/postgres/cluster.ts';

@@ -1,4 +1,4 @@
-/** What happens to workers, to their connections, and to PostgreSQL itself, while they work. */
+/** The faults of workers, of their connections, and of PostgreSQL, all of them under load. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 /**
- * What do the others pay while a worker hangs in the middle of a batch? One is stopped with the row of a project locked; the
- * other is asked to publish for that project, for another one, and whether it is well.
+ * Measures what other workers suffer while a worker hangs in the middle of a batch. One worker is stopped while it holds the
+ * row lock of a project. The other gets publishes for that project and for another one, and readiness checks.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

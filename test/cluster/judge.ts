@@ -1,4 +1,7 @@
-/** Was anything lost, or done twice, or beyond a limit? Waits for everything to come to its end, and asks the ledger. */
+/**
+ * Checks that nothing was lost, done twice, or beyond a limit: waits until all work has ended, and compares the result with the
+ * ledger.
+ */
 
 import { examineStore } from '../../src/admin/examine.ts';
 import { parseConfig } from '../../src/config/parse.ts';

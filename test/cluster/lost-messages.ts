@@ -1,4 +1,4 @@
-/** What do a database that was left and the one that took over know of a message that is gone? */
+/** Reads what the former primary and the promoted standby know of a lost message. */
 import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import type { Cluster } from '../support/postgres/cluster.ts';
 import type { Fate, WalLedger } from './wal-ledger.ts';

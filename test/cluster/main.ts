@@ -1,16 +1,16 @@
 /**
- * `npm run cluster`: the proofs of this folder for as long as one likes.
+ * `npm run cluster`: runs the tests of this folder for as long as requested.
  *
- *   --rounds 20 --seed 7          every fault, in another order each round
- *   --rounds 5 --outage 60        and PostgreSQL is gone for a minute each time
- *   --only killed --workers 5     those faults whose name has the word
- *   --failover sync               the primary dies, and a synchronous standby takes over: nothing may be lost
- *   --failover async              the same with one that lags behind: only what it never heard of may be lost; --rounds repeats it
- *   --patient                     asks only that all goes on, not at which pace: for a busy machine, and for many rounds
- *   --hung 5                      what others pay while a worker hangs within a batch, so many times
- *   --hung 5 --program <folder>   and what they paid with the program of another checkout
- *   --postgres 14                 on the oldest version that is supported
- *   --pooler 7                    through PgBouncer in transaction mode, with so many connections to PostgreSQL
+ *   --rounds 20 --seed 7          all faults, in another order each round
+ *   --rounds 5 --outage 60        and PostgreSQL is down for a minute in each round
+ *   --only killed --workers 5     only faults whose name contains the word
+ *   --failover sync               the primary fails and a synchronous standby is promoted: nothing may be lost
+ *   --failover async              the same with a standby that lags: only what it had not received may be lost; --rounds repeats it
+ *   --patient                     checks only that work continues, not its rate: for a busy machine, and for many rounds
+ *   --hung 5                      measures the effect of a worker that hangs within a batch, this many times
+ *   --hung 5 --program <folder>   the same with the program of another checkout
+ *   --postgres 14                 on the oldest supported version
+ *   --pooler 7                    through PgBouncer in transaction mode, with this many connections to PostgreSQL
  */
 import { parseArgs } from 'node:util';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';

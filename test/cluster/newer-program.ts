@@ -1,4 +1,4 @@
-/** A checkout of a Waypost to come: a copy of this one whose schema has one migration more. */
+/** A checkout of a future version: a copy of this one whose schema has one more migration. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

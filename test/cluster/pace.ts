@@ -1,4 +1,4 @@
-/** How much is done in a second, before a fault and after it? Publishes that are acknowledged and attempts that arrive. */
+/** Counts the acknowledged publishes and the delivered attempts per second, before and after a fault. */
 import type { Ledger } from '../crash/ledger.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Clients that publish the same thing several times at once, to several servers, under one deduplication id; until one
- * of the answers is a yes, as the official clients do. One message may come of each id.
+ * Clients that send the same publish several times at once, to several servers, with one deduplication id, until one response
+ * reports success, as the official clients do. Each id may create only one message.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '../crash/client.ts';

@@ -1,4 +1,7 @@
-/** An upgrade that today's program must not survive. One that it works beside is among the faults of faults.full.test.ts. */
+/**
+ * An upgrade that the current version must not survive. An upgrade with which it can run side by side is among the faults of
+ * faults.full.test.ts.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@ import { ScheduleWatch } from './schedule-watch.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Of a server that makes schedules, and whose answer to every second pause is lost, the first one among them. */
+/** Creates schedules, and loses the response to every second pause, starting with the first. */
 class LossyClient extends Client {
   readonly paused: string[] = [];
   #made = 0;

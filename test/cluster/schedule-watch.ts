@@ -1,4 +1,7 @@
-/** Schedules of every minute, and an endpoint that sees what comes of each time: one message, whoever makes it (P16). */
+/**
+ * Schedules that trigger every minute, and an endpoint that checks that each time created one message, on whichever worker
+ * (P16).
+ */
 import { createServer } from 'node:http';
 import type { Client } from '../crash/client.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,9 +1,9 @@
 /**
- * A ledger that knows where in the primary's write-ahead log each acknowledgement stands, so that after a failover it can be said
- * of each message that is gone whether the standby had been sent it. Positions are bytes since the log's beginning.
+ * A ledger with the position of each acknowledgement in the write-ahead log of the primary. After a failover, it shows for each
+ * lost message whether the standby had received it. Positions are bytes since the start of the log.
  *
- * Nobody tells a client the position of its commit, so it is enclosed: what was flushed when the request had not gone out is
- * before it, and what is flushed once the answer is there is not.
+ * A client never learns the position of its commit, so two positions enclose it: the commit is after everything that was
+ * flushed before the request was sent, and within what is flushed when the response has arrived.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

@@ -1,4 +1,4 @@
-/** Real servers on one PostgreSQL, each behind a network of its own that a test can break. */
+/** Real servers on one PostgreSQL, each behind a TCP proxy that a test can break. */
 import { join } from 'node:path';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';

@@ -1,6 +1,6 @@
 /**
- * Several real servers on one real PostgreSQL under mixed load, a ledger kept outside of them, and one question: what may
- * fail without anything being lost? A fault strikes while the load runs on (faults.ts); then all is left in peace and judged.
+ * Several real servers on one real PostgreSQL under mixed load, with a ledger outside, to find which faults lose nothing. A
+ * fault occurs while the load continues (faults.ts). Then the load stops, and the result is checked.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Were the promises of docs/architecture.md kept, as far as clients and endpoints can see? One set of checks for every harness
- * that breaks real servers; each is named by its promise, and says whom it concerns.
+ * Checks the promises of docs/architecture.md, as far as clients and endpoints can observe them. All harnesses that crash real
+ * servers use these checks. Each check is named by its promise, and reports the messages that break it.
  */
 import { judgeLanes } from './lane-checks.ts';
 import { type CallbackKind, isSuccess, type Lane, type Ledger } from './ledger.ts';

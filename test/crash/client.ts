@@ -1,6 +1,6 @@
 /**
- * A client of the real server over real sockets that never forgets which answers it did not get. Each call ends as
- * `ok` (2xx), as `refused` (any other status) or as `unknown`: the server may have been killed before or after it wrote.
+ * A client of the real server over real sockets that records which responses it did not get. Each call ends as `ok` (2xx), as
+ * `refused` (any other status) or as `unknown`: the server may have been killed before or after it wrote.
  */
 import { Agent, request } from 'undici';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';

@@ -1,4 +1,4 @@
-/** The embedded database of a data folder, opened behind the server's back once it has ended. */
+/** Opens the embedded database of a data folder directly, after its server has ended. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

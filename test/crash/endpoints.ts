@@ -1,7 +1,6 @@
 /**
- * The endpoints of a crash test: one that succeeds, one that fails first, one that is dead until the message was
- * retried from the DLQ; and the same for callbacks. Every arrival goes into the ledger under the incarnation of the server
- * that sent it.
+ * The endpoints of a crash test: one that succeeds, one that fails first, one that fails until the message was retried from the
+ * DLQ, and the same for callbacks. The ledger records every request with the incarnation of the server that sent it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

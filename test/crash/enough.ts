@@ -1,6 +1,6 @@
 /**
- * When has so much happened that a run proves something? It is counted, never timed: a run goes on until then, which on a busy
- * machine only takes longer.
+ * Decides when a run has exercised enough to prove something. It counts events and never measures time, so on a busy machine a
+ * run only takes longer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { neverFull } from './lane-checks.ts';

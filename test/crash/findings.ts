@@ -1,4 +1,4 @@
-/** What is wrong after a run, in words: the same for all harnesses. */
+/** Describes the violations that a run found, for all harnesses. */
 import type { Examination } from '../../src/admin/examine.ts';
 import type { Broken } from './checks.ts';
 import type { CheckpointVerdict } from './runs/checkpoint-checks.ts';

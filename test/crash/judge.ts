@@ -1,4 +1,4 @@
-/** Asks servers that are left in peace what they know of every message and lane, and holds it against the ledger. */
+/** Reads every message and lane from servers that have no more work, and compares them with the ledger. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Broken, check, type FinalView, type Verdict } from './checks.ts';
 import type { Client } from './client.ts';

@@ -1,6 +1,6 @@
 /**
- * Kills the real server again and again under mixed load, at random moments, and holds it to its promises: P1 to
- * P7 (docs/architecture.md). In `npm test` with a few kills; by hand `node test/crash/kill-loop.ts --kills 100 --seed 7`.
+ * Kills the real server repeatedly at random moments under mixed load, and checks its promises P1 to P7 (docs/architecture.md).
+ * `npm test` runs it with a few kills. For more: `node test/crash/kill-loop.ts --kills 100 --seed 7`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

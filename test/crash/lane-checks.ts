@@ -1,6 +1,6 @@
 /**
- * Did the lanes keep their limits and their order (P4, P5), as the endpoints saw it? An endpoint sees an attempt later
- * than the server starts it and its answer earlier than the server hears it, so it never sees more at a time than there was.
+ * Checks that lanes kept their limits and their order (P4, P5), as seen by the endpoints. An endpoint sees the start of an
+ * attempt later than the server, and the end earlier. So it never sees more attempts at a time than there were.
  */
 import type { Arrival, Entrant, Lane, LaneEvent } from './ledger.ts';
 

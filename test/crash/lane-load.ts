@@ -1,6 +1,6 @@
 /**
- * What users do to queues and flow-control keys while the server is killed: one client a queue that sends in order, keys
- * with more work than they may do, pauses that outlive a kill, and a queue that is deleted and made again.
+ * The load on queues and flow-control keys while the server is killed: one client per queue that publishes in order, keys with
+ * more work than their limits allow, pauses that outlast a kill, and a queue that is deleted and created again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, Reply } from './client.ts';

@@ -1,9 +1,9 @@
 /**
- * What a harness keeps outside the servers that it breaks: what was sent, what was acknowledged, what arrived, and in what
- * order the lanes were used. `checks.ts` reads it once everything is quiet.
+ * The records that a harness keeps outside the servers that it crashes: what was sent, acknowledged and received, and in which
+ * order lanes were used. `checks.ts` reads it when all work has ended.
  *
- * Each publish carries a tag in its body. One tag may come to have several message ids: a retry from the DLQ makes a
- * new message with the same body. An operation whose answer never came is *unknown* and may have gone either way.
+ * Each publish has a tag in its body. One tag may have several message ids: a retry from the DLQ creates a new message with the
+ * same body. An operation without a response is *unknown*: it may or may not have taken effect.
  */
 export interface Arrival {
   tag: string;

@@ -1,6 +1,6 @@
 /**
- * What users do to a server all at once: publish now and later, in batches, to groups, to endpoints that fail first or
- * for ever, ask to be told, cancel, and retry from the DLQ. All of it goes into the ledger, so that a kill may come any time.
+ * The mixed load on a server: immediate and delayed publishes, batches, URL groups, endpoints that fail first or always,
+ * callbacks, cancels, and retries from the DLQ. The ledger records everything, so the server may be killed at any time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeededRandom } from '../support/seeded-random.ts';

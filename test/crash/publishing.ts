@@ -1,4 +1,4 @@
-/** Publishes under a tag of its own, and what the ledger learns of the answer, whatever it is. */
+/** Publishes with a new tag, and records any response in the ledger. */
 import { type Client, messageIdOf, type Reply } from './client.ts';
 import type { Ledger } from './ledger.ts';
 

@@ -1,4 +1,4 @@
-/** How the judge of a run reads what servers say in the end. */
+/** Reads the final state of servers for the checks of a run. */
 import { eventually } from '../support/eventually.ts';
 import type { Client } from './client.ts';
 

@@ -1,4 +1,4 @@
-/** Which attempts arrived more than once, and does a crash explain it? */
+/** Finds attempts that arrived more than once, and checks that a crash explains each. */
 export interface Repetitions {
   /** The same attempt of the same message arrived twice from one incarnation: no crash explains it. */
   unexplained: string[];

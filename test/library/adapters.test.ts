@@ -1,4 +1,7 @@
-/** Our own adapters for Node: plain `node:http`, Express with and without a parser, Fastify; each with one workflow and several. */
+/**
+ * Our adapters for Node: plain `node:http`, Express with and without a body parser, Fastify; each with one workflow and with
+ * several.
+ */
 import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import express from 'express';

@@ -1,4 +1,4 @@
-/** Changing the import is the whole migration, in both directions: small apps compile and do the same with either library. */
+/** To migrate in either direction, only the import has to change: small apps compile and do the same with both libraries. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-/** What becomes of the steps of several branches when one of them ends, one throws, or the workflow returns (contract K 6.3)? */
+/** The outcome of steps in several branches when a branch ends or throws, or the workflow returns (contract K 6.3). */
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The name of a step of `context.call`, which comes back in a header with the answer. */
+/** The name of a `context.call` step, which a header of its result repeats. */
 import { describe, expect, it } from 'vitest';
 import { stepOfCallResult } from '../../packages/workflow/src/call-result.ts';
 import { Client } from '../../packages/workflow/src/index.ts';

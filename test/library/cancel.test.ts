@@ -1,4 +1,4 @@
-/** A run that is cancelled, by its own function or by somebody else. Its endpoint has no token of the account. */
+/** A run that is cancelled by its own function or by a client. Its endpoint has no token of the project. */
 import { expect, it } from 'vitest';
 import type { Client, WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';

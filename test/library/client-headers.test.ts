@@ -1,4 +1,4 @@
-/** Headers that a client has for all: they are with every message of a run, as with the official library. */
+/** Default headers of a client: every message of a run has them, as with the official library. */
 import { text } from 'node:stream/consumers';
 import { Client as QstashClient } from '@upstash/qstash';
 import { expect, it } from 'vitest';

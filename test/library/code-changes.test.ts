@@ -1,4 +1,4 @@
-/** A workflow's code changes while a run of it is under way: what is said of it, and how the run goes on (contract K 7). */
+/** The code of a workflow changes while a run is in progress: how this is reported, and how the run continues (contract K 7). */
 import { createServer, type Server } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';

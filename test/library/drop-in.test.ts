@@ -1,4 +1,4 @@
-/** What apps that were written for the official library depend on is the same when only the import changes. */
+/** Everything that apps of the official library depend on is unchanged when only the import changes. */
 import { text } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';
 import * as officialNext from '@upstash/workflow/nextjs';

@@ -1,4 +1,4 @@
-/** The same app with either library: what it comes to is the same, and so is the journal that it leaves. */
+/** The same app has the same results and the same journal with either library. */
 import { buffer } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** How is a last step kept that comes with the end of its run (contract K 5.7, 6.10)? */
+/** How the last step of a run is saved together with the end of the run (contract K 5.7, 6.10). */
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';

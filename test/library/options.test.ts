@@ -1,4 +1,4 @@
-/** What an endpoint and a client read of their environment, as the official ones do. */
+/** The environment variables that an endpoint and a client read, as in the official library. */
 import { createServer, type Server } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Client as QstashClient } from '@upstash/qstash';

@@ -1,6 +1,6 @@
 /**
- * Our library in place of the official one, for files that import that: `import('./file.ts?ours')`. The apps and
- * scenarios that the file imports are loaded anew as well.
+ * Replaces the official library with ours in files that import it: `import('./file.ts?ours')`. The apps and scenarios that the
+ * file imports are loaded again, too.
  */
 import { registerHooks } from 'node:module';
 

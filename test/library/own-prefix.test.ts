@@ -1,4 +1,4 @@
-/** Runs that are begun with headers in the server's own prefix, whose deliveries have it too. */
+/** Runs that are triggered with headers in the prefix of Waypost. Their deliveries use it, too. */
 import { expect, it } from 'vitest';
 import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';

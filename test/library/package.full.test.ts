@@ -1,4 +1,4 @@
-/** The workflow library as it is published: installed from its archive, without the server, and put into bundles. */
+/** The published workflow library: installed from its archive without the server, and bundled. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

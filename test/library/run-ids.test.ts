@@ -1,4 +1,4 @@
-/** Run ids with characters that mean something in a URL: what a call asks about its own run is asked about that one. */
+/** Run ids with characters that are special in URLs: a request of a call always concerns its own run. */
 import { describe, expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';

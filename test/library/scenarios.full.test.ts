@@ -1,4 +1,4 @@
-/** The scenarios of the official library with ours in its place, which ends its calls after each step as that one does. */
+/** The scenarios of the official library with ours instead, which then ends each call after one step, like the official one. */
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { importWithOurs, staleExceptions } from './ours.ts';

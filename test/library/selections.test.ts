@@ -1,4 +1,4 @@
-/** Runs that a client acts on together: what came out empty is refused, since the server would take it for all. */
+/** Bulk actions on runs: an empty selection is refused, because the server would take it as all runs. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Client, WorkflowError } from '../../packages/workflow/src/index.ts';
 import { Endpoints } from '../support/listen.ts';

@@ -1,4 +1,4 @@
-/** Times as workflows and those who begin them give them, and what the server makes of them. */
+/** Times and durations that workflows and triggers set, and how the server interprets them. */
 import { expect, it } from 'vitest';
 import type { Client } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';

@@ -1,4 +1,4 @@
-/** How the workflow library's requests go out: on Node by its own client, elsewhere by `fetch`. */
+/** How the workflow library sends requests: with its own client on Node, with `fetch` elsewhere. */
 import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';

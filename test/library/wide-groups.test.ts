@@ -1,4 +1,4 @@
-/** How many steps may begin side by side (contract K 3.2)? */
+/** The number of steps that may run in parallel (contract K 3.2). */
 import { afterEach, expect, it } from 'vitest';
 import { Client } from '../../packages/workflow/src/index.ts';
 import type { WorkflowRunLog } from '../../packages/workflow/src/logs.ts';

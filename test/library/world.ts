@@ -1,4 +1,4 @@
-/** A server of each test and endpoints of its own, both gone after it. */
+/** A server and endpoints for each test, closed after it. */
 import { afterEach, beforeEach } from 'vitest';
 import { Client } from '../../packages/workflow/src/index.ts';
 import type { Waypost } from '../../src/testing/types.ts';

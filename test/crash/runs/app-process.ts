@@ -1,7 +1,8 @@
 /**
- * The user's app as a process of its own, to be killed like any other: serves the programs with the workflow libraries and keeps
- * the diary. `node app-process.ts <port> <diary> official|own|both [token...]`, with the libraries' variables in the environment. What
- * is below `/1` is of the project of the first token, and so on; what is below none, of that of `QSTASH_TOKEN`.
+ * The user's app in its own process, which can be killed, too. It serves the programs with the workflow libraries, and writes
+ * the diary. `node app-process.ts <port> <diary> official|own|both [token...]`, with the variables of the libraries in the
+ * environment. Paths below `/1` belong to the project of the first token, and so on; other paths belong to the project of
+ * `QSTASH_TOKEN`.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** Stands before several servers as one of the simplest kind does: each connection goes to the next of those that are up. */
+/** A simple load balancer: forwards each connection to the next of the servers that are up. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { originOf } from '../../support/listen.ts';

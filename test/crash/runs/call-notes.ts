@@ -1,6 +1,6 @@
 /**
- * Writes down what happens within the calls of the app: which steps are executed, what the server says that it has kept of them, and what it
- * hands over to a call that stays.
+ * Records the events within calls of the app: the executed steps, the results that the server has acknowledged, and the
+ * messages that it sends to an idle call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';

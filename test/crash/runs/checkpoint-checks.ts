@@ -1,6 +1,6 @@
 /**
- * Is what a checkpoint has kept there for ever? P8 as a call sees it that goes on: a kept result is never lost or changed, and its
- * step is never executed again by a call that begins after it was kept. Who is told to stop executes nothing more.
+ * Checks that saved checkpoints are durable, as seen by continuing calls (P8): a saved result is never lost or changed, and no
+ * call that starts after the save executes its step again. A call that was stopped executes no more steps.
  */
 import type { DiaryLine } from './diary.ts';
 import type { LoggedRun } from './run-view.ts';

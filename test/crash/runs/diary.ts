@@ -1,6 +1,6 @@
 /**
- * What happened at the users' side, in a file that outlives its processes: each line is written before the request that
- * it tells of is answered, so a killed process forgets nothing that it let anybody know.
+ * Records what happened in the user's app, in a file that outlives its processes. Each line is written before the response that
+ * reveals it, so a killed process forgets nothing that others have learned.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import type { LibraryName } from './libraries.ts';

@@ -1,4 +1,4 @@
-/** One server with its store in a folder, at the same address however often it is killed. */
+/** One server with its store in a folder, at the same address after each kill. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ListeningProcess } from '../../../bench/child-process.ts';

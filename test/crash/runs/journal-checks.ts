@@ -1,6 +1,6 @@
 /**
- * Did every delivery tell the same story? P8 as the app sees it: what was delivered of a journal never changes, and it
- * has one entry for each plan and for each result, whoever was killed meanwhile and whatever was published twice.
+ * Checks that all deliveries agree, as seen by the app (P8): the delivered part of a journal never changes, and the journal has
+ * one entry for each plan and each result, whatever was killed or published twice.
  */
 import { type Repetitions, repetitionsOf } from '../repetitions.ts';
 import type { DeliveredEntry, DiaryLine } from './diary.ts';

@@ -1,4 +1,4 @@
-/** The two workflow libraries: the programs are served by either, and a run may go from one to the other at any step. */
+/** The two workflow libraries. Each serves the programs, and a run may change from one to the other at any step. */
 import * as ofOfficial from '@upstash/workflow';
 import * as official from '@upstash/workflow/nextjs';
 import * as ofOwn from '../../../packages/workflow/src/index.ts';

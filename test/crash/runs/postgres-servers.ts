@@ -1,4 +1,4 @@
-/** Several workers on a PostgreSQL of their own, behind one address. */
+/** Several workers on their own PostgreSQL, behind one address. */
 import { join } from 'node:path';
 import type { ListeningProcess } from '../../../bench/child-process.ts';
 import { startWaypost } from '../../../bench/waypost-process.ts';

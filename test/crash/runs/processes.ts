@@ -1,4 +1,4 @@
-/** The servers and the user's app, which find each other at the same addresses however often they are killed. */
+/** The servers and the user's app, at the same addresses after each kill. */
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';
 import { DEVELOPMENT_TOKEN } from '../../../bench/waypost-process.ts';

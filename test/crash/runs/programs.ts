@@ -1,7 +1,7 @@
 /**
- * The workflows of the crash test, written as users write them with either library: each kind of step is in one of
- * them, and each says what a run of it must come to. Every execution of a step makes something new, so that a result
- * that was recorded twice, or exchanged for that of another execution, shows in what the run returns.
+ * The workflows of the crash test, written as users write them for either library. Together they have each kind of step, and
+ * each defines the expected result of a run. Every execution of a step creates a new value, so the result of the run reveals a
+ * step that was recorded twice or has the value of another execution.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** What falls due for a run while the server is dead: nobody but the server itself can think of it afterwards. */
+/** Work of a run that falls due while the server is down: only the server itself can do it after its restart. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The ledger of the runs, kept outside the server: what was triggered, notified and cancelled, and what the server said to it.
- * As in `ledger.ts`, what had no answer is unknown and may have gone either way.
+ * The ledger of the runs, kept outside the server: what was triggered, notified and cancelled, and the responses. As in
+ * `ledger.ts`, an operation without a response is unknown: it may or may not have taken effect.
  */
 import type { ProgramName } from './programs.ts';
 

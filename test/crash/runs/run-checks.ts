@@ -1,4 +1,4 @@
-/** Did every run come to the end that its program must come to, and is everybody told what there is to be told? */
+/** Checks that every run reached the end that its program defines, and that every report of it was sent. */
 import type { DiaryLine } from './diary.ts';
 import { type JournalVerdict, marksIn, type Story } from './journal-checks.ts';
 import { programOf } from './programs.ts';

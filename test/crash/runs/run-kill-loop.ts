@@ -1,8 +1,7 @@
 /**
- * Kills the real server and the user's app, again and again at random moments, while runs of every kind are in
- * progress. In the end each run must have come to the end of its program. By hand:
- * `node test/crash/runs/run-kill-loop.ts --kills 100 --seed 7 --library own`,
- * `--postgres`.
+ * Kills the real server and the user's app repeatedly at random moments, while runs of every kind are in progress. At the end,
+ * each run must have reached the end of its program. For more: `node test/crash/runs/run-kill-loop.ts --kills 100 --seed 7
+ * --library own`, `--postgres`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * What users do to workflows while server and app are killed: trigger them, one by one, in batches and over the plain
- * interface, notify those that wait, and cancel some. What is left to do after a kill is done in the next life.
+ * The load on workflows while server and app are killed: triggers (single, in batches, and as plain HTTP), notifications of
+ * waiting runs, and cancels. What a kill left undone is done after the restart.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as WorkflowClient } from '@upstash/workflow';

@@ -1,4 +1,4 @@
-/** Asks a quiet server what it says about every run: the flat log and the DLQ of runs, page by page. */
+/** Reads the flat log and the DLQ of runs, page by page, from a server that has no more work. */
 import type { Client } from '../client.ts';
 import { all } from '../reading.ts';
 

@@ -1,4 +1,4 @@
-/** What is killed and started again: one server with an embedded store, or several workers on one PostgreSQL. */
+/** The servers that are killed and restarted: one with an embedded store, or several workers on one PostgreSQL. */
 import type { Examination } from '../../../src/admin/examine.ts';
 
 export interface Servers {

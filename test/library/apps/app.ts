@@ -1,4 +1,4 @@
-/** What each app here has. The apps import the official library; tests compile and run the same files with ours in its place. */
+/** The common parts of the apps. They import the official library; tests compile and run the same files with ours instead. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { WaypostEnvironment } from '../../../src/testing/types.ts';

@@ -1,4 +1,4 @@
-/** All that the client does: triggers, logs, cancels, notifies, lists waiters, and looks after the DLQ. */
+/** All functions of the client: triggers, logs, cancels, notifications, the list of waiters, and the DLQ. */
 import {
   Client,
   type DLQResumeRestartResponse,

@@ -1,4 +1,4 @@
-/** A worker, and a function of Pages, on Cloudflare: both are given their variables with each request. */
+/** A Cloudflare Worker and a Pages function. Both get their variables with each request. */
 import { Client } from '@upstash/workflow';
 import { createWorkflow, serve, serveMany } from '@upstash/workflow/cloudflare';
 import { type App, listenerOf } from './app.ts';

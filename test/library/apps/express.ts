@@ -1,4 +1,4 @@
-/** Express with one workflow and with several, behind its parser of bodies. */
+/** Express with one workflow and with several, behind its body parser. */
 import { Client } from '@upstash/workflow';
 import { createWorkflow, serve, serveMany } from '@upstash/workflow/express';
 import express from 'express';

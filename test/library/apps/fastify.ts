@@ -1,4 +1,4 @@
-/** Fastify, which the official library has no adapter for: its routes hand a `Request` on. */
+/** Fastify, for which the official library has no adapter: its routes create a `Request`. */
 import { Client, serve } from '@upstash/workflow';
 import Fastify from 'fastify';
 import type { App } from './app.ts';

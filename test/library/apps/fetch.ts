@@ -1,4 +1,4 @@
-/** Every kind of step, behind the web's `Request` and `Response`. */
+/** Every kind of step, with `Request` and `Response` of the Fetch API. */
 import { Client, type Duration, type RouteFunction, serve, type WorkflowContext } from '@upstash/workflow';
 import { type App, listenerOf } from './app.ts';
 

@@ -1,4 +1,4 @@
-/** What a workflow may have beside its steps: middlewares, a failure function, a schema, errors of its own, a client of its own. */
+/** Options of a workflow besides its steps: middlewares, a failure function, a schema, its own errors, its own client. */
 import { Client as QstashClient, Receiver } from '@upstash/qstash';
 import {
   Client,

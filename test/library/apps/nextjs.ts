@@ -1,4 +1,7 @@
-/** Route handlers of the app router and API routes of the pages router of Next.js, one and several; these invoke one another. */
+/**
+ * Next.js: route handlers of the app router and API routes of the pages router, with one workflow and with several, which
+ * invoke each other.
+ */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Client } from '@upstash/workflow';

@@ -1,4 +1,4 @@
-/** Webhooks, notifications between runs, and calls of other workflows. */
+/** Webhooks, notifications between runs, and invocations of other workflows. */
 import { Client, serve } from '@upstash/workflow';
 import { createWorkflow, serveMany } from '@upstash/workflow/nextjs';
 import { type App, listenerOf } from './app.ts';
