@@ -1,4 +1,4 @@
-/** The benchmarks that are run for each change of how fast something is; the others: bench.hand.test.ts. */
+/** The benchmarks that run with every change of performance. The others: bench.hand.test.ts. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { measureBacklog } from '../../bench/backlog.ts';

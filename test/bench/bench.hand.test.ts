@@ -1,4 +1,4 @@
-/** The benchmarks that bench.full.test.ts leaves out. */
+/** The benchmarks that bench.full.test.ts omits. */
 import { describe, expect, it } from 'vitest';
 import { CONSOLE_PARTS, measureConsole } from '../../bench/console/measure.ts';
 import { measureLanes } from '../../bench/lanes.ts';

@@ -1,6 +1,6 @@
 /**
- * Cells that are schemas of a Citus, workers at the coordinator and at a node, and a project in each cell under mixed load with ledgers kept
- * outside, while projects move between the cells, Citus moves cells between the nodes, and a node is killed.
+ * Cells that are schemas on Citus, workers at the coordinator and at a node, and a project in each cell under mixed load with
+ * ledgers outside, while projects move between the cells, Citus moves cells between the nodes, and a node is killed.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { judge } from '../cells/proof/judge.ts';

@@ -1,4 +1,4 @@
-/** How does a test get a real Citus: a coordinator and two nodes, each a PostgreSQL of its own on this machine? */
+/** Starts a real Citus: a coordinator and two nodes, each its own PostgreSQL on this machine. */
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { type Cluster, type Row, startCluster } from '../support/postgres/cluster.ts';

@@ -1,6 +1,6 @@
 /**
- * Workers at every server of a Citus, under mixed load with ledgers kept outside of them, while workers are killed, the store moves
- * from node to node, and servers die and come back. Nothing that was answered may be lost.
+ * Workers at every server of Citus, under mixed load with ledgers outside, while workers are killed, the store moves from node
+ * to node, and servers crash and restart. Nothing that was acknowledged may be lost.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONNECTION_FAULTS, type Fault, SERVER_FAULTS, WORKER_FAULTS } from '../cluster/faults.ts';

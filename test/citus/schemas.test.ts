@@ -1,4 +1,4 @@
-/** How a store comes to lie on a node of Citus, and how it is known. */
+/** How a store is distributed to a node of Citus, and how Waypost detects it. */
 import { expect, it } from 'vitest';
 import type { CellPoll } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';

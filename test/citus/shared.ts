@@ -1,4 +1,4 @@
-/** One Citus for the cases of a file. */
+/** One Citus for all cases of a file. */
 import { afterAll, beforeAll } from 'vitest';
 import { Citus, type CitusOptions } from './citus.ts';
 

@@ -1,4 +1,4 @@
-/** The specification of the store, in a schema of Citus that lies on a node: asked through the coordinator, and through the other node. */
+/** The specification of the store, in a schema on a node of Citus, through the coordinator and through the other node. */
 import { storeConformance } from '../store/conformance/index.ts';
 import { openShared } from '../store/postgres-store.ts';
 import { makeStore } from './citus.ts';

@@ -1,4 +1,4 @@
-/** What is promised of a transaction whose rows are on a node of Citus, and not on the server that this program is connected to. */
+/** The guarantees of a transaction whose rows are on another node of Citus than the one to which the worker is connected. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Queries } from '../../src/store/driver.ts';

@@ -1,4 +1,4 @@
-/** Which pages and which names the two kinds of server know when nobody tells them any (decision 026). */
+/** The web pages and host names that both kinds of server allow by default (decision 026). */
 import { request } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Servers } from '../support/servers.ts';

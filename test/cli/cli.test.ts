@@ -1,4 +1,4 @@
-/** The command line as its users meet it: as a process, and as what that calls where the words alone are looked at. */
+/** The command line as a process, and as functions where a test checks only the texts. */
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

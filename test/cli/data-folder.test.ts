@@ -1,4 +1,4 @@
-/** What commands leave in a data folder that lies in somebody's repository. */
+/** The files that commands leave in a data folder inside a repository. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

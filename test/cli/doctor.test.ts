@@ -1,4 +1,4 @@
-/** What `waypost doctor` says of a store that this version, or the key in force, does not fit. */
+/** The reports of `waypost doctor` on a store that does not fit this version or the current key. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-/** What operators' commands do to a store whose encryption key is not the one in force, or is not there. */
+/** Operators' commands on a store when the current encryption key is wrong or missing. */
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

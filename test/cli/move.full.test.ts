@@ -1,4 +1,4 @@
-/** Backups, and moves from one database to another, as an operator meets them, and servers that go on from there. */
+/** Backups and moves between databases as an operator runs them, and servers that start with the result. */
 import { copyFileSync, readdirSync, statSync } from 'node:fs';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Backups and restores as an operator meets them, by calling the commands. As processes of their own, with servers that go on from
- * there, and moves between databases: move.full.test.ts.
+ * Backups and restores, by calling the commands. As processes, with servers that start with the result, and moves between
+ * databases: move.full.test.ts.
  */
 import fs, {
   copyFileSync,

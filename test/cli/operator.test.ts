@@ -1,4 +1,4 @@
-/** Projects and tokens as an operator meets them: with a server running and without. */
+/** The commands for projects and tokens, with and without a running server. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

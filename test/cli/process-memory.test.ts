@@ -1,4 +1,4 @@
-/** Does a server return freed memory to the system, however it is started? It needs settings that a process reads at its start. */
+/** A server returns freed memory to the system, however it is started. This needs settings that a process reads at its start. */
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';

@@ -1,6 +1,6 @@
 /**
- * Secrets stay where they belong: random words in everything that must not be told, a server
- * process that meets every kind of trouble, and a look through all that it said and saved.
+ * Secrets are not leaked: every secret value is a random word, a server process has every kind of error, and the test searches
+ * everything that it printed and saved.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';

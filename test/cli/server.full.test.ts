@@ -1,4 +1,4 @@
-/** A server and its data folder: when another process has it or has had it, and what of it outlives the server. */
+/** A server and its data folder: when another process uses it or has used it, and what the folder keeps after the server. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@upstash/qstash';

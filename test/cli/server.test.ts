@@ -1,4 +1,7 @@
-/** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
+/**
+ * The server as a process: start, signals and exit codes. A data folder that another process uses, and what it keeps after the
+ * server: server.full.test.ts.
+ */
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** What a real terminal shows: `script` of util-linux makes one for a process. */
+/** The output on a real terminal, which `script` of util-linux creates for a process. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

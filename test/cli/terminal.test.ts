@@ -1,4 +1,4 @@
-/** What the terminal of a development server tells whoever tries it for the first time. */
+/** The output of a development server on a terminal, for a first-time user. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,4 +1,4 @@
-/** What is changed over HTTP counts on all workers, or the answer says that it may not yet. */
+/** A change over HTTP applies to all workers, or the response says that it may not yet. */
 
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';

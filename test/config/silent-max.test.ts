@@ -1,4 +1,4 @@
-/** P10: attempts that are silent keep connections open, which the process may have a limited number of. */
+/** Silent attempts keep connections open, of which a process may have a limited number (P10). */
 import { expect, test } from 'vitest';
 import { limitSilentMax } from '../../src/server/silent-max.ts';
 import { openFilesMax } from '../../src/system/open-files.ts';

@@ -1,4 +1,4 @@
-/** The statements of checkpoints.test.ts, each checkpoint sent to the worker that does not make the call. */
+/** The statements of checkpoints.test.ts, with each checkpoint sent to another worker than the one that makes the call. */
 import { CHECKPOINTS } from './checkpoints/index.ts';
 import { tryStatements } from './support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** What clients in different languages send for the same, over HTTP against a whole server. */
+/** The requests that clients in different languages send for the same purpose, over HTTP to a complete server. */
 import { CLIENTS } from './clients/index.ts';
 import { tryStatements } from './support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** Does docs/conformance.md say what the statements and their tests say, and is no statement missing? */
+/** Checks that docs/conformance.md agrees with the statements and their tests, and that no statement is missing. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

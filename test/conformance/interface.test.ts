@@ -1,4 +1,7 @@
-/** What docs/contract/interface.md says, statement by statement: resume, DLQ get, flow-control listing, paging limits, errors. */
+/**
+ * The statements of docs/contract/interface.md: queue resume, single DLQ entries, the list of flow-control keys, page limits,
+ * errors.
+ */
 import { INTERFACE } from './interface/index.ts';
 import { tryStatements } from './support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** The checklist of messaging (contract M 29), statement by statement, over HTTP against a whole server. */
+/** The statements of the messaging checklist (contract M 29), over HTTP with a complete server. */
 import { MESSAGING } from './messaging/index.ts';
 import { tryStatements } from './support/statement.ts';
 

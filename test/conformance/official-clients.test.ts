@@ -1,6 +1,6 @@
 /**
- * The official client for JavaScript, unchanged, against a whole server: the newest, and the oldest whose requests are
- * those of the contract (2.1.8; those before it ask for other paths). Every method of both is called.
+ * The official client for JavaScript, unchanged, with a complete server: the newest version, and the oldest whose requests
+ * follow the contract (2.1.8; older ones use other paths). The test calls every method of both.
  */
 import * as newestPackage from '@upstash/qstash';
 import * as oldestPackage from 'qstash-oldest';

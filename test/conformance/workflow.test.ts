@@ -1,4 +1,4 @@
-/** The checklist of workflows (contract W 26), statement by statement, over HTTP against a whole server. */
+/** The statements of the workflow checklist (contract W 26), over HTTP with a complete server. */
 import { tryStatements } from './support/statement.ts';
 import { WORKFLOW } from './workflow/index.ts';
 

@@ -1,4 +1,7 @@
-/** Which `Authorization` does an endpoint get, and how many? Node shows only the first: look at the raw lines. */
+/**
+ * The `Authorization` headers that an endpoint gets, and their number. Node shows only the first one, so the test reads the raw
+ * headers.
+ */
 import { expect, it } from 'vitest';
 import { claimOf, openDelivery, type Received, startEndpoint, untouched } from './support.ts';
 

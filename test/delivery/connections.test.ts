@@ -1,4 +1,4 @@
-/** Connections, origins and shutdown: what is held, and that it is let go. */
+/** Connections, origins and shutdown: what is kept, and that it is released. */
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { Resolver } from '../../src/delivery/addresses/resolver.ts';

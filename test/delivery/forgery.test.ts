@@ -1,4 +1,4 @@
-/** Server-side request forgery: no connection ever leaves for a refused address. */
+/** Server-side request forgery: no connection is ever opened to a refused address. */
 import { lookup } from 'node:dns/promises';
 import { describe, expect, it } from 'vitest';
 import { AddressGuard } from '../../src/delivery/addresses/address-guard.ts';

@@ -1,4 +1,4 @@
-/** Endpoints that do everything wrong: each attempt ends, classified, in time. */
+/** Hostile endpoints: each attempt ends in time, with the right kind of outcome. */
 import { randomBytes } from 'node:crypto';
 import https from 'node:https';
 import type net from 'node:net';

@@ -1,4 +1,4 @@
-/** Which attempts does an abort end? */
+/** The attempts that an abort ends. */
 import { expect, it } from 'vitest';
 import { type Interruptible, Interruptions } from '../../src/delivery/interruption.ts';
 

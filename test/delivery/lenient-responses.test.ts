@@ -1,4 +1,4 @@
-/** Answers with defects that curl and Go accept: the endpoint did its work, so they are read, and nothing else is. */
+/** Responses with defects that curl and Go accept are accepted, since the endpoint did its work. No other defects are. */
 import { describe, expect, it } from 'vitest';
 import type { Outcome } from '../../src/engine/model.ts';
 import { claimOf, KEEPS_BODY, onEachHead, openDelivery, startTcp, untouched } from './support.ts';

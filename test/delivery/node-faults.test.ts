@@ -1,6 +1,6 @@
 /**
- * Faults of Node that were mended after the oldest one that `serve` starts on without a warning (`cli/node-version.ts`).
- * What an endpoint or a publisher sends does not reach the code that has them.
+ * Bugs of Node that were fixed after the oldest version on which `serve` starts without a warning (`cli/node-version.ts`). No
+ * data from an endpoint or a publisher reaches the affected code.
  */
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';

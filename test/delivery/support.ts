@@ -1,4 +1,4 @@
-/** What the delivery tests share: real clocks, messages to send, servers that end with the test. */
+/** Shared by the delivery tests: real clocks, messages to send, servers that end with the test. */
 import { randomBytes } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';

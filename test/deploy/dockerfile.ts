@@ -1,4 +1,4 @@
-/** What does a Dockerfile say? As much of its grammar as ours uses; anything else is an error, not a guess. */
+/** Parses a Dockerfile: the part of the grammar that ours uses. Anything else is an error, not a guess. */
 
 export interface Instruction {
   keyword: string;

@@ -1,4 +1,4 @@
-/** Does the container image do what the Dockerfile promises? Built and run with its own commands, without an engine. */
+/** Checks the promises of the container image, which is built and run by its own commands without a container engine. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';

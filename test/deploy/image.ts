@@ -1,9 +1,9 @@
 /**
- * How is an image built and run where no container engine is? Each stage of the Dockerfile is a folder that stands for its
- * root, its instructions are carried out there one by one, and what it starts runs as a user who may write nowhere else.
+ * Builds and runs an image without a container engine. Each stage of the Dockerfile is a folder that serves as its root. Its
+ * instructions run there one by one, and the command of the image runs as a user who may write nowhere else.
  *
- * Not like the real thing: "npm ci" asks no registry, but takes the packages that it would install from where they are
- * installed already; and paths below the root are rewritten, since a folder is no root for a process.
+ * Differences from a real engine: `npm ci` contacts no registry, but copies the packages from where they are already installed;
+ * and paths below the root are rewritten, since the folder is not the root of the process.
  */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,4 @@
-/** Do the files for containers, Kubernetes and systemd say what the server needs, and nothing that it does not know? */
+/** Checks that the files for containers, Kubernetes and systemd set what the server needs, and nothing that it does not know. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What does a systemd unit say? */
+/** Parses a systemd unit. */
 import { readText, type Workload } from './workloads.ts';
 
 /** The last value of each name; sections do not matter, since no name is in two. */

@@ -1,4 +1,4 @@
-/** What does each of the files in which a server is started start, whatever the kind of the file? */
+/** Finds the command that each deployment file starts, for every kind of file. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';

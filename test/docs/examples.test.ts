@@ -1,7 +1,7 @@
 /**
- * Runs the examples of README.md and docs/*.md as a reader would: TypeScript with Node, in one process for all of them, curl with a shell,
- * against a development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.mts` is a server
- * of the reader's own: it runs while the examples below it on its page do, which call it.
+ * Runs the examples of README.md and docs/*.md like a reader, on a development server: TypeScript in one Node process for all
+ * of them, curl in a shell. A comment after `console.log(...)` is the expected output. An example that begins with `// app.mts`
+ * is an app: it runs while the later examples of its page run, which send requests to it.
  */
 import { type ChildProcess, execFile, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';

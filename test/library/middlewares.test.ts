@@ -1,4 +1,4 @@
-/** When is what a middleware is made of asked for? */
+/** When a middleware is initialised. */
 import { expect, it } from 'vitest';
 import { WorkflowMiddleware } from '../../packages/workflow/src/index.ts';
 

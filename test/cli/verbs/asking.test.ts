@@ -1,4 +1,4 @@
-/** The verbs that ask a running server, as their users meet them. */
+/** The verbs that send requests to a running server. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What every shell must complete: the words that are there, of which the last is being typed, and what it becomes. */
+/** The cases that every shell must complete: the words of the command line, of which the last is incomplete, and the result. */
 import { giveCommand } from '../../support/waypost-command.ts';
 
 export const COMPLETIONS: readonly (readonly [typed: readonly string[], offered: readonly string[]])[] = [

@@ -1,4 +1,4 @@
-/** `logs -f` and `runs tail`: what is shown while it happens, and what a connection that breaks makes of it. */
+/** `logs -f` and `runs tail`: their live output, and the effect of a broken connection. */
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runCommandLine } from '../../../src/cli/command-line.ts';

@@ -1,4 +1,4 @@
-/** What every command and every verb keeps to: its help, its example, what it says to a name that is mistyped. */
+/** Rules for every command and every verb: its help, its example, and the error for a mistyped name. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Profiles: how they are made, which one counts, and who may read them. */
+/** Profiles: how they are created, which one applies, and who may read them. */
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';

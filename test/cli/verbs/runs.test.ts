@@ -1,4 +1,4 @@
-/** `waypost runs` against a server, as its users meet it. */
+/** `waypost runs` with a running server. */
 import { createServer } from 'node:http';
 import { expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';

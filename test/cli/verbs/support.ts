@@ -1,4 +1,4 @@
-/** A server for one test file, in its process, and the verbs that ask it. */
+/** A server for one test file, in the same process, and the verbs that send requests to it. */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { type InProcessServer, serveInProcess } from '../../support/in-process-server.ts';

@@ -1,4 +1,4 @@
-/** In which time zone does the command line print times? */
+/** The time zone in which the command line prints times. */
 import { afterEach, expect, it, vi } from 'vitest';
 import { inZone, isoOf, minuteOf, timeOf } from '../../../src/cli/columns.ts';
 

@@ -1,4 +1,4 @@
-/** contract M 23: what the clients for JavaScript, Python and Go do differently, where no other statement covers it. */
+/** Differences between the clients for JavaScript, Python and Go that no other statement covers (contract M 23). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

@@ -1,4 +1,4 @@
-/** What an endpoint says that keeps results of steps within one call (contract K); nothing here reacts by itself. */
+/** Sends the requests of an endpoint that saves results of steps within one call (contract K). Nothing here reacts by itself. */
 import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Reply } from './endpoint.ts';

@@ -1,4 +1,4 @@
-/** Which methods of a client were called? Wraps it, so that a test can prove that it left none out. */
+/** Wraps a client and records which methods were called, so that a test can prove that it called all. */
 
 type Method = (...args: never[]) => unknown;
 

@@ -1,4 +1,4 @@
-/** An endpoint on loopback: notes what it is sent, and answers as a statement has told it to. */
+/** An endpoint on loopback: records its requests, and sends the responses that a statement has set. */
 import http from 'node:http';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock } from '../../../src/engine/ports.ts';

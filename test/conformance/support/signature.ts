@@ -1,4 +1,4 @@
-/** Reads the signature of a delivery without trusting our own code for it (contract M 10.1). */
+/** Verifies the signature of a delivery without using our own code (contract M 10.1). */
 import { createHmac } from 'node:crypto';
 import type { Received } from './endpoint.ts';
 import type { Json } from './subject.ts';

@@ -1,4 +1,4 @@
-/** What is a statement of the contract, and how is it tried? One test each, on a server of its own. */
+/** A statement of the contract, and how it is tested: in one test, on its own server. */
 import { describe, it } from 'vitest';
 import { Subject, type SubjectOptions } from './subject.ts';
 

@@ -1,4 +1,4 @@
-/** What statements are tried on: a whole server on a port of its own, an endpoint, and a clock that is held. */
+/** The subject of statements: a complete server on its own port, an endpoint, and a clock that the test advances. */
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { Value } from '@sinclair/typebox/value';

@@ -1,4 +1,4 @@
-/** Two workers that are to each other what threads of one process are, in this thread: so that time can be held for both. */
+/** Two workers that are connected like threads of one process, but run in this thread, so that one test clock serves both. */
 import type { Credentials } from '../../../src/accounts/open-accounts.ts';
 import { ensureSealer, joinStore, openStore } from '../../../src/admin/open-store.ts';
 import type { Config } from '../../../src/config/table.ts';

@@ -1,6 +1,6 @@
 /**
- * What an endpoint with the client library says and is told: each request as the newest releases send it, header by
- * header (contract W 4.3, 14), and each delivery taken apart. The statements say when; nothing here reacts by itself.
+ * An endpoint with the client library: sends each request as the newest releases send it, header by header (contract W 4.3,
+ * 14), and parses each delivery. The statements decide when; nothing here reacts by itself.
  */
 import { eventually } from '../../support/eventually.ts';
 import type { Received, Reply } from './endpoint.ts';

@@ -11,19 +11,19 @@ export interface RunVerdict {
   failed: number;
   cancelled: number;
   invoked: number;
-  /** Runs that were notified, or whose wait was over, by what they returned. */
+  /** Runs whose result shows that they were notified, or that their wait timed out. */
   woken: number;
-  /** Acknowledged, and the server does not know them. */
+  /** Acknowledged runs that the server does not know. */
   lost: string[];
-  /** Nobody triggered or invoked them, or they were started twice. */
+  /** Runs that nobody triggered or invoked, or that were started twice. */
   unexpected: string[];
   /** Runs and messages of runs whose logs do not show exactly one beginning and one end (P2). */
   notEndedOnce: string[];
-  /** Ended otherwise than they must. */
+  /** Runs with another end than their program defines. */
   endedWrongly: string[];
-  /** Returned what they must not, or what no execution that was recorded has made. */
+  /** Runs with a wrong result, or with a value that no recorded execution created. */
   returnedWrongly: string[];
-  /** Failed runs without an entry in the DLQ or without anybody who was told; others that have them. */
+  /** Failed runs without a DLQ entry or a failure callback, and other runs with one. */
   failuresNotTold: string[];
 }
 

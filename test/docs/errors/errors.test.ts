@@ -1,4 +1,4 @@
-/** Does docs/errors.md list each text that the server can refuse a request with, and say what to do? */
+/** Checks that docs/errors.md lists every error text of the server, with a remedy. */
 import { join } from 'node:path';
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The sources of the server as trees, and what a name in one of them stands for. */
+/** The syntax trees of the sources of the server, and the declarations to which names in them refer. */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Comment, type Node, parseSync } from 'oxc-parser';

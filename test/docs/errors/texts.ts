@@ -1,6 +1,6 @@
 /**
- * Which texts can the server refuse a request with, going by its sources? A text is a pattern: `<name>` stands for what is
- * known only then. What comes from a parameter is looked for where the function is called.
+ * Finds in the sources all error texts of the server. A text is a pattern: `<name>` is a part that is known only at run time.
+ * If a text is a parameter, the calls of the function are searched.
  */
 import { type Callable, type Source, type Tree, walk } from './sources.ts';
 
