@@ -1,4 +1,4 @@
-/** The examples of docs/testing.md, each by the comment in its first line that says what runs it: `// vitest`, `# pytest`. */
+/** The examples of docs/testing.md. The comment in the first line of each says what runs it: `// vitest`, `# pytest`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-/** Which events can the server log, going by its sources? */
+/** Finds in the sources all events that the server can log. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Node, parseSync, Visitor } from 'oxc-parser';

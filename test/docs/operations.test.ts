@@ -1,4 +1,4 @@
-/** Is what operators are told true? The events of the log, the role of the database, and every query, as it stands. */
+/** Checks the pages for operators: the events of the log, the database role, and every query as it is printed. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';

@@ -1,6 +1,6 @@
 /**
- * Do the pages lead somewhere? Links to files and headings of the repository, the order of the site, and commands that name scripts and
- * tests.
+ * Checks that links of the pages lead to files and headings of the repository, the order of the site, and that commands name
+ * existing scripts and tests.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The process of a reader, which runs examples one after another: the libraries are loaded once. It ends by itself once it is told that
- * there are no more, unless an example keeps something open.
+ * The process of a reader, which runs examples one after another, so that the libraries are loaded once. After the message
+ * that there are no more, it ends by itself unless an example keeps something open.
  */
 import type { Server } from 'node:http';
 import { format } from 'node:util';

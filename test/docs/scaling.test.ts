@@ -1,6 +1,6 @@
 /**
- * Somebody with one PostgreSQL reads docs/scaling.md, gives the four commands that it shows, and has half of the projects on a second one.
- * Meanwhile all of them are in use, and nothing is lost.
+ * Follows docs/scaling.md on one PostgreSQL: runs its four commands, after which half of the projects are on a second server.
+ * All projects are in use meanwhile, and nothing is lost.
  */
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';

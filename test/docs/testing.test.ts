@@ -1,4 +1,4 @@
-/** Runs examples of docs/testing.md under the frameworks that they are for. Those that take longer: testing.full.test.ts. */
+/** Runs examples of docs/testing.md in their test frameworks. The slower ones: testing.full.test.ts. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** Is the contract of checkpoints enough to write a library by? The one in `examples/python-workflow` was written by it alone. */
+/**
+ * Checks that the contract of checkpoints suffices to write a library: `examples/python-workflow` was written from the contract
+ * alone.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** A server whose storage is going to fail, a ledger, and endpoints: what every test of this folder starts with. */
+/** The start of every test in this folder: a server whose storage is going to fail, a ledger, and endpoints. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

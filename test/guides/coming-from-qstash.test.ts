@@ -1,4 +1,4 @@
-/** Does docs/coming-from-qstash.md bring people over? A project plays the service that they come from. */
+/** Follows docs/coming-from-qstash.md. A project plays the former service. */
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Client, custom, Receiver } from '@upstash/qstash';

@@ -1,4 +1,4 @@
-/** Do the quick starts for other languages work as they stand? With Debian's packages, where they may be installed. */
+/** Follows the quick starts for other languages unchanged, with packages of Debian where they may be installed. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

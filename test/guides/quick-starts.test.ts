@@ -1,4 +1,4 @@
-/** Does what each quick start shows happen? A page says behind its commands what the app prints. */
+/** Follows each quick start, and compares the output of the app with the page, which shows it after the commands. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** How does a test do what a page tells its readers to do: save the files, start the app, type the commands? */
+/** Follows the instructions of a page: saves the files, starts the app, runs the commands. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Does each recipe do what its page says, and does `waypost explain` answer in the page's words? */
+/** Follows each recipe, and compares the output of `waypost explain` with the page. */
 import { readdirSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { join } from 'node:path';

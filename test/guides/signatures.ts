@@ -1,4 +1,4 @@
-/** Which signatures must an endpoint take, and which refuse? */
+/** Signatures that an endpoint must accept, and those that it must refuse. */
 import { createHash, createHmac } from 'node:crypto';
 import type { SigningKeys } from '../../src/testing/types.ts';
 

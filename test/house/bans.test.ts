@@ -1,4 +1,4 @@
-/** Each rule of the house is shown a file that breaks it: a ban that bans nothing would go unnoticed for years. */
+/** Each lint rule of the project reports a file that breaks it: a rule without effect would go unnoticed for years. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Does each citation of the contract in code and docs, such as `contract M 4.4.5`, lead to a place in docs/contract? */
+/** Checks that each citation of the contract in code and docs, such as `contract M 4.4.5`, exists in docs/contract. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

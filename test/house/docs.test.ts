@@ -1,4 +1,4 @@
-/** Do the documents speak of what is there? Settings and scripts; for links see test/docs/pages.test.ts. */
+/** Checks that the settings and scripts in the documents exist. Links: test/docs/pages.test.ts. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

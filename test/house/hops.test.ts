@@ -1,7 +1,7 @@
 /**
- * How many functions of ours does a publish pass through between the router and SQL? They are counted on the stack. Between the
- * two parts lie the group commit and the batch runner, and with the embedded database two threads: the client of its thread on
- * one side, the server and the batcher on the other.
+ * Counts on the stack the functions of ours that a publish passes between the router and SQL. The group commit and the batch
+ * runner are between its two parts. With the embedded database, so are two threads: the client of the database thread on one
+ * side, the server and the batcher on the other.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';

@@ -1,4 +1,4 @@
-/** Does the check see files that import each other, were it only for a type? */
+/** The check finds files that import each other, even if only for a type. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Does the check of import directions see each way to import, and refuse what leads the wrong way? */
+/** The check of import directions finds every kind of import, and refuses the wrong directions. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Is a column named only where the recipe in docs/architecture.md says? */
+/** Checks that a column is named only in the places that the recipe in docs/architecture.md lists. */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** In how few files is an operation of the store named, and is its name its own? */
+/** Limits the number of files that name an operation of the store, and checks that its name is unique. */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

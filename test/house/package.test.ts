@@ -1,4 +1,4 @@
-/** What is published, and what the repository says of itself on the day it is public. */
+/** Checks the published package, and what the repository says of itself. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

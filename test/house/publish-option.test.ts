@@ -1,4 +1,7 @@
-/** Is an option of a publish named only where the recipe in docs/architecture.md says, and where it has its effects? */
+/**
+ * Checks that an option of a publish is named only in the places that the recipe in docs/architecture.md lists, and where it
+ * has its effects.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

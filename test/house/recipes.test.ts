@@ -1,4 +1,4 @@
-/** Are list filters and metrics named only where the recipes in docs/architecture.md say? */
+/** Checks that list filters and metrics are named only in the places that the recipes in docs/architecture.md list. */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

@@ -1,6 +1,4 @@
-/**
- * When does the first script of a fresh clone install and build the console, and when does it leave both alone?
- */
+/** When the first script of a fresh clone installs and builds the console, and when it does neither. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The check for words that the glossary replaces is shown each place that it reads, and some that it must leave alone. */
+/** The check for words that the glossary replaces finds them in each kind of text that it reads, and ignores some others. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

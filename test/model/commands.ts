@@ -1,4 +1,4 @@
-/** What a client can do, each as a command that runs on the reference and on the real thing. */
+/** The operations of a client, as commands that run on the reference and on the real engine. */
 
 import { PROJECT } from '../simulation/world.ts';
 import { fc } from '../support/fast-check.ts';

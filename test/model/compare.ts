@@ -1,4 +1,4 @@
-/** Plays commands at random against the server and a reference of a page: after each both must show the same. */
+/** Runs random commands on the engine and on a reference of one page, and compares their states after each. */
 import { fc } from '../support/fast-check.ts';
 import { COMMANDS } from './commands.ts';
 import { Reference } from './reference.ts';

@@ -1,4 +1,4 @@
-/** As model.test.ts, with other commands and more of them. */
+/** Repeats model.test.ts with more and other commands. */
 import { test } from 'vitest';
 import { compare } from './compare.ts';
 

@@ -1,4 +1,4 @@
-/** The whole messaging interface against a reference of a page. More of the same: model.full.test.ts. */
+/** Compares the whole messaging interface with a reference implementation of one page. More commands: model.full.test.ts. */
 import { test } from 'vitest';
 import { compare } from './compare.ts';
 

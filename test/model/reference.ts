@@ -1,6 +1,6 @@
 /**
- * What the messaging interface promises, in as few words as possible: no store, no indexes, no concurrency. Time passes in
- * ticks. What a client does comes at the beginning of a tick, and then everything happens that is due in it.
+ * A minimal reference implementation of the messaging interface: no store, no indexes, no concurrency. Time passes in ticks.
+ * Commands of a client run at the start of a tick, and then everything that is due in it.
  */
 
 /** How the endpoint of a message behaves: `slow` answers some ticks later, `flaky` fails once and is retried a tick later. */

@@ -1,8 +1,8 @@
 /**
  * The engine in the simulated world without faults, driven in ticks, and its comparison with the reference.
  *
- * Each command comes a little earlier in its tick than the one before, so that what an earlier one has set off for this
- * tick happens after it, as in the reference; and everything is compared late in the tick, when all of it has happened.
+ * Each command runs slightly earlier in its tick than the previous one did in its own, so that effects of an earlier command
+ * that fall into this tick follow it, as in the reference. The comparison is late in the tick, when all effects have happened.
  */
 import { expect } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
@@ -28,9 +28,9 @@ import {
 
 /** A few of them are less than the limit of an attempt. */
 const TICK_MS: Millis = 15_000;
-/** How much earlier in its tick each command comes than the one before. */
+/** How much earlier in its tick each command runs than the previous one did. */
 const STEP_MS: Millis = 20;
-/** Later than a server needs to come back. */
+/** More than a server needs to restart. */
 const COMPARED_AT_MS: Millis = 10_000;
 const DAY_MS: Millis = 86_400_000;
 

@@ -1,4 +1,4 @@
-/** The plan by which cells are balanced: what it moves, and that it comes to an end. */
+/** The plan that balances cells: which projects it moves, and that it terminates. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

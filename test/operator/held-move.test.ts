@@ -1,4 +1,4 @@
-/** Of several commands that move the same project, one does, and another takes over when it is gone. */
+/** If several commands move the same project, one of them does it, and another takes over if that one dies. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { isStuck, MoveLease } from '../../src/cells/move/move-lease.ts';

@@ -1,4 +1,4 @@
-/** When does a worker end the pause of a move? What becomes of the project then: test/store/move/project/killed.full.test.ts. */
+/** When a worker ends the pause of a move. The resulting state of the project: test/store/move/project/killed.full.test.ts. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PausedMoves } from '../../src/cells/serve/paused-moves.ts';
 import type { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';

@@ -1,4 +1,4 @@
-/** The operator's socket: what goes over it, and what it makes of those who do not speak its language. */
+/** The protocol of the operator's socket, and its responses to invalid input. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

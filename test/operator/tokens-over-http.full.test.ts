@@ -1,4 +1,4 @@
-/** Two workers on one PostgreSQL: a token that one of them makes or revokes over HTTP counts at the other, too. */
+/** Two workers on one PostgreSQL: a token that one of them creates or revokes over HTTP is valid or invalid on the other, too. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';

@@ -1,4 +1,4 @@
-/** On a database that several servers share, what an operator revokes is revoked in all of them when the command has ended. */
+/** On a shared database, all servers have applied a revocation when the command of the operator ends. */
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';

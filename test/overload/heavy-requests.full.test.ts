@@ -1,4 +1,4 @@
-/** Requests of allowed size with as much of something as fits: each is answered, and nobody is told of a fault of ours (P11). */
+/** Requests of allowed size with the maximum of some element: each gets a response, and none a 5xx (P11). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ afterAll(async () => {
 it.each([
   ['heads', heavyHeads],
   ['JSON', heavyJson],
-])('requests with heavy %s are answered below 500', async (_what, make) => {
+])('requests with heavy %s get a status below 500', async (_what, make) => {
   const wrong: unknown[] = [];
   for (const request of make()) {
     const { status } = await send(server.url, request);

@@ -1,4 +1,4 @@
-/** Many hostile endpoints beside a healthy one, on the real process (P9). */
+/** Many hostile endpoints and a healthy one, with the real process (P9). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import net from 'node:net';

@@ -1,4 +1,4 @@
-/** Each thread of the real process gives memory back when it has nothing to do (P10). */
+/** Each thread of the real process releases memory when it is idle (P10). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

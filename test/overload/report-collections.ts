@@ -1,6 +1,6 @@
 /**
- * Preloaded by a server under test, in each of its threads: fills the thread, and says on standard error when it has been
- * told to collect. What real requests leave would not do: the engine may collect that by itself before anybody looks.
+ * Preloaded into each thread of a server under test: fills the heap of the thread, and reports on standard error when the
+ * thread is asked to collect garbage. The garbage of real requests would not do: V8 may collect it earlier by itself.
  */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { threadId } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-/** How much can callers make the real process hold (P10)? */
+/** The memory of the real process that clients can occupy (P10). */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * A disk that forgets: what was synced stays, what was not synced survives in part when the power goes. Each file's
- * sync is its own, and directory entries are taken as written at once: the model proves bugs, not their absence.
+ * A disk that loses unsynced data: synced data is kept, and parts of the other data survive a power failure. Each file is
+ * synced separately, and directory entries count as written at once: the model proves bugs, not their absence.
  */
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { DiskRecord } from './record-log.ts';

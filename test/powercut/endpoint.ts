@@ -1,6 +1,6 @@
 /**
- * The endpoint of a recorded run: takes messages or refuses them, and moves workflow runs on as a client library would,
- * but in so few words that the disk, not this process, has the work. Reports whatever the server acknowledges to it.
+ * The endpoint of a recorded run: accepts or refuses messages, and continues workflow runs like a client library, but with so
+ * little work that the disk is the bottleneck, not this process. Reports everything that the server acknowledges to it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';

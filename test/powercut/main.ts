@@ -1,7 +1,7 @@
 /**
- * `npm run powercut`: records the real server's writes and syncs once, then cuts the power at random moments of the
- * recording. No acknowledged message may be gone, and no file may be damaged. Then the same with a disk that does not
- * keep the syncs of the write-ahead log, where losses must show: else the test would prove nothing.
+ * `npm run powercut`: records the writes and syncs of the real server once, then cuts the power at random moments of the
+ * recording. No acknowledged message may be lost, and no file may be damaged. Then it repeats this with a disk that ignores
+ * syncs of the write-ahead log, where losses must occur: otherwise the test would prove nothing.
  */
 import { parseArgs } from 'node:util';
 import { shimObstacle } from '../../bench/preload/build.ts';

@@ -1,4 +1,4 @@
-/** The log that `recorder.c` writes, with the client's acknowledgements between the operations they followed. */
+/** The log that `recorder.c` writes. It also has the acknowledgements to the client, each after the operations before it. */
 import { appendFileSync, openSync, readFileSync, writeSync } from 'node:fs';
 
 export type DiskRecord =
@@ -6,7 +6,7 @@ export type DiskRecord =
   | { op: 'truncate'; file: string; size: number }
   | { op: 'sync'; file: string }
   | { op: 'remove'; file: string }
-  /** The client had the answer in its hands: everything recorded before this is older than the 2xx. */
+  /** The client has received the response: everything recorded before this is older than the 2xx. */
   | { op: 'acknowledged'; id: string };
 
 const HEAD_BYTES = 14;

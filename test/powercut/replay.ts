@@ -1,4 +1,4 @@
-/** Cuts the power at random moments of a recorded run and looks at what the database still knows. */
+/** Cuts the power at random moments of a recorded run, and reads what the database still contains. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Which cron expressions are taken, and which are refused with which text (contract M 15.2). */
+/** Which cron expressions are accepted, and the error texts for the others (contract M 15.2). */
 import { describe, expect, it } from 'vitest';
 import { parseCron } from '../../src/protocol/times/cron.ts';
 import { checkCron, nextCronTime } from '../../src/protocol/times/cron-times.ts';

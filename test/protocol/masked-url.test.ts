@@ -1,4 +1,4 @@
-/** How URLs are shown that have a password. */
+/** How URLs with a password are shown. */
 import { describe, expect, it } from 'vitest';
 import { isMasked, maskPassword } from '../../src/protocol/urls/masked-url.ts';
 

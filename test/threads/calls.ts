@@ -1,4 +1,4 @@
-/** How does a test reach any of the workers of a server? */
+/** Sends requests to a chosen worker of a server. */
 import { request } from 'node:http';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 

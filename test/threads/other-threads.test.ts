@@ -1,4 +1,4 @@
-/** Where does a checkpoint go that reaches another worker of the process than the one that makes its call? */
+/** Forwards a checkpoint that reaches another worker of the process than the one that makes its call. */
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { CheckpointRequest } from '../../src/api/edge/other-workers.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';

@@ -1,4 +1,4 @@
-/** Preloaded into each thread of a server under test: a worker throws once the file that a variable names is there. */
+/** Preloaded into each thread of a server under test: a worker throws once the file that a variable names exists. */
 import { existsSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 

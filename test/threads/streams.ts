@@ -1,4 +1,4 @@
-/** What do the live streams of all workers show? */
+/** Reads the live streams of all workers. */
 import { request } from 'node:http';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';

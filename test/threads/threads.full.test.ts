@@ -1,4 +1,4 @@
-/** As threads.test.ts: on PostgreSQL, when a worker dies, and when another server wants the same port. */
+/** Repeats threads.test.ts on PostgreSQL, with a worker that crashes, and with another server that uses the same port. */
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Several workers in one process: as one server to whoever calls, and to the endpoints. More: threads.full.test.ts. */
+/** Several workers in one process act as one server, to clients and to endpoints. More: threads.full.test.ts. */
 import { rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Preloaded into each thread of a server under test: one worker cannot ask for its memory while the file that a variable names is there. */
+/**
+ * Preloaded into each thread of a server under test: one worker cannot read its memory usage while the file that a variable
+ * names exists.
+ */
 import { existsSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 

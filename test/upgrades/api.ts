@@ -1,4 +1,4 @@
-/** The interface of a server, as the first development account uses it. */
+/** The HTTP interface of a server, with the token of the first development account. */
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: who asks knows what is answered, and asserts it

@@ -1,4 +1,4 @@
-/** Stores that earlier versions left behind, in the state in which a kill left them. */
+/** Stores of earlier versions, in the state after a kill. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';

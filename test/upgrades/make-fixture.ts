@@ -1,6 +1,6 @@
 /**
- * Writes the fixtures of a version: `node test/upgrades/make-fixture.ts <folder of its checkout> <name>`, for instance
- * `001`, its last migration. Needs `pg_dump` for PostgreSQL. By hand, once, before the next version changes the schema.
+ * Creates the fixtures of a version: `node test/upgrades/make-fixture.ts <folder of its checkout> <name>`, for example `001`,
+ * its last migration. Needs `pg_dump` for PostgreSQL. Run it by hand, once, before the next version changes the schema.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

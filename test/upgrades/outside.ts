@@ -1,4 +1,4 @@
-/** What a stored message leads to: endpoints and an app with workflows, on one origin. */
+/** The destinations of the stored messages: endpoints and an app with workflows, on one origin. */
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { createWorkflow, serveMany } from '@upstash/workflow/nextjs';

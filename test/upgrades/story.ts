@@ -1,6 +1,6 @@
 /**
- * Everything that a store can hold, once: told to a server of an earlier version, which is then killed. What it says
- * is kept beside the data, so that the versions to come know what they owe.
+ * Everything that a store can contain, once: created on a server of an earlier version, which is then killed. Its responses are
+ * stored beside the data, so that later versions can be checked against them.
  */
 import { eventually } from '../support/eventually.ts';
 import { ask, type Json } from './api.ts';

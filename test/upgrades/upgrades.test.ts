@@ -1,6 +1,6 @@
 /**
- * A store of an earlier release, 0.1.0 the first: this program opens it and owes what that one owed. Times that were due
- * then are past by now.
+ * Opens a store of an earlier release, the first being 0.1.0, and checks that this version keeps the promises of that one. The
+ * due times in it have passed by now.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The library in the frameworks that its users have: Hono, Express and Next.js, each over HTTP. */
+/** The library in the frameworks of its users: Hono, Express and Next.js, each over HTTP. */
 import * as expressOfNewest from '@upstash/workflow/express';
 import * as honoOfNewest from '@upstash/workflow/hono';
 import * as nextOfNewest from '@upstash/workflow/nextjs';

@@ -1,4 +1,7 @@
-/** Who may run a workflow: what its function decides before the first step, and requests that pretend (contract W 10, 9.4). */
+/**
+ * Authorization of runs: the function of the workflow decides before the first step, and forged requests are refused (contract
+ * W 10, 9.4).
+ */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY } from './support/library.ts';

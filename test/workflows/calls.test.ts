@@ -1,4 +1,4 @@
-/** External calls: what goes out, what comes back, and that no failure of theirs fails a run (contract W 14.5). */
+/** External calls: their requests and results, and that a failed call never fails a run (contract W 14.5). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS, type WebHandler } from './support/app.ts';
 import { LIBRARIES, LIBRARY } from './support/library.ts';

@@ -1,4 +1,4 @@
-/** Runs that are stopped: from inside, from outside, and many at once (contract W 12.2, 17.2). */
+/** Cancelled runs: by themselves, by a client, and in bulk (contract W 12.2, 17.2). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY, newestClient, oldestClient } from './support/library.ts';

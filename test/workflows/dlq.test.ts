@@ -1,4 +1,4 @@
-/** Runs that failed: listed, resumed where they failed, begun anew, told of once more, deleted (contract W 21). */
+/** Failed runs: listed, resumed, restarted, their failure callback repeated, and deleted (contract W 21). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY, newestClient, oldestClient, type Terms } from './support/library.ts';
 import type { Run } from './support/run.ts';

@@ -1,6 +1,6 @@
 /**
- * The workflow part that older versions of the queue's own client library had, as its newest version still has it: it
- * publishes each step by itself and takes no part in fetching, deduplication or detection (contract W 22).
+ * The workflow library that is embedded in the messaging client, in its newest version: it publishes each step separately, and
+ * supports neither fetching of bodies nor deduplication nor detection (contract W 22).
  */
 import { Client } from '@upstash/qstash';
 import { serve, type WorkflowContext, type WorkflowServeOptions } from '@upstash/qstash/workflow';

@@ -1,4 +1,4 @@
-/** Waits and what ends them: a notification, a saved one, or their time (contract W 14.6, 14.7). */
+/** Waits that end by a notification, by a pending event, or by their deadline (contract W 14.6, 14.7). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY, newestClient } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

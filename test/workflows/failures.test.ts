@@ -1,4 +1,4 @@
-/** Steps that fail: retries, the errors that ask for something else, and who is told in the end (contract W 10 to 13). */
+/** Steps that fail: retries, errors with a special meaning, and failure callbacks (contract W 10 to 13). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { type Failure, LIBRARIES, LIBRARY, oldestClient } from './support/library.ts';

@@ -1,4 +1,4 @@
-/** How many steps of runs go on at a time (contract W 16.1). */
+/** The number of steps of runs that execute at a time (contract W 16.1). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY } from './support/library.ts';
 import type { Run } from './support/run.ts';

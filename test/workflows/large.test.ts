@@ -1,4 +1,4 @@
-/** Payloads and results that are too large to be sent along: deliveries are empty and the library fetches (contract W 8.3). */
+/** Payloads and results that are too large for a delivery: deliveries omit them, and the library fetches them (contract W 8.3). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

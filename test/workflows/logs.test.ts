@@ -1,4 +1,4 @@
-/** What logs tell of runs: all kinds of steps in one, what is redacted, and filters (contract W 16.3, 18, 20, 23). */
+/** The logs of runs: all kinds of steps in one run, redaction, and filters (contract W 16.3, 18, 20, 23). */
 import { expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARY, newestClient } from './support/library.ts';

@@ -1,4 +1,4 @@
-/** Runs with many steps: one after another, and at once (contract W 8.1, 15). */
+/** Runs with many steps, sequential and parallel (contract W 8.1, 15). */
 import { expect } from 'vitest';
 import { LIBRARY } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

@@ -1,4 +1,4 @@
-/** Steps at once, of every kind, and what comes after them (contract W 15). */
+/** Parallel steps of every kind, and the steps after them (contract W 15). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES } from './support/library.ts';

@@ -1,4 +1,4 @@
-/** Steps one after another, sleeps and loops; what a run begins and ends with (contract W 3.1, 12.1, 14.1 to 14.3). */
+/** Sequential steps, sleeps and loops; the first and last events of a run (contract W 3.1, 12.1, 14.1 to 14.3). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES, LIBRARY } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

@@ -1,4 +1,4 @@
-/** A run goes over from one library to another at any step: one goes on within a call, the official one is called anew. */
+/** A run changes from one library to the other at any step: ours continues within a call, the official one gets a new call. */
 import { describe, expect } from 'vitest';
 import { LIBRARY, type Program } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

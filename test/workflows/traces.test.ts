@@ -1,4 +1,4 @@
-/** One order is one trace, with the library unchanged: it knows nothing of traces, the server knows the run. */
+/** One order is one trace with the unmodified library: the library knows nothing of traces, but the server knows the run. */
 import { describe, expect, vi } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES } from './support/library.ts';

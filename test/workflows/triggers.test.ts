@@ -1,4 +1,4 @@
-/** All ways in which a run begins, and what finds out that nothing at the URL can run it (contract W 3.2, 3.3, 5, 6.1). */
+/** All ways to trigger a run, and the detection of a URL that serves no workflow (contract W 3.2, 3.3, 5, 6.1). */
 import { describe, expect } from 'vitest';
 import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY, newestClient, type Program } from './support/library.ts';

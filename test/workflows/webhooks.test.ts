@@ -1,4 +1,4 @@
-/** Webhooks that a run makes and waits for (contract W 14.9). */
+/** Webhooks that a run creates and waits for (contract W 14.9). */
 import { describe, expect } from 'vitest';
 import { LIBRARIES } from './support/library.ts';
 import { scenario } from './support/scenario.ts';

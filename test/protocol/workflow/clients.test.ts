@@ -1,4 +1,4 @@
-/** What the client libraries send, as it is read: recorded from the libraries themselves, each time anew. */
+/** Parses the requests of the client libraries, which are recorded from the libraries themselves in each run of the test. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PublishOptions } from '../../../src/protocol/options/settings.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';

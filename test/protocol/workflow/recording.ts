@@ -1,4 +1,4 @@
-/** What do the client libraries really send? A server that takes down all that they publish, and the libraries to publish it. */
+/** Records the real requests of the client libraries: a server that stores all publishes, and the libraries that send them. */
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import * as newest from '@upstash/workflow';

@@ -1,4 +1,4 @@
-/** Reads the text that Prometheus is given, and refuses what Prometheus would refuse. */
+/** Parses the text format of Prometheus, and refuses what Prometheus would refuse. */
 
 export interface Family {
   kind: string;

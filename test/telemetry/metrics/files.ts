@@ -1,4 +1,4 @@
-/** What do the files in deploy/prometheus ask Prometheus for? */
+/** Finds the metrics that the files in deploy/prometheus query. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';

@@ -1,4 +1,4 @@
-/** Do the alerts, the dashboard and the example for KEDA ask for metrics that there are, by labels and values that they have? */
+/** Checks that the alerts, the dashboard and the example for KEDA query existing metrics, with existing labels and values. */
 import { expect, it } from 'vitest';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 import { panels, QUERIES, rules } from './files.ts';

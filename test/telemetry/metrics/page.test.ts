@@ -1,4 +1,4 @@
-/** Is every metric named as Prometheus has it, and is docs/metrics.md made of them? */
+/** Checks that every metric follows the naming rules of Prometheus, and that docs/metrics.md is generated from them. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';

@@ -1,4 +1,4 @@
-/** Does Prometheus itself take what a server tells, and the files that are to be used with it? */
+/** Checks that Prometheus itself accepts the metrics of a server, and the files to use with it. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What does a server tell Prometheus of what it has done? */
+/** The metrics that Prometheus reads from a complete server. */
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';

@@ -1,4 +1,4 @@
-/** What does a worker make of what it hears, and of what several of them tell? */
+/** How a worker computes metrics from events, and how the metrics of several workers are merged. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CellState } from '../../../src/engine/commands.ts';
 import type { Totals } from '../../../src/engine/lists/unfinished.ts';

@@ -1,4 +1,4 @@
-/** How spans are sent to a collector, by the variables of OpenTelemetry, and the reason when they do not arrive. */
+/** How spans are sent to a collector, configured by the variables of OpenTelemetry, and how a failure is reported. */
 import { once } from 'node:events';
 import http from 'node:http';
 import { buffer } from 'node:stream/consumers';

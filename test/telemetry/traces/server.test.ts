@@ -1,4 +1,4 @@
-/** What a collector gets of a whole server: one order as one tree of spans. */
+/** The spans that a collector gets from a complete server: one order is one tree of spans. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { parseTraceParent } from '../../../src/protocol/trace-context.ts';
 import { Subject } from '../../conformance/support/subject.ts';

@@ -1,4 +1,4 @@
-/** How many spans wait for a collector, and what is told of those that it does not get. */
+/** How many spans wait for a collector, and how dropped spans are reported. */
 import { expect, it } from 'vitest';
 import { SpanRecorder } from '../../../src/telemetry/traces/span-recorder.ts';
 import { message, NOW_MS } from '../../engine/fixtures.ts';

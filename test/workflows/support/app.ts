@@ -1,6 +1,6 @@
 /**
- * The user's side: an HTTP server of its own on loopback that serves workflows through the client library, and whatever
- * else a scenario calls. Every request is on record.
+ * The user's app: an HTTP server on loopback that serves workflows through the client library, and all other endpoints of a
+ * scenario. Every request is recorded.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import http from 'node:http';

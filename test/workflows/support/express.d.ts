@@ -1,4 +1,4 @@
-/** As much of Express as is used here; the package brings no types. */
+/** The types of Express that the tests use; the package has none. */
 declare module 'express' {
   import type { RequestListener } from 'node:http';
 

@@ -1,4 +1,7 @@
-/** The client library in its two generations, so that one scenario runs with both; the differences in what they are told are here. */
+/**
+ * The client library in both generations, so that one scenario runs with both; the differences in their results are defined
+ * here.
+ */
 import * as newest from '@upstash/workflow';
 import * as newestNext from '@upstash/workflow/nextjs';
 import * as oldest from 'workflow-oldest';

@@ -1,4 +1,4 @@
-/** A run as a scenario looks at it: its end, and both views of its log in a few words each. */
+/** A run as scenarios see it: its end, and both views of its log in short form. */
 import type { WorkflowRunLog } from '@upstash/workflow';
 import { expect } from 'vitest';
 import type { Json } from '../../api/support/world.ts';

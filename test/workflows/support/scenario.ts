@@ -1,4 +1,4 @@
-/** A test with a server and an app of its own, which are closed behind it; then nothing may have gone wrong unnoticed. */
+/** A test with its own server and app. After it, both are closed, and an ignored option or an error of the app fails the test. */
 import { test, vi } from 'vitest';
 import { isWithOurs, withoutExceptions } from '../../library/ours.ts';
 import { Service } from './service.ts';

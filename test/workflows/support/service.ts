@@ -1,6 +1,6 @@
 /**
- * What scenarios play on: the whole interface over HTTP with a store in memory, deliveries over real connections, the
- * user's app at the other end, and time that passes only when nobody has anything left to do.
+ * The environment of scenarios: the complete HTTP interface with an in-memory store, deliveries over real connections to the
+ * user's app, and a clock that advances only when all work is done.
  */
 import { expect } from 'vitest';
 import { parseConfig } from '../../../src/config/parse.ts';

@@ -1,6 +1,6 @@
 /**
- * An endpoint that speaks for settings of single steps as the client library does (contract W 6.6). No release of the library
- * has them yet, so this stands in for it: steps one after another, and nothing else of the library.
+ * An endpoint that sends settings of single steps like the client library (contract W 6.6). No release of the library has them
+ * yet, so this stands in for it: it supports sequential steps, and nothing else of the library.
  */
 import type { WebHandler } from './app.ts';
 import type { Environment } from './library.ts';
