@@ -33,7 +33,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const reports = new Reports(deps, minutes, operatorEvents);
   const cancellations = cancelLoop(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
-  const areClaimsApart = recovery.kind === 'heartbeat';
+  const areClaimsSeparate = recovery.kind === 'heartbeat';
   const deliveryContext = {
     ...deps,
     numbers,
@@ -43,7 +43,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
     operatorEvents,
     cancellations,
     fence,
-    areClaimsApart,
+    areClaimsSeparate,
   };
   const dispatcher = new Dispatcher(deliveryContext);
   const context = contextOf({ ...deliveryContext, dispatcher, active: new ActiveRuns(store) });
@@ -66,7 +66,10 @@ function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): Engine
   return context;
 }
 
-/** Adds all backlogs; with heartbeats only the first batch, and heartbeats read the others: a million would delay the first one. */
+/**
+ * Adds all backlogs. With heartbeats, adds only the first batch, and the rest is read after the next heartbeat: to read a
+ * million backlogs now would delay the first heartbeat.
+ */
 async function addBacklogs(
   dispatcher: Dispatcher,
   { store }: EngineDeps,
@@ -126,7 +129,7 @@ async function releaseUpTo(context: RecoveryContext, isLossReported: boolean, up
   if (released === 0) return;
   log.info('recovered', { count: released });
   if (!isLossReported) return;
-  // A worker that was stopped has released its claims: these belong to a worker that was lost.
+  // A worker releases its claims when it shuts down, so these claims belong to a worker that was lost.
   const example = `the process before, with ${released} attempts under way`;
   const key = await store.messages.reserveNumbers({ count: 1 });
   const fact = { key, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example } as const;

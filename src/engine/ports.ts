@@ -25,7 +25,7 @@ export interface Machine {
   /** Monotonic time since some fixed moment. */
   readonly elapsedMs: Millis;
   /** Whether a test controls the time. Then the clock is never set, and the machine never sleeps. */
-  readonly isHeld?: boolean | undefined;
+  readonly isSimulated?: boolean | undefined;
   /** Runs `task` once, after `delayMs` or a little later. A test that controls the time uses the kind; default: `work`. */
   startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer;
 }

@@ -10,7 +10,7 @@ interface PendingTimer {
 }
 
 export class VirtualClock implements Clock {
-  readonly isHeld = true;
+  readonly isSimulated = true;
   readonly #timers = new Set<PendingTimer>();
   #nowMs: Millis;
 

@@ -35,7 +35,7 @@ export function bench(
     settings?: Partial<EngineSettings>;
     waitingBacklogs?: BacklogKey[];
     fence?: Fence;
-    areClaimsApart?: boolean;
+    areClaimsSeparate?: boolean;
     /** If set, a message takes a millisecond to start, and this ends a turn of the event loop. */
     endOfTurn?: () => Promise<void>;
   } = {},
@@ -59,7 +59,7 @@ export function bench(
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
-  const { fence = ALWAYS_OPEN, areClaimsApart = false, endOfTurn } = options;
+  const { fence = ALWAYS_OPEN, areClaimsSeparate = false, endOfTurn } = options;
   const reports = new Reports({ log }, { count: () => {}, attempted: () => {} });
   const deps = {
     store,
@@ -74,7 +74,7 @@ export function bench(
     settings,
     worker: 'worker-1',
     fence,
-    areClaimsApart,
+    areClaimsSeparate,
     ...(endOfTurn && { ...sendingSlowly(clock, delivery), endOfTurn }),
   };
   const dispatcher = new Dispatcher(deps);

@@ -264,7 +264,7 @@ describe('P9: the limits', () => {
 
   test('a claim takes twice as many when no other command waits for it', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
-    const { clock, store, dispatcher } = bench({ settings, areClaimsApart: true });
+    const { clock, store, dispatcher } = bench({ settings, areClaimsSeparate: true });
     for (let key = 1; key <= 1_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
     dispatcher.wake();
     await clock.advanceBy(2_000);

@@ -1,7 +1,7 @@
 /** New messages on their way into the store: the reservations for them, and their results. */
 import { expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { type DeliverySlots, Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
+import { type DeliverySlots, FROM_CLIENT, Intake } from '../../src/engine/messages/intake.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
@@ -93,10 +93,10 @@ test('a message that follows from one with shared state is not marked as alone',
 test('once it is closed, clients are refused and leave no slot taken; messages of the server itself are saved', async () => {
   const { intake, trace } = bench();
   const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];
-  await intake.save(drafts, save, asTheyCome, OF_CLIENT);
+  await intake.save(drafts, save, asTheyCome, FROM_CLIENT);
   expect(trace.splice(0).slice(2)).toEqual(['start 100 alone', 'start 101 alone']);
   intake.close();
-  await expect(intake.save(drafts, save, asTheyCome, OF_CLIENT)).rejects.toMatchObject({ status: 503 });
+  await expect(intake.save(drafts, save, asTheyCome, FROM_CLIENT)).rejects.toMatchObject({ status: 503 });
   expect(trace.splice(0).slice(2)).toEqual(['give back 102', 'give back 103']);
   await intake.save(drafts, save, asTheyCome);
   expect(trace.slice(2)).toEqual(['start 104 alone', 'start 105 alone']);

@@ -39,7 +39,7 @@ interface ReportedEvent {
 class Bench {
   readonly store: Store;
   /** Stopped: simulated time is not set and does not sleep, so that days cost nothing. */
-  readonly clock = Object.assign(new SimulatedClock(NOW_MS), { isHeld: true });
+  readonly clock = Object.assign(new SimulatedClock(NOW_MS), { isSimulated: true });
   readonly network = new SimulatedNetwork(this.clock, { travelMs: () => 0, timeoutMs: 60_000 });
   readonly reported: ReportedEvent[] = [];
   /** The statuses of the operator's responses in order, and then 200. */

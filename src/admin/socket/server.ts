@@ -110,9 +110,9 @@ class OperatorListener {
   async #respond(line: string): Promise<SocketResponse> {
     try {
       const command = readCommand(line);
-      const answer = await runCommand(this.#administration, command);
+      const result = await runCommand(this.#administration, command);
       this.#log.info('operator_command', { kind: command.command });
-      return { answer };
+      return { answer: result };
     } catch (error) {
       if (error instanceof CommandRefused) return { refused: error.message };
       this.#log.error('operator_command_failed', { error: error instanceof Error ? error.message : String(error) });

@@ -17,16 +17,16 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
     pinging ??= engine.ping().finally(() => {
       pinging = undefined;
     });
-    let away: readonly UnavailableCell[];
+    let unavailable: readonly UnavailableCell[];
     try {
-      away = await pinging;
+      unavailable = await pinging;
     } catch (error) {
       log.warn('store_not_reachable', { reason: error instanceof Error ? error.message : String(error) });
       return refusal(503, `the store does not read and save: ${publicReason(error)}`);
     }
-    if (away.length === 0) return jsonResponse(200, { status: 'ready' });
-    const reasons = Object.fromEntries(away.map(({ name, reason }) => [name, reason]));
-    return jsonResponse(200, { status: 'ready', away: away.map(({ name }) => name), reasons });
+    if (unavailable.length === 0) return jsonResponse(200, { status: 'ready' });
+    const reasons = Object.fromEntries(unavailable.map(({ name, reason }) => [name, reason]));
+    return jsonResponse(200, { status: 'ready', away: unavailable.map(({ name }) => name), reasons });
   }
 
   return [

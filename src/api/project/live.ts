@@ -219,7 +219,7 @@ export class LiveStream implements LogWatcher {
     if (this.#hasCapacity) this.#to.write(':\n\n');
   }
 
-  /** Later entries are ignored. */
+  /** Ends the stream. Later entries are ignored. */
   end(reason: EndReason): void {
     if (this.#isOver) return;
     this.#reportLost();
@@ -243,8 +243,8 @@ export class LiveStream implements LogWatcher {
 const chunksByEntries = new WeakMap<readonly LiveEntry[], Chunk[]>();
 
 function chunksOf(entries: readonly LiveEntry[]): readonly Chunk[] {
-  const known = chunksByEntries.get(entries);
-  if (known) return known;
+  const cached = chunksByEntries.get(entries);
+  if (cached) return cached;
   const chunks: Chunk[] = [];
   let text = '';
   let count = 0;

@@ -20,7 +20,7 @@ const NAME_LENGTH_MAX = 64;
 /** Maximum number of options that the log names, since clients can invent any number. */
 const LOGGED_MAX = 500;
 
-const NOT_OF_A_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
+const NOT_TOKEN_CHARACTER = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
 
 /**
  * The ignored options of one request. Names are converted to HTTP tokens, so that they can forge no header and no log line.
@@ -70,15 +70,15 @@ export class Ignored {
 }
 
 function tokenOf(name: string): string {
-  return name.slice(0, NAME_LENGTH_MAX).replace(NOT_OF_A_TOKEN, '_');
+  return name.slice(0, NAME_LENGTH_MAX).replace(NOT_TOKEN_CHARACTER, '_');
 }
 
 /** The effect of a header, as far as its name determines it. */
 type HeaderEffect =
   | { kind: 'none' }
-  /** `option` is unknown. `dropped` is never forwarded. `forwarded` is, unless its value is empty. */
+  /** `option`: an unknown option. `dropped`: a header that is never forwarded. `forwarded`: forwarded unless its value is empty. */
   | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
-  /** `run` makes the message one of a run; `forwardsAll` forwards the other headers of the request when it is true. */
+  /** `run`: makes the message part of a run. `forwardsAll`: when true, forwards the other headers of the request. */
   | { kind: 'run' | 'forwardsAll' };
 
 const NONE: HeaderEffect = { kind: 'none' };
@@ -214,9 +214,9 @@ export class IgnoredLog {
   logOnce({ method, path }: { method: string; path: string }, { options }: Ignored): void {
     for (const option of options) {
       const route = `${method} ${path}`;
-      const known = `${route} ${option}`;
-      if (this.#logged.size >= LOGGED_MAX || this.#logged.has(known)) continue;
-      this.#logged.add(known);
+      const key = `${route} ${option}`;
+      if (this.#logged.size >= LOGGED_MAX || this.#logged.has(key)) continue;
+      this.#logged.add(key);
       this.#log.warn('option_ignored', { route, option });
     }
   }

@@ -159,8 +159,8 @@ async function withRunErrors<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The first `whole` bytes of a response have complete waiters; those up to `end` have waiters without headers. After
- * that, runs are omitted.
+ * A response contains complete waiters in its first `complete` bytes, and waiters without headers up to `end` bytes.
+ * Later waiters are omitted.
  */
 const RESPONSE_BYTES = { complete: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
 
@@ -177,9 +177,9 @@ class NotifiedJson {
       if (this.#bytes > RESPONSE_BYTES.end) return;
       const view = NOTIFIED.view(notified);
       const { waiter } = view as { waiter: View };
-      const isWhole = this.#bytes <= RESPONSE_BYTES.complete;
+      const isComplete = this.#bytes <= RESPONSE_BYTES.complete;
       const element = JSON.stringify(
-        isWhole ? view : { ...view, waiter: { ...waiter, headers: {}, timeoutHeaders: {} } },
+        isComplete ? view : { ...view, waiter: { ...waiter, headers: {}, timeoutHeaders: {} } },
       );
       this.#elements.push(element);
       this.#bytes += element.length;
@@ -220,8 +220,8 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
     const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);
     const after = cursor === undefined ? undefined : positionOf(cursor);
     const page = { prefix, ...(after && { after }), count: count + 1 };
-    const found = await storeOf(projectId).waiters.listAllWaiters(page);
-    const { items, cursor: next } = cutToPage(found, count, ({ key, eventId }) => `${key}-${eventId}`);
+    const waiters = await storeOf(projectId).waiters.listAllWaiters(page);
+    const { items, cursor: next } = cutToPage(waiters, count, ({ key, eventId }) => `${key}-${eventId}`);
     return jsonResponse(200, { waiters: items.map(LISTED_WAITER.view), cursor: next });
   }
 

@@ -39,7 +39,7 @@ export function messageOutcomes(messages: readonly Claimed[], first: Claimed, ou
   if (outcome.kind === 'responded' && isSuccess(outcome.status)) {
     const endToken = endTokenOf(outcome.header);
     if (endToken !== undefined) return outcomesOfRunEnd(messages, endToken, outcome);
-    // The endpoint has stopped without an outcome for the others: each is delivered in its own request.
+    // The endpoint returned no outcome for the other messages: each of them is delivered in its own request.
     return messages.map((claimed) => ({ claimed, outcome: claimed === first ? outcome : INTERRUPTED }));
   }
   return messages.map((claimed) => ({ claimed, outcome }));
@@ -47,17 +47,17 @@ export function messageOutcomes(messages: readonly Claimed[], first: Claimed, ou
 
 function outcomesOfRunEnd(messages: readonly Claimed[], endToken: string, response: ResponseOutcome): MessageOutcome[] {
   const claim = decodeCheckpointClaim(endToken);
-  const last = messages.find(
+  const endClaim = messages.find(
     ({ message, claimToken }) => message.key === claim?.key && claimToken === claim.claimToken,
   );
-  if (!last)
+  if (!endClaim)
     return allMalformed(messages, 'the response ends the run with the token of a message that is not of this call');
   if (response.isCut) return allMalformed(messages, 'the result of the run is larger than a response may be');
   const returned = parseRunResponse(response);
   if (!returned)
     return allMalformed(messages, 'the response ends the run, but the last step in it is not the result of a step');
   return messages.map((claimed) =>
-    claimed === last ? { claimed, outcome: response, returned } : { claimed, outcome: response },
+    claimed === endClaim ? { claimed, outcome: response, returned } : { claimed, outcome: response },
   );
 }
 

@@ -21,7 +21,7 @@ import type { DeliveryContext } from './context.ts';
 /** Messages of one claim at most: keeps its transaction, and the turn of the event loop in which they are sent, short. */
 const CLAIM_MAX = 64;
 /** The same where a claim has a transaction of its own, which takes many round trips however few messages it returns. */
-const CLAIM_MAX_APART = 128;
+const CLAIM_MAX_SEPARATE = 128;
 /** Claims that may be pending at a time while a project lags: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
 /** Backlogs served by one claim; the next claim serves the others. */
@@ -227,11 +227,11 @@ export class ClaimLoop {
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
-    const { clock, log, areClaimsApart } = this.#context;
+    const { clock, log, areClaimsSeparate } = this.#context;
     const inFlight = this.#inFlight;
     const { due, backlogsToServe } = targets;
     const usable = due ? Infinity : backlogsToServe.reduce((sum, backlog) => sum + inFlight.capacityOf(backlog), 0);
-    const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), backlogsToServe);
+    const offer = inFlight.offer(Math.min(areClaimsSeparate ? CLAIM_MAX_SEPARATE : CLAIM_MAX, usable), backlogsToServe);
     const claim: PendingClaim = {
       backlogsToServe: backlogsToServe,
       offer,

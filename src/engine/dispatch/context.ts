@@ -18,7 +18,7 @@ export interface DeliveryContext
     runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
   };
   /** Whether the store commits claims in transactions of their own. */
-  areClaimsApart: boolean;
+  areClaimsSeparate: boolean;
   fence: Fence;
   numbers: Numbers;
   bodies: JournalBodies;

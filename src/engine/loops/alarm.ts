@@ -8,7 +8,7 @@ import type { Clock, Timer, TimerKind } from '../ports.ts';
  */
 const SLEEP_MAX_MS = 30_000;
 
-export type AlarmClock = Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
+export type AlarmClock = Pick<Clock, 'nowMs' | 'isSimulated' | 'startTimer'>;
 
 export class Alarm {
   readonly #clock: AlarmClock;
@@ -33,7 +33,7 @@ export class Alarm {
     if (this.#timer?.atMs === atMs) return;
     if (atMs === Infinity) return this.cancel();
     const delayMs = atMs - this.#clock.nowMs();
-    this.#set(this.#clock.isHeld ? delayMs : Math.min(delayMs, SLEEP_MAX_MS), atMs);
+    this.#set(this.#clock.isSimulated ? delayMs : Math.min(delayMs, SLEEP_MAX_MS), atMs);
   }
 
   /** Rings when `delayMs` have passed, whatever the clock shows then. Replaces the previous setting. */

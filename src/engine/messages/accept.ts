@@ -25,7 +25,7 @@ export interface AcceptContext {
   deduplicationWindowMs: Millis;
   lazyAboveBytes: number;
   /** New runs must be created later than this, so that they differ from earlier runs with the same id. */
-  runsAfterMs?: Millis;
+  runsCreatedAfterMs?: Millis;
   /** Whether a message without a trace starts one. */
   isTraced?: boolean;
 }

@@ -17,7 +17,7 @@ import {
   isRetrying,
 } from './explain.ts';
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
-import { OF_CLIENT, savedOf } from './intake.ts';
+import { FROM_CLIENT, savedOf } from './intake.ts';
 
 /** Log events that are read to explain a finished message. Older retries are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
@@ -207,7 +207,7 @@ async function retryAll(
       return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
     },
     (saved) => (saved === 'missing' ? [] : saved),
-    OF_CLIENT,
+    FROM_CLIENT,
   );
   return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
 }

@@ -33,11 +33,12 @@ type SavedOf<Result> = (result: Result) => readonly (Saved | undefined)[];
 
 interface SaveOptions {
   mayBeAlone?: boolean;
-  isOfClient?: boolean;
+  isFromClient?: boolean;
   slots?: DeliverySlots;
 }
 
-export const OF_CLIENT: SaveOptions = { isOfClient: true };
+/** The options of a save that a client has requested. */
+export const FROM_CLIENT: SaveOptions = { isFromClient: true };
 
 export class Intake {
   readonly #context: IntakeContext;
@@ -63,13 +64,13 @@ export class Intake {
   /**
    * Proposes a state for each draft and passes them to `save`. Afterwards no slot stays reserved, even if `save` fails. Returns
    * and throws what `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in `dispatchSaved`.
-   * `isOfClient`: once the server is shutting down, throws `ApiError` 503. `slots`: used instead of the slots of the worker.
+   * `isFromClient`: once the server is shutting down, throws `ApiError` 503. `slots`: used instead of the slots of the worker.
    */
   async save<Result>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Result>,
     savedOf: SavedOf<Result>,
-    { mayBeAlone = true, isOfClient = false, slots = this.#slots }: SaveOptions = {},
+    { mayBeAlone = true, isFromClient = false, slots = this.#slots }: SaveOptions = {},
   ): Promise<Result> {
     if (drafts.length === 0) return save([]);
     const { reports, clock, numbers } = this.#context;
@@ -79,7 +80,7 @@ export class Intake {
     const newMessages = proposed instanceof Promise ? await proposed : proposed;
     let saved: readonly (Saved | undefined)[] = [];
     try {
-      if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
+      if (isFromClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
       const result = await save(newMessages);
       saved = savedOf(result);
       return result;

@@ -46,7 +46,7 @@ export function draftOfStart(
   const runSettings: RunSettings = {
     key,
     id: start.runId ?? mintRunId(random),
-    createdAtMs: Math.max(published.createdAtMs, (context.runsAfterMs ?? 0) + 1),
+    createdAtMs: Math.max(published.createdAtMs, (context.runsCreatedAfterMs ?? 0) + 1),
     url: command.url,
     callType: 'step',
     init: start.isUnknownSdk ? 'unknown' : 'known',

@@ -15,7 +15,7 @@ const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
 /** The approximate memory overhead of a journal, and of each entry, in addition to the bytes of entries. */
 const JOURNAL_OVERHEAD = 192;
 const ENTRY_OVERHEAD = 512;
-/** To find its oldest key, a `Map` skips all removed keys. So many journals are evicted at a time. */
+/** An eviction removes many journals at once, because a `Map` skips all removed keys to find its oldest one. */
 const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
@@ -24,7 +24,7 @@ interface EncodedEntry {
   encoded: Uint8Array;
 }
 
-/** All entries up to `upTo` that deliveries contain. The missing positions are entries that deliveries leave out. */
+/** The entries up to the position `upTo`, without those that deliveries omit. */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;
@@ -44,7 +44,7 @@ export class JournalBodies {
     this.#store = store;
   }
 
-  /** Notes a saved entry that deliveries contain. */
+  /** Adds a saved entry to the cached journal of its run. */
   note(runKey: RunKey, entry: JournalEntry): void {
     const cached = this.#journals.get(runKey) ?? EMPTY_JOURNAL;
     if (cached.upTo === entry.position - 1) this.#cache(runKey, withEntries(cached, [entry], entry.position));
@@ -57,13 +57,13 @@ export class JournalBodies {
     this.#journals.delete(runKey);
   }
 
-  /** The body to send instead of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
+  /** The journal to send as the body; `undefined`: the body of the message itself is sent. Throws `StoreUnavailable`. */
   bodyOf({ message, journal }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
     if (!run || !journal || run.callType === 'toCallback') return undefined;
     if (journal.bytes === 0) return EMPTY_BODY;
     if (run.callType === 'fromCallback') return undefined;
-    // Another worker may still save a different message here, so a cached journal could be wrong.
+    // Another worker may still replace the first message of the run, so a cached journal could be outdated.
     if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, journal.position);
     const cached = this.#journals.get(run.key);
     if (!cached || cached.upTo < journal.position) return this.#read(message.projectId, run.key, journal.position);
@@ -131,11 +131,11 @@ function bodyOfRange(
   { entries }: Journal,
   { afterPosition, toPosition }: { afterPosition: number; toPosition: number },
 ): Uint8Array {
-  const shown = entries.filter(({ position }) => position > afterPosition && position <= toPosition);
-  return joinEntries(shown.map(({ encoded }) => encoded));
+  const selected = entries.filter(({ position }) => position > afterPosition && position <= toPosition);
+  return joinEntries(selected.map(({ encoded }) => encoded));
 }
 
 function bodyUpTo({ entries, upTo }: Journal, position: number): Uint8Array {
-  const shown = upTo === position ? entries : entries.filter((entry) => entry.position <= position);
-  return joinEntries(shown.map(({ encoded }) => encoded));
+  const selected = upTo === position ? entries : entries.filter((entry) => entry.position <= position);
+  return joinEntries(selected.map(({ encoded }) => encoded));
 }

@@ -13,7 +13,7 @@ import {
   slowDeduplicationHashOf,
 } from '../messages/accept.ts';
 import type { Accepted } from '../messages/accepted.ts';
-import { OF_CLIENT, savedOf } from '../messages/intake.ts';
+import { FROM_CLIENT, savedOf } from '../messages/intake.ts';
 import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';
@@ -41,9 +41,9 @@ export async function publishAll(
   const { store, active, dispatcher } = engine;
   let accountsVersion = admitted?.accountsVersion;
   let readmissions = 0;
-  let runsAfterMs = 0;
+  let runsCreatedAfterMs = 0;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const context = { ...acceptContextOf(engine, projectId), runsAfterMs };
+    const context = { ...acceptContextOf(engine, projectId), runsCreatedAfterMs };
     const drafted = draftAll(engine, commands, context);
     const { drafts, cachedRuns } = drafted instanceof Promise ? await drafted : drafted;
     const save = (messages: NewMessage[]) =>
@@ -52,13 +52,13 @@ export async function publishAll(
         return saved;
       });
     try {
-      const accepted = await dispatcher.intake.save(drafts, save, savedOf, OF_CLIENT);
+      const accepted = await dispatcher.intake.save(drafts, save, savedOf, FROM_CLIENT);
       const refusal = accepted.find(isRefusal);
       if (!refusal) return { drafts, accepted, context };
       if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
-      if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-      // All runs were just read, none is from the cache: so one of them has really ended.
+      if (refusal.kind === 'runTooEarly') runsCreatedAfterMs = Math.max(runsCreatedAfterMs, refusal.latestMs);
+      // All runs were read from the store and none from the cache, so one of them has really ended.
       if (refusal.kind === 'runOver' && cachedRuns.length === 0) throw runOver();
       for (const run of cachedRuns) active.forget(projectId, run.id);
     } catch (error) {
@@ -88,9 +88,9 @@ function draftAll(
   commands: PublishCommand[],
   context: AcceptContext,
 ): DraftedPublish | Promise<DraftedPublish> {
-  // If a command belongs to a run, each gets a second key, for the record of an invocation in its parent's journal.
-  const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
-  const firstKey = engine.numbers.take(keysOfEach * commands.length);
+  // If a command belongs to a run, each command gets a second key, for the record of an invocation in the parent's journal.
+  const keysPerCommand = commands.some(({ options }) => options.run) ? 2 : 1;
+  const firstKey = engine.numbers.take(keysPerCommand * commands.length);
   const [command] = commands;
   const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
   // Most publishes are plain, and a key is available without a round trip: then no promise is needed.
@@ -103,10 +103,10 @@ function draftAll(
 async function draftInSlices(
   engine: EngineContext,
   commands: PublishCommand[],
-  firstKeyTaken: number | Promise<number>,
+  reservedKey: number | Promise<number>,
   context: AcceptContext,
 ): Promise<DraftedPublish> {
-  const firstKey = await firstKeyTaken;
+  const firstKey = await reservedKey;
   const slices = engine.dispatcher.intake.slices();
   const drafted: DraftedPublish = { drafts: [], cachedRuns: [] };
   for (const [index, command] of commands.entries()) {
@@ -152,12 +152,12 @@ async function runOf(
   { runId, createdAtMs }: { runId: string; createdAtMs?: number },
   cachedRuns: Run[],
 ): Promise<Run> {
-  const found = await active.find(projectId, runId);
-  if (found.run && !found.isFresh && wasCreatedAt(found.run, createdAtMs)) {
-    cachedRuns.push(found.run);
-    return found.run;
+  const lookup = await active.find(projectId, runId);
+  if (lookup.run && !lookup.isFresh && wasCreatedAt(lookup.run, createdAtMs)) {
+    cachedRuns.push(lookup.run);
+    return lookup.run;
   }
-  const run = found.isFresh ? found.run : await active.read(projectId, runId);
+  const run = lookup.isFresh ? lookup.run : await active.read(projectId, runId);
   if (!run || !wasCreatedAt(run, createdAtMs)) throw runOver();
   return run;
 }
@@ -170,7 +170,7 @@ function isRefusal(accepted: Accepted): accepted is Refusal {
   return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
-/** Caches a new run: its first step follows soon, and then need not read the run from the store. */
+/** Caches a new run, because its first step follows soon and would otherwise read the run from the store. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
   if (isDelayed(message)) return active.forget(message.projectId, run.id);

@@ -77,8 +77,8 @@ export class SteadyClock implements Clock {
     return this.#machine.elapsedMs;
   }
 
-  get isHeld(): boolean | undefined {
-    return this.#machine.isHeld;
+  get isSimulated(): boolean | undefined {
+    return this.#machine.isSimulated;
   }
 
   startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer {
@@ -99,7 +99,7 @@ export function withWallTime(clock: Clock): Clock {
     get elapsedMs() {
       return clock.elapsedMs;
     },
-    isHeld: clock.isHeld,
+    isSimulated: clock.isSimulated,
     startTimer: (delayMs, task, kind) => clock.startTimer(delayMs, task, kind),
     onJump: (listener) => clock.onJump(listener),
   };

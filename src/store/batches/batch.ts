@@ -169,7 +169,7 @@ export class BatchRunner {
     const newest = newestAccounts(tx, commands);
     const { suspects, avoid, checksPlacementFirst } = policy;
     const placements = this.#isGuarded
-      ? new BatchPlacementCheck(tx, { avoid, isPatient: suspects === NO_SUSPECTS })
+      ? new BatchPlacementCheck(tx, { avoid, waitsForLocks: suspects === NO_SUSPECTS })
       : undefined;
     const { locked, blocked } = await this.#lock(tx, commands, policy, placements);
     if (checksPlacementFirst) await placements?.check();
@@ -195,10 +195,10 @@ export class BatchRunner {
   ): Promise<BatchLocks> {
     const { manyWriters } = this.#driver.dialect;
     if (!manyWriters && placements === undefined) return NO_LOCKS;
-    const found = await lockFor(tx, commands, this.#limits, suspects, placements);
-    if (manyWriters || placements === undefined) return found;
+    const locks = await lockFor(tx, commands, this.#limits, suspects, placements);
+    if (manyWriters || placements === undefined) return locks;
     const moving = await placements.moving();
-    return { ...found, locked: { has: (projectId) => !moving.has(projectId), size: ALL_PROJECTS.size } };
+    return { ...locks, locked: { has: (projectId) => !moving.has(projectId), size: ALL_PROJECTS.size } };
   }
 
   /** Runs the batch without the commands whose callers were admitted by outdated accounts. */

@@ -17,7 +17,7 @@ import * as runRetry from './dead-runs/retry.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
-import { isReadHere } from './locking/placement.ts';
+import { isReadableHere } from './locking/placement.ts';
 import * as liveLogs from './logs/live-logs.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import * as messageLogs from './logs/logs.ts';
@@ -208,7 +208,7 @@ export async function runRead<M extends ReadMethod>(
   if (!isGuarded || projectId === undefined || ALL[method].readsDirectory)
     return driver.read((queries) => read(queries, args));
   const [result, isHere] = await driver.read((queries) =>
-    Promise.all([read(queries, args), isReadHere(queries, projectId)]),
+    Promise.all([read(queries, args), isReadableHere(queries, projectId)]),
   );
   if (!isHere) throw new ProjectAway(projectId, true);
   return result;

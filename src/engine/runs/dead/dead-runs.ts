@@ -6,7 +6,7 @@ import type { EngineContext } from '../../context.ts';
 import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
 import { acceptContextOf, type Draft } from '../../messages/accept.ts';
 import { copyAsNew } from '../../messages/dead-retry.ts';
-import { type DeliverySlots, OF_CLIENT } from '../../messages/intake.ts';
+import { type DeliverySlots, FROM_CLIENT } from '../../messages/intake.ts';
 import type { Message, MessageKey, NewMessage, ProjectId } from '../../model.ts';
 import { StoreUnavailable } from '../../store-errors.ts';
 import type {
@@ -67,7 +67,7 @@ export async function repeatFailureCallback(
     [{ message }],
     ([newMessage]) => store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: required(newMessage), nowMs }),
     (saved) => (typeof saved === 'string' ? [] : [saved]),
-    OF_CLIENT,
+    FROM_CLIENT,
   );
   return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
 }
@@ -121,7 +121,7 @@ function save(
     messagesOf(batch),
     (newMessages) => store.deadRuns.retryRun({ ...withStates(batch, newMessages), nowMs: clock.nowMs() }),
     (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
-    { ...OF_CLIENT, ...(slots && { slots }) },
+    { ...FROM_CLIENT, ...(slots && { slots }) },
   );
 }
 

@@ -1,16 +1,16 @@
-/** Statements that reserve numbers which no server of this database has ever given out, even after a failover. */
+/** Statements that reserve numbers which no server of this database has ever returned, even after a failover. */
 
 /**
  * Identifies one start of one server: a promoted standby was started at another time. After a failover or a restore, the
- * database may have lost its last reservations, and would give out the same numbers again. As text, which is comparable
+ * database may have lost its last reservations, and would return the same numbers again. As text, which is comparable
  * because each transaction sets the time zone (session.ts).
  */
 const SERVER = 'pg_postmaster_start_time()::text';
 
 /**
  * The minimum of numbers that are skipped when the server has changed since the last reservation. A promoted standby may not
- * know the last numbers that were given out, but running workers and responses to clients still use them. This is far more
- * than can be given out in the meantime, and small enough for thousands of restarts of a cell.
+ * know the last numbers that were returned, but running workers and responses to clients still use them. This is far more
+ * than can be reserved in the meantime, and small enough for thousands of restarts of a cell.
  */
 const SKIPPED_MIN = 1_000_000_000;
 

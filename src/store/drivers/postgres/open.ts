@@ -190,6 +190,8 @@ async function prepareDatabase(
 /** Creates the schema only if it is missing, because the user may have the right to use it and not to create it. */
 async function createSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
   if (schema === undefined) return;
-  const found = await driver.read((queries) => queries.query('select 1 from pg_namespace where nspname = ?', [schema]));
-  if (found.length === 0) await driver.transaction((tx) => tx.run(`create schema if not exists "${schema}"`));
+  const schemas = await driver.read((queries) =>
+    queries.query('select 1 from pg_namespace where nspname = ?', [schema]),
+  );
+  if (schemas.length === 0) await driver.transaction((tx) => tx.run(`create schema if not exists "${schema}"`));
 }

@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { createForOwner, removeDatabase } from './file.ts';
 
-/** Other processes lock the database only for moments. */
+/** Other processes lock the database only briefly. */
 const BUSY_TIMEOUT_MS = 10_000;
 
 /** The integrity check of a database file failed. */
@@ -42,14 +42,14 @@ export function checkIntegrity(path: string): void {
   }
 }
 
-/** Whether any table but `others` has a row. Throws SQLite's errors. */
-export function hasRows(path: string, others: readonly string[]): boolean {
+/** Whether a table that is not in `ignoredTables` has a row. Throws SQLite's errors. */
+export function hasRows(path: string, ignoredTables: readonly string[]): boolean {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
     return tables
       .map(({ name }) => String(name))
-      .filter((name) => !others.includes(name))
+      .filter((name) => !ignoredTables.includes(name))
       .some((name) => database.prepare(`select 1 from "${name}" limit 1`).get() !== undefined);
   } finally {
     database.close();

@@ -1,6 +1,6 @@
 /**
  * The permits of queues. A message keeps its permit until it and its callbacks are finished (contract M 14.1, 9.5).
- * Permits are not counted up and down: they are derived from the messages that name one.
+ * Permits are not counted up and down: they are derived from the messages that hold one.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
@@ -148,7 +148,7 @@ export async function insertQueue(tx: Transaction, queue: NewQueue): Promise<num
   return id;
 }
 
-/** A message that received a permit of its queue. It now waits for its due time or its flow-control key. */
+/** A message that has received a permit of its queue, and now waits for its due time or its flow-control key. */
 export interface QueueHead {
   key: number;
   project_id: number;
@@ -163,18 +163,18 @@ export interface QueueHead {
 
 /** The queues of `refs` with their taken permits. */
 export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStateRow>> {
-  const found = new Map<number, QueueStateRow>();
+  const states = new Map<number, QueueStateRow>();
   for (const [projectId, ids] of byProject(refs, ({ queueId }) => queueId)) {
     const rows = await tx.query<QueueStateRow>(
       `select ${QUEUE_STATE_FIELDS} from queues q where q.project_id = ? and q.id in (??) order by q.id for update of q`,
       [projectId, ids],
     );
-    for (const row of rows) found.set(row.id, row);
+    for (const row of rows) states.set(row.id, row);
   }
-  return found;
+  return states;
 }
 
-/** Gives the free permits to the messages that have waited longest, and returns them. A paused queue gives none. */
+/** Gives the free permits to the messages that have waited longest, and returns these messages. A paused queue gives none. */
 export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
   for (const { project_id, id, parallelism, paused, permits_taken, first_position } of queues) {

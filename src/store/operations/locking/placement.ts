@@ -2,15 +2,15 @@
  * Checks that the projects to which a batch writes are placed in this cell.
  *
  * A cell has a row in `projects` for each project that lives there, with its `placement`. With several cells, each
- * batch takes the share lock of the projects to which it writes, but only of those that are here. It requests the lock
+ * batch takes the share lock of each project to which it writes that is here. It requests the lock
  * without waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes
  * the row's exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude
  * neither each other nor the lock of lanes (locks.ts). They are row locks, because Citus does not pass advisory locks
  * to its nodes.
  *
  * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other
- * write. Reads of a project read its placement in the same snapshot: a worker that was not notified of a move would
- * find incomplete data.
+ * write. Reads of a project read its placement in the same snapshot: otherwise a worker that was not notified of a
+ * move would return incomplete data.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -36,7 +36,7 @@ export type Placement = keyof typeof PLACEMENT;
 /** Projects that may have some of their rows here, but must not be written to; the condition of a partial index. */
 const IS_MOVING = `placement in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${PLACEMENT.gone})`;
 
-/** Nothing was changed, because the project is not here. */
+/** The command has changed nothing, because its project is not here. */
 export interface AwayResult {
   kind: 'away';
   projectId: ProjectId;
@@ -54,7 +54,7 @@ interface BlockedResult {
 export interface PlacementCheck {
   /** Projects that background work skips, because they are being moved. */
   moving(): Promise<ReadonlySet<ProjectId>>;
-  /** The batch writes to these projects, which it has chosen itself. */
+  /** The batch writes to these projects, which the store has chosen, for example by a claim. */
   require(projects: Iterable<ProjectId>): void;
   /** The batch writes to these projects, which its commands name. */
   requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
@@ -88,11 +88,11 @@ export class BatchPlacementCheck implements PlacementCheck {
   readonly #here: Promise<{ id: ProjectId }[]>[] = [];
   #moving: Promise<ReadonlySet<ProjectId>> | undefined;
 
-  /** `avoid`: further projects to skip. `isPatient`: whether to wait for projects that another transaction has locked. */
-  constructor(tx: Transaction, { avoid, isPatient }: { avoid: ReadonlySet<ProjectId>; isPatient: boolean }) {
+  /** `avoid`: further projects to skip. `waitsForLocks`: whether to wait for projects that another transaction locks. */
+  constructor(tx: Transaction, { avoid, waitsForLocks }: { avoid: ReadonlySet<ProjectId>; waitsForLocks: boolean }) {
     this.#tx = tx;
     this.#avoid = avoid;
-    this.#locking = isPatient ? 'for key share' : 'for key share skip locked';
+    this.#locking = waitsForLocks ? 'for key share' : 'for key share skip locked';
   }
 
   moving(): Promise<ReadonlySet<ProjectId>> {
@@ -116,7 +116,7 @@ export class BatchPlacementCheck implements PlacementCheck {
       }
     }
     this.require(added.keys());
-    for (const [id, named] of added) this.#commands.set(id, named);
+    for (const [id, ofProject] of added) this.#commands.set(id, ofProject);
   }
 
   #lockHere(projects: readonly ProjectId[]): void {
@@ -139,8 +139,8 @@ export class BatchPlacementCheck implements PlacementCheck {
     );
     const placements = new Map(rows.map(({ id, placement }) => [id, placement]));
     const refused = missing.flatMap((id) => {
-      const why = reasonNotHere(id, placements.get(id));
-      return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | BlockedResult] => [command, why]);
+      const result = reasonNotHere(id, placements.get(id));
+      return (this.#commands.get(id) ?? []).map((command): [object, AwayResult | BlockedResult] => [command, result]);
     });
     throw new ProjectsNotHere(new Set(missing), new Map(refused));
   }
@@ -191,7 +191,7 @@ export async function placementOf(queries: Queries, projectId: ProjectId): Promi
 }
 
 /** Whether reads of the project are complete here. */
-export async function isReadHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
+export async function isReadableHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
   const placement = await placementOf(queries, projectId);
   return placement === 'here' || placement === 'leaving';
 }

@@ -21,7 +21,7 @@ const ENDING_COLUMNS = [
   ...(['queue_id', 'queue_permit', 'flow_key', 'wait_state'] as const),
 ];
 
-/** The columns of an unfinished message that its end needs. */
+/** The columns of an unfinished message that are read to cancel or end it. */
 export type EndingRow = Pick<MessageRow, (typeof ENDING_COLUMNS)[number]>;
 
 /** The select list of an `EndingRow` from `messages m`. */
@@ -52,18 +52,18 @@ export const cancelCandidates = write(
 /** Cancels or marks messages, and returns their rows before the change. */
 async function cancelMessages(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
   const { projectId, keys, ids, nowMs } = args;
-  const found = await context.tx.query<EndingRow & { id: string }>(
+  const candidates = await context.tx.query<EndingRow & { id: string }>(
     `select ${ENDING_FIELDS}, c.id
      from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
     [keys],
   );
   const wanted = ids && new Set(ids);
   // A message of a workflow run is not cancelled alone: only the run as a whole can be cancelled.
-  const rows = found.filter(
+  const rows = candidates.filter(
     (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
   );
   await cancelOrMark(context, rows, { nowMs });
-  // Also those that were marked before: the notification of their worker may have been lost.
+  // Messages that were marked earlier are included: the notification to their worker may have been lost.
   for (const { claim_token } of rows) if (claim_token !== null) context.due.noteCancelled(claim_token);
   return rows;
 }
@@ -92,7 +92,7 @@ export async function cancelOrMark(
   );
 }
 
-/** Whether the message is in flight and marked, so that the end of its attempt ends it. */
+/** Whether the message is in flight and marked, so that it is canceled when its attempt ends. */
 function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
   return claim_token !== null && cancel_requested_at_ms !== null;
 }
@@ -123,7 +123,7 @@ export async function cancelAtOnce(
   const queues = rows.flatMap(({ project_id, queue_id, queue_permit }) =>
     queue_id === null || queue_permit === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
-  // A message that its key had released frees capacity for the next message of the key.
+  // A message past its flow-control key has used capacity of the key, which is now free for the next message.
   const flowKeys = flowRefsOf(
     rows.filter(({ wait_state }) => wait_state === WAIT_STATE.origin || wait_state === WAIT_STATE.project),
   );
@@ -131,7 +131,7 @@ export async function cancelAtOnce(
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }
 
-/** Marks messages in flight: their attempts end them, whatever the outcomes are. */
+/** Marks messages in flight. Each is final when its current attempt ends, whatever the outcome. */
 async function mark(
   { tx, logs }: WriteContext,
   rows: readonly EndingRow[],

@@ -11,10 +11,10 @@ const BOUND = 'SCRAM-SHA-256-PLUS';
 
 /** `channel_binding` as in libpq, except for the default, `disable`: the client library cannot read every certificate. */
 export function bindingOf(parameters: URLSearchParams): Binding {
-  const given = parameters.get(BINDING_PARAMETER) ?? 'disable';
-  const binding = BINDINGS.find((each) => each === given);
+  const name = parameters.get(BINDING_PARAMETER) ?? 'disable';
+  const binding = BINDINGS.find((each) => each === name);
   if (binding !== undefined) return binding;
-  throw new Error(`${BINDING_PARAMETER} must be one of ${BINDINGS.join(', ')}, not ${JSON.stringify(given)}`);
+  throw new Error(`${BINDING_PARAMETER} must be one of ${BINDINGS.join(', ')}, not ${JSON.stringify(name)}`);
 }
 
 /** A client that sends no password to a server without channel binding, and rejects a server that skips authentication. */

@@ -93,7 +93,7 @@ type RowLocation = ({ kind: 'here' } | { kind: 'routed'; shardId: number } | { k
   schema: string;
 };
 
-interface FoundSchema {
+interface SchemaRow {
   schema: string;
   hasTransactionTimeout: number;
   citus: number;
@@ -142,26 +142,26 @@ export async function detectSession(
   ];
   connections.uncork(client);
   await Promise.all(sent);
-  const found = await query<FoundSchema>(FIND_SCHEMA, [schema ?? '']);
-  if (!found) throw new Error('the database did not return its schema');
-  const rowLocation = await locateRows(found, query);
+  const row = await query<SchemaRow>(FIND_SCHEMA, [schema ?? '']);
+  if (!row) throw new Error('the database did not return its schema');
+  const rowLocation = await locateRows(row, query);
   await client.query('commit');
-  return sessionFor(rowLocation, found.hasTransactionTimeout === 1, statementTimeoutMs, idleMaxMs);
+  return sessionFor(rowLocation, row.hasTransactionTimeout === 1, statementTimeoutMs, idleMaxMs);
 }
 
 type QueryRow = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
 
-async function locateRows({ schema, citus }: FoundSchema, query: QueryRow): Promise<RowLocation> {
+async function locateRows({ schema, citus }: SchemaRow, query: QueryRow): Promise<RowLocation> {
   if (citus !== 1) return { kind: 'here', schema };
-  const found = await query<{ isThere: number; routed: number; shardId: number | null }>(
-    `select to_regnamespace(at.name) is not null as "isThere",
+  const row = await query<{ hasNamespace: number; routed: number; shardId: number | null }>(
+    `select to_regnamespace(at.name) is not null as "hasNamespace",
        exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
        (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "shardId"
      from (select quote_ident($1) as name) at`,
     [schema],
   );
-  if (found?.isThere === 1 && found.routed !== 1) return { kind: 'here', schema };
-  const shardId = found?.shardId ?? null;
+  if (row?.hasNamespace === 1 && row.routed !== 1) return { kind: 'here', schema };
+  const shardId = row?.shardId ?? null;
   return shardId === null ? { kind: 'uninitialized', schema } : { kind: 'routed', shardId, schema };
 }
 

@@ -16,8 +16,8 @@ export function eachStatement(text: string, firstSet: readonly SqlValue[]): Bulk
   const arrays = types.map((type, index) => `$${index + 1}::${type}[]`);
   const values = types.map((_, index) => `v${index + 1}`);
   return {
-    text: `select given.nth, answer.* from unnest(${arrays.join(', ')}) with ordinality given(${values.join(', ')}, nth)
-      cross join lateral (${toPostgres(text).replaceAll(/\$(\d+)/g, 'given.v$1')}) answer`,
+    text: `select value_sets.nth, results.* from unnest(${arrays.join(', ')}) with ordinality value_sets(${values.join(', ')}, nth)
+      cross join lateral (${toPostgres(text).replaceAll(/\$(\d+)/g, 'value_sets.v$1')}) results`,
     types,
   };
 }
