@@ -83,7 +83,7 @@ describe('workers that are connected', () => {
 it('is saved where it is when nobody makes the call, and the run goes on by another delivery', async () => {
   const server = await Subject.open({ workers: 2 });
   onTestFinished(() => server.close());
-  const { run, token, answer } = await called(server);
+  const { run, token, respond } = await called(server);
   const claim = decodeCheckpointClaim(token);
   if (!claim) throw new Error('a delivery without a token');
   // As a token of another machine, whose workers have the same numbers: it names the worker that it is sent to.
@@ -96,10 +96,10 @@ it('is saved where it is when nobody makes the call, and the run goes on by anot
     worker: 1 - claim.worker,
   });
   expect(saved.json).toEqual({ entries: [{ messageId: expect.stringMatching(/^msg_/) }] });
-  const second = await callOf(run, 2, answer);
+  const second = await callOf(run, 2, respond);
   expect(second.delivery.messageId).toBe(saved.json.entries[0].messageId);
-  answer(DONE);
+  respond(DONE);
   const [two] = await save(server, [second.token], [{ step: runStep(2) }]);
-  answer(end(two.token));
+  respond(end(two.token));
   await run.reached('RUN_SUCCESS');
 });

@@ -10,7 +10,7 @@ export const continuation: Section = {
   title: 'Continuation',
   statements: [
     statement('K1', 'A run of three steps takes one call, and its journal has four entries.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       const [one] = await save(server, [token], [{ step: runStep(1) }]);
       const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
       const [three] = await save(server, [two.token], [{ step: runStep(3) }]);
@@ -20,7 +20,7 @@ export const continuation: Section = {
           return { messageId, callType: 'step', text: JSON.stringify(runStep(index + 1)) };
         }),
       ]);
-      answer(end(three.token, '"done"'));
+      respond(end(three.token, '"done"'));
       expect(await run.reached('RUN_SUCCESS')).toMatchObject({ workflowRunResponse: '"done"' });
       const events = await run.events();
       for (const messageId of [run.messageId, one.messageId, two.messageId, three.messageId]) {
@@ -35,18 +35,18 @@ export const continuation: Section = {
       'K2',
       'Deliveries of the journal have a token in the dialect of their message; other deliveries have none.',
       async (server) => {
-        const { run, token, answer } = await called(server, { features: 'LazyFetch,InitialBody,WF_TriggerOnConfig' });
+        const { run, token, respond } = await called(server, { features: 'LazyFetch,InitialBody,WF_TriggerOnConfig' });
         expect(token).toMatch(/^[!-~]{1,512}$/);
         await run.call('/third');
         expect((await server.endpoint.arrival('/third')).headers).not.toHaveProperty('upstash-workflow-checkpoint');
-        const result = await callOf(run, 2, answer);
+        const result = await callOf(run, 2, respond);
         expect([result.delivery.headers['upstash-workflow-calltype'], result.token]).toEqual([
           'fromCallback',
           expect.stringMatching(/./),
         ]);
         expect(new Set([token, result.token]).size).toBe(2);
         const failed = await called(server, { headers: { 'upstash-retries': '0' } });
-        failed.answer({ status: 500 });
+        failed.respond({ status: 500 });
         expect(tokenOf(await failed.run.delivery(2))).toBe('');
         await server.publish('/plain');
         expect((await server.endpoint.arrival('/plain')).headers).not.toHaveProperty('upstash-workflow-checkpoint');
@@ -66,7 +66,7 @@ export const continuation: Section = {
       'K3',
       'The token can read the journal of its run and cancel the run, and nothing else.',
       async (server) => {
-        const { run, token, answer } = await called(server, { headers: { 'upstash-redact-fields': 'body' } });
+        const { run, token, respond } = await called(server, { headers: { 'upstash-redact-fields': 'body' } });
         const other = await called(server);
         const [entry] = await server.get(`/v2/workflows/runs/${run.id}`, { token });
         expect(entry).toMatchObject({ messageId: run.messageId, body: Buffer.from('{"a":1}').toString('base64') });
@@ -84,7 +84,7 @@ export const continuation: Section = {
         }
         expect((await server.ask('DELETE', `/v2/workflows/runs/${run.id}?cancel=true`, { token })).status).toBe(200);
         expect((await send(server, [token], [{ step: runStep(1) }])).json).toMatchObject({ reason: 'ended' });
-        answer(DONE);
+        respond(DONE);
         await run.reached('RUN_CANCELED');
       },
     ),
@@ -93,7 +93,7 @@ export const continuation: Section = {
       'K4',
       'Plans of a parallel group are claimed by the call, and each result is settled with the next one.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const planned = await save(
           server,
           [token],
@@ -106,7 +106,7 @@ export const continuation: Section = {
         }
         const tokens = results.map((entry) => entry.token);
         const [four] = await save(server, tokens, [{ step: runStep(4) }]);
-        answer(end(four.token));
+        respond(end(four.token));
         await run.reached('RUN_SUCCESS');
         expect((await run.states()).filter((state) => state === 'DELIVERED')).toHaveLength(8);
         await run.lastDelivery(1);
@@ -119,10 +119,10 @@ export const continuation: Section = {
       async (server) => {
         const flow = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'parallelism=2' };
         const kept = { ...flow, 'upstash-label': 'labelled', 'upstash-retries': '1', 'upstash-retry-delay': '500' };
-        const { run, token, answer } = await called(server, { user: { 'X-User': 'me' }, headers: kept });
+        const { run, token, respond } = await called(server, { user: { 'X-User': 'me' }, headers: kept });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
-        answer(DONE); // the call gives up: the step is delivered with its journal
-        const { delivery } = await callOf(run, 2, answer);
+        respond(DONE); // the call gives up: the step is delivered with its journal
+        const { delivery } = await callOf(run, 2, respond);
         expect(delivery.messageId).toBe(one.messageId);
         expect(delivery.texts).toEqual(['{"a":1}', JSON.stringify(runStep(1))]);
         expect(delivery.headers).toMatchObject({
@@ -135,7 +135,7 @@ export const continuation: Section = {
           'x-user': 'me',
         });
         expect((await server.get('/v2/flowControl/key')).inFlight ?? 1).toBe(1);
-        answer({ status: 500 });
+        respond({ status: 500 });
         const { time, nextDeliveryTime } = await run.logged('RETRY');
         expect(nextDeliveryTime - time).toBe(500);
       },
@@ -145,21 +145,21 @@ export const continuation: Section = {
       'K6',
       'A run without recorded trigger settings repeats those of the previous message.',
       async (server) => {
-        const { run, token, answer } = await called(server, {
+        const { run, token, respond } = await called(server, {
           features: 'LazyFetch,InitialBody',
           headers: { 'upstash-retries': '0', 'upstash-forward-x-own': 'mine', 'upstash-label': 'labelled' },
         });
         await save(server, [token], [{ step: runStep(1) }]);
-        answer(DONE);
-        const { delivery } = await callOf(run, 2, answer);
+        respond(DONE);
+        const { delivery } = await callOf(run, 2, respond);
         expect(delivery.headers).toMatchObject({ 'x-own': 'mine', 'upstash-label': 'labelled' });
-        answer({ status: 500 });
+        respond({ status: 500 });
         await run.reached('RUN_FAILED');
       },
     ),
 
     statement('K7', 'The same checkpoint sent again gets the same response, and is saved once.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       const text = JSON.stringify({ done: [token], append: [{ step: runStep(1) }] });
       const [first, meanwhile] = await Promise.all([sendText(server, token, text), sendText(server, token, text)]);
       const again = await sendText(server, token, text);
@@ -170,17 +170,17 @@ export const continuation: Section = {
       const [one] = first.json.entries;
       const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
       expect((await sendText(server, token, text)).json).toMatchObject({ reason: 'lost' });
-      answer(end(two.token));
+      respond(end(two.token));
       await run.reached('RUN_SUCCESS');
     }),
 
     statement('K8', 'A step that is already in the journal keeps its result, and the call stops.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       // As an attempt before, which never answered, may have done.
       const messageId = await run.step(runStep(1, '"first"'));
       await run.delivery(2);
       expect(await save(server, [token], [{ step: runStep(1, '"second"') }])).toEqual([{ messageId }]);
-      answer(DONE);
+      respond(DONE);
       expect((await run.journal()).map(({ text }) => text)).toEqual(['{"a":1}', JSON.stringify(runStep(1, '"first"'))]);
       await run.lastDelivery(2);
     }),

@@ -11,7 +11,7 @@ export const dailyLimit: Section = {
       'K33',
       'Appended messages count towards the daily limit as publishes do; above the limit nothing is saved, and the call continues and may end with its last step.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const both = [{ step: runStep(1) }, { step: runStep(2) }];
         const refused = await send(server, [token], both);
         expect([refused.status, refused.json]).toEqual([429, { error: 'Exceeded daily rate limit' }]);
@@ -22,7 +22,7 @@ export const dailyLimit: Section = {
           expect((await send(server, [one.token], [element])).status).toBe(429);
         }
         expect(await run.journal()).toHaveLength(2);
-        answer(endWith(one.token, runStep(2)));
+        respond(endWith(one.token, runStep(2)));
         await run.reached('RUN_SUCCESS');
         const publish = `/v2/publish/${server.destination('/any')}`;
         expect((await server.ask('POST', publish)).headers).toMatchObject({ 'ratelimit-remaining': '0' });

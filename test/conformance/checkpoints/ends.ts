@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
-import { answered, DONE, FEATURES, fromBase64, plans, runStep, start } from '../support/workflow.ts';
+import { DONE, FEATURES, fromBase64, plans, replyOf, runStep, start } from '../support/workflow.ts';
 
 export const ends: Section = {
   title: 'Ends',
@@ -13,8 +13,8 @@ export const ends: Section = {
         ['', undefined],
       ];
       for (const [body, shown] of results) {
-        const { run, token, answer } = await called(server);
-        answer(answered(201, body, { 'Waypost-Workflow-End': token }));
+        const { run, token, respond } = await called(server);
+        respond(replyOf(201, body, { 'Waypost-Workflow-End': token }));
         expect((await run.reached('RUN_SUCCESS')).workflowRunResponse).toBe(shown);
         expect(await run.states()).toEqual(expect.arrayContaining(['DELIVERED', 'RUN_SUCCESS']));
         await run.lastDelivery(1);
@@ -25,14 +25,14 @@ export const ends: Section = {
       'K22',
       'Without one, the delivered message counts as delivered, and the other messages of the call are sent again.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const planned = await save(
           server,
           [token],
           plans(1, 2).map((step) => ({ step })),
         );
-        answer(DONE);
-        const again = [await callOf(run, 2, answer), await callOf(run, 3, answer)];
+        respond(DONE);
+        const again = [await callOf(run, 2, respond), await callOf(run, 3, respond)];
         expect(new Set(again.map(({ delivery }) => delivery.messageId))).toEqual(
           new Set(planned.map(({ messageId }) => messageId)),
         );
@@ -48,28 +48,28 @@ export const ends: Section = {
       'K23',
       'Any other response is a failed attempt of each message of the call, as if each had been delivered.',
       async (server) => {
-        const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '1' } });
+        const { run, token, respond } = await called(server, { headers: { 'upstash-retries': '1' } });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
-        answer({ status: 500, body: 'broken' });
+        respond({ status: 500, body: 'broken' });
         const { time, nextDeliveryTime } = await run.logged('RETRY');
         expect(nextDeliveryTime).toBeGreaterThan(time);
         server.clock.advanceTo(nextDeliveryTime);
-        const second = await callOf(run, 2, answer);
+        const second = await callOf(run, 2, respond);
         expect([second.delivery.messageId, second.delivery.headers['upstash-retried']]).toEqual([one.messageId, '1']);
         // The retries of a step are its own.
         const [two] = await save(server, [second.token], [{ step: runStep(2) }]);
-        answer({ status: 500, body: 'broken' });
+        respond({ status: 500, body: 'broken' });
         server.clock.advanceTo((await run.logged('RETRY', 2)).nextDeliveryTime);
-        const third = await callOf(run, 3, answer);
+        const third = await callOf(run, 3, respond);
         expect([third.delivery.messageId, third.delivery.headers['upstash-retried']]).toEqual([two.messageId, '1']);
         expect(third.delivery.entries).toHaveLength(3);
-        answer({ status: 500, body: 'the last' });
+        respond({ status: 500, body: 'the last' });
         expect(await run.buried()).toMatchObject({ messageId: two.messageId, responseBody: 'the last' });
         const features = FEATURES.replace('InitialBody,', ''); // the failure callback shows what was delivered
         const failureUrl = server.destination('/failure');
         const other = await called(server, { features, failureUrl, headers: { 'upstash-retries': '0' } });
         await save(server, [other.token], [{ step: runStep(1) }]);
-        other.answer({ status: 500 });
+        other.respond({ status: 500 });
         const { sourceBody } = JSON.parse((await server.endpoint.arrival('/failure')).body.toString());
         const delivered = JSON.parse(fromBase64(sourceBody)).map(({ body }: { body: string }) => fromBase64(body));
         expect(delivered).toEqual(['{"a":1}', JSON.stringify(runStep(1))]);
@@ -77,19 +77,19 @@ export const ends: Section = {
     ),
 
     statement('K24', 'A result with an unknown token is a failed attempt.', async (server) => {
-      const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
+      const { run, token, respond } = await called(server, { headers: { 'upstash-retries': '0' } });
       await save(server, [token], [{ step: runStep(1) }]);
-      answer(end(token, '"early"'));
+      respond(end(token, '"early"'));
       await run.reached('RUN_FAILED');
       expect((await run.buried()).responseBody).toContain('is not of this call');
     }),
 
     statement('K25', 'A response to the first message identifies the library, or is an end.', async (server) => {
       const ended = await called(server);
-      ended.answer({ status: 200, body: '"done"', headers: { 'Upstash-Workflow-End': ended.token } });
+      ended.respond({ status: 200, body: '"done"', headers: { 'Upstash-Workflow-End': ended.token } });
       await ended.run.reached('RUN_SUCCESS');
-      const { run, answer } = await called(server);
-      answer({ status: 200, body: '"done"' });
+      const { run, respond } = await called(server);
+      respond({ status: 200, body: '"done"' });
       await run.reached('RUN_FAILED');
     }),
 
@@ -97,9 +97,9 @@ export const ends: Section = {
       'K26',
       'A run whose call has settled all its messages makes no progress until it is cancelled.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         expect(await save(server, [token])).toEqual([]);
-        answer(DONE);
+        respond(DONE);
         await run.logged('DELIVERED');
         server.clock.advance(86_400_000);
         await run.lastDelivery(1);

@@ -19,7 +19,7 @@ export const idleCalls: Section = {
       'K34',
       'A sleep that ends in time continues in the idle call.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         const sleep = { ...SLEEP.step, stepId: 2 };
         const answered = stay(server, { done: [one.token], append: [{ step: sleep, delay: '2s' }] });
@@ -38,7 +38,7 @@ export const idleCalls: Section = {
         server.clock.advance(2_000);
         const third = (await again).next;
         expect(third.entries).toEqual([entry(third.messageId, { ...sleep, stepId: 3 })]);
-        answer(end(third.token, '"done"'));
+        respond(end(third.token, '"done"'));
         expect(await run.reached('RUN_SUCCESS')).toMatchObject({ workflowRunResponse: '"done"' });
         const states = (await run.events()).filter(({ stepInfo }) => stepInfo?.messageId === next.messageId);
         expect(states.map(({ state }) => state)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
@@ -48,7 +48,7 @@ export const idleCalls: Section = {
     ),
 
     statement('K35', 'So does the result of a call, an event, and the result of an invocation.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       server.endpoint.replies('/third', { status: 201, body: 'yes', headers: { 'X-Own': 'it' } });
       const call = run.callItem(server.destination('/third'));
       const called1 = (await stay(server, { done: [token], append: [{ call }] })).next;
@@ -79,22 +79,22 @@ export const idleCalls: Section = {
         ...invokeStep(3),
         out: '{"body":"\\"x\\"","isCanceled":false,"isFailed":false}',
       });
-      answer(end(invoked.token));
+      respond(end(invoked.token));
       await run.reached('RUN_SUCCESS');
       await run.lastDelivery(1);
     }),
 
     statement('K36', 'Anything later is delivered by itself; the call then has no message.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       const answered = stay(server, { done: [token], append: [SLEEP], lingerMs: 1_999 });
       await stays(run, run.messageId);
       server.clock.advance(1_999);
       const { entries, next } = await answered;
       expect([entries, next]).toEqual([[{ messageId: expect.stringMatching(/^msg_/) }], undefined]);
-      answer(DONE);
+      respond(DONE);
       await run.lastDelivery(1);
       server.clock.advance(1);
-      const second = await callOf(run, 2, answer);
+      const second = await callOf(run, 2, respond);
       expect(second.delivery.messageId).toBe(entries[0].messageId);
     }),
 
@@ -102,7 +102,7 @@ export const idleCalls: Section = {
       'K37',
       'The appended messages that the call can claim are handed to it, with the journal up to them.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const planned = await save(
           server,
           [token],
@@ -121,7 +121,7 @@ export const idleCalls: Section = {
         expect(second.entries).toHaveLength(1);
         // A call that still holds something has nothing to wait for.
         expect(await stay(server, { done: [first.token] })).toEqual({ entries: [] });
-        answer(end(second.token));
+        respond(end(second.token));
         await run.reached('RUN_SUCCESS');
         await run.lastDelivery(1);
       },
@@ -132,7 +132,7 @@ export const idleCalls: Section = {
       'A failed step counts as an attempt, and returns to the same call.',
       async (server) => {
         const settings = { 'upstash-retries': '2', 'upstash-retry-delay': '1000 * (1 + retried)' };
-        const { run, token, answer } = await called(server, { headers: settings, failureUrl: null });
+        const { run, token, respond } = await called(server, { headers: settings, failureUrl: null });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         const broken = { status: 500, headers: { 'Upstash-Error-Step-Name': 'two' }, body: '{"message":"broken"}' };
         const failing = stay(server, { failed: [{ token: one.token, ...broken }] });
@@ -146,20 +146,20 @@ export const idleCalls: Section = {
           entries: [entry(one.messageId, runStep(1))],
         });
         expect((await send(server, [one.token])).json).toMatchObject({ reason: 'lost' });
-        // The answer names the time of the next attempt, which is too late for this call.
+        // The response names the time of the next attempt, which is too late for this call.
         const late = { token: next.token, status: 429, headers: { 'Retry-After': '60' } };
         expect(await stay(server, { failed: [late] })).toEqual({ entries: [] });
-        answer(DONE);
+        respond(DONE);
         server.clock.advance(59_000);
         await run.lastDelivery(1);
         server.clock.advance(1_000);
-        const second = await callOf(run, 2, answer);
+        const second = await callOf(run, 2, respond);
         expect([second.delivery.messageId, second.delivery.headers['upstash-retried']]).toEqual([one.messageId, '2']);
         expect(await stay(server, { failed: [{ token: second.token, ...broken }] })).toEqual({ entries: [] });
         await run.reached('RUN_FAILED');
         expect(await run.buried()).toMatchObject({ messageId: one.messageId, responseBody: broken.body });
         expect((await run.states()).filter((state) => state === 'ERROR')).toHaveLength(3);
-        answer(DONE);
+        respond(DONE);
         await run.lastDelivery(2);
       },
       { isOfOneWorker: true },
@@ -174,7 +174,7 @@ export const idleCalls: Section = {
     }),
 
     statement('K40', 'Steps of a group fail separately, and finished ones are not attempted again.', async (server) => {
-      const { run, token, answer } = await called(server, {
+      const { run, token, respond } = await called(server, {
         headers: { 'upstash-retry-delay': '1000' },
         failureUrl: null,
       });
@@ -197,7 +197,7 @@ export const idleCalls: Section = {
       expect(await run.buried()).toMatchObject({ messageId: third.messageId, responseBody: 'third' });
       const errors = (await run.events()).filter(({ state }) => state === 'ERROR');
       expect(errors.map(({ stepInfo }) => stepInfo.messageId)).toEqual([second.messageId, third.messageId]);
-      answer(DONE);
+      respond(DONE);
       await run.lastDelivery(1);
     }),
 
@@ -205,13 +205,13 @@ export const idleCalls: Section = {
       'K41',
       'An idle call gives up its slot to messages that wait for one.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const answered = stay(server, { done: [token], append: [SLEEP] });
         await saved(run, run.messageId);
         const other = await start(server);
         expect(await answered).not.toHaveProperty('next');
         expect(server.endpoint.to(other.path)).toEqual([]); // the call still has it
-        answer(DONE);
+        respond(DONE);
         await other.delivery(1);
         server.clock.advance(2_000);
         await run.delivery(2);
@@ -224,7 +224,7 @@ export const idleCalls: Section = {
       'A continuation in a call counts towards the rate of its key like any start.',
       async (server) => {
         const flow = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'rate=2, period=1m' };
-        const { run, token, answer } = await called(server, { headers: flow });
+        const { run, token, respond } = await called(server, { headers: flow });
         const answered = stay(server, { done: [token], append: [SLEEP] });
         await stays(run, run.messageId);
         server.clock.advance(2_000);
@@ -233,7 +233,7 @@ export const idleCalls: Section = {
         await stays(run, next.messageId);
         server.clock.advance(5_000);
         expect(await waiting).not.toHaveProperty('next');
-        answer(DONE);
+        respond(DONE);
         await run.lastDelivery(1);
         server.clock.advance(53_000);
         await run.delivery(2);
@@ -263,7 +263,7 @@ export const idleCalls: Section = {
       'K44',
       'The same checkpoint sent again returns the same message.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const text = JSON.stringify({ done: [token], append: [SLEEP], lingerMs: 5_000 });
         const answered = sendText(server, token, text);
         await stays(run, run.messageId);
@@ -275,7 +275,7 @@ export const idleCalls: Section = {
         expect(first.json.next.token).toMatch(/./);
         expect([second.text, third.text]).toEqual([first.text, first.text]);
         expect(await run.journal()).toHaveLength(2);
-        answer(end(first.json.next.token));
+        respond(end(first.json.next.token));
         await run.reached('RUN_SUCCESS');
       },
       { isOfOneWorker: true },
@@ -283,12 +283,12 @@ export const idleCalls: Section = {
 
     statement('K45', 'Nothing continues in a call whose endpoint does not wait any more.', async (server) => {
       for (const gives of ['hangs up', 'answers the call']) {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const text = JSON.stringify({ done: [token], append: [SLEEP], lingerMs: 5_000 });
         const hangUp = new AbortController();
         const answered = sendAlone(server, token, text, hangUp.signal).catch(() => 'gone');
         await stays(run, run.messageId);
-        if (gives === 'answers the call') answer(DONE);
+        if (gives === 'answers the call') respond(DONE);
         else hangUp.abort();
         expect(await answered).toEqual(gives === 'hangs up' ? 'gone' : { entries: [expect.anything()] });
         await server.quiet();
@@ -299,7 +299,7 @@ export const idleCalls: Section = {
     }),
 
     statement('K46', 'A linger is 0 to 10,000 ms, and a failure has a token and a failing status.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       const other = await called(server);
       const mistakes: Json[] = [
         { done: [token], lingerMs: 10_001 },
@@ -320,7 +320,7 @@ export const idleCalls: Section = {
         ]);
       }
       expect(await stay(server, { done: [token], lingerMs: 0 })).toEqual({ entries: [] });
-      answer(DONE);
+      respond(DONE);
       await run.lastDelivery(1);
     }),
 
@@ -341,7 +341,7 @@ export const idleCalls: Section = {
       'K48',
       'If an idle call receives work and its run is then cancelled, the next checkpoint says so.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const answered = stay(server, { done: [token], append: [SLEEP] });
         await stays(run, run.messageId);
         server.clock.advance(2_000);
@@ -349,7 +349,7 @@ export const idleCalls: Section = {
         await run.cancel();
         const { status, json } = await send(server, [next.token], [{ step: runStep(2) }]);
         expect([status, json.reason]).toEqual([409, 'ended']);
-        answer(DONE);
+        respond(DONE);
         await run.lastDelivery(1);
       },
       { isOfOneWorker: true },
@@ -357,13 +357,13 @@ export const idleCalls: Section = {
 
     statement('K49', 'A call is not idle for a run that its worker ends.', async (server) => {
       for (const query of ['', '?cancel=false']) {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const answered = stay(server, { done: [token], append: [{ ...SLEEP, delay: '1h' }] });
         await stays(run, run.messageId);
         const worker = decodeCheckpointClaim(token)?.worker ?? 0;
         await server.ask('DELETE', `/v2/workflows/runs/${run.id}${query}`, { worker });
         expect(await answered).toEqual({ entries: [expect.anything()] });
-        answer(DONE);
+        respond(DONE);
         await run.lastDelivery(1);
       }
     }),
@@ -372,20 +372,20 @@ export const idleCalls: Section = {
       'K50',
       'Nor for a run that fails in another call.',
       async (server) => {
-        const { run, token, answer } = await called(server, { failureUrl: null });
+        const { run, token, respond } = await called(server, { failureUrl: null });
         await save(
           server,
           [token],
           plans(1, 2).map((step) => ({ step })),
         );
-        answer(DONE);
+        respond(DONE);
         await run.delivery(2);
-        const staying = await callOf(run, 3, answer);
+        const staying = await callOf(run, 3, respond);
         const answered = stay(server, { done: [staying.token] });
         await stays(run, staying.delivery.messageId);
-        answer({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
+        respond({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
         expect(await answered).toEqual({ entries: [] });
-        answer(DONE);
+        respond(DONE);
         await run.lastDelivery(3);
       },
       { isOfOneWorker: true },

@@ -34,13 +34,13 @@ export const lastSteps: Section = {
       async (server) => {
         const runs = await Promise.all(
           [true, false].map(async (isWithEnd) => {
-            const { run, token, answer } = await called(server, { headers: { 'upstash-label': 'some' } });
+            const { run, token, respond } = await called(server, { headers: { 'upstash-label': 'some' } });
             const [one] = await save(server, [token], [{ step: runStep(1, '"ä"') }]);
             if (isWithEnd) {
-              answer(endWith(one.token, runStep(2, '"ö"'), '"done"'));
+              respond(endWith(one.token, runStep(2, '"ö"'), '"done"'));
             } else {
               const [two] = await save(server, [one.token], [{ step: runStep(2, '"ö"') }]);
-              answer(end(two.token, '"done"'));
+              respond(end(two.token, '"done"'));
             }
             expect((await run.reached('RUN_SUCCESS')).workflowRunResponse).toBe('"done"');
             return run;
@@ -54,8 +54,8 @@ export const lastSteps: Section = {
 
     statement('K53', 'It may be the only step, and does not count towards the rate.', async (server) => {
       const headers = { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': 'rate=1, period=1d' };
-      const { run, token, answer } = await called(server, { headers });
-      answer(endWith(token, runStep(1)));
+      const { run, token, respond } = await called(server, { headers });
+      respond(endWith(token, runStep(1)));
       await run.reached('RUN_SUCCESS');
     }),
 
@@ -64,8 +64,8 @@ export const lastSteps: Section = {
       'A value that is not the result of a step, or too long for one, is a failed attempt.',
       async (server) => {
         for (const step of [plans(1, 2)[0], [], runStep(1, JSON.stringify('a'.repeat(END_STEP_BYTES_MAX)))]) {
-          const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
-          answer(endWith(token, step));
+          const { run, token, respond } = await called(server, { headers: { 'upstash-retries': '0' } });
+          respond(endWith(token, step));
           await run.reached('RUN_FAILED');
           expect((await run.buried()).responseBody).toContain('the last step');
         }
@@ -73,12 +73,12 @@ export const lastSteps: Section = {
     ),
 
     statement('K55', 'If the journal has another result of it, the response ends nothing.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       await run.step(runStep(1, '"first"'));
-      answer(endWith(token, runStep(1, '"second"'), '"second"'));
-      const next = await callOf(run, 2, answer);
+      respond(endWith(token, runStep(1, '"second"'), '"second"'));
+      const next = await callOf(run, 2, respond);
       expect(next.delivery.entries).toHaveLength(2);
-      answer(end(next.token, '"first"'));
+      respond(end(next.token, '"first"'));
       expect((await run.reached('RUN_SUCCESS')).workflowRunResponse).toBe('"first"');
       expect((await run.states()).filter((state) => state === 'CREATED')).toHaveLength(2);
     }),

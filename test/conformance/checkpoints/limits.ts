@@ -15,15 +15,15 @@ export const limits: Section = {
       'K13',
       'Each step of the call counts towards the rate of its key; when the rate is used up, the step waits.',
       async (server) => {
-        const { run, token, answer } = await called(server, { headers: flow('rate=2, period=1m') });
+        const { run, token, respond } = await called(server, { headers: flow('rate=2, period=1m') });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
         expect([typeof one.token, two]).toEqual(['string', { messageId: expect.stringMatching(/^msg_/) }]);
-        answer(DONE);
+        respond(DONE);
         server.clock.advance(59_000);
         await run.lastDelivery(1);
         server.clock.advance(1_000);
-        expect((await callOf(run, 2, answer)).delivery.messageId).toBe(two.messageId);
+        expect((await callOf(run, 2, respond)).delivery.messageId).toBe(two.messageId);
       },
     ),
 
@@ -31,17 +31,17 @@ export const limits: Section = {
       'K14',
       'A key with parallelism 1 lets a call continue, unless another message waits for the key.',
       async (server) => {
-        const { run, token, answer } = await called(server, { headers: flow('parallelism=1') });
+        const { run, token, respond } = await called(server, { headers: flow('parallelism=1') });
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         expect(one).toHaveProperty('token');
         const other = await start(server, { path: '/other', headers: flow('parallelism=1') });
         const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
         expect(two).not.toHaveProperty('token');
         await other.delivery(1);
-        answer(DONE);
-        const second = await callOf(run, 2, answer);
+        respond(DONE);
+        const second = await callOf(run, 2, respond);
         expect(second.delivery.messageId).toBe(two.messageId);
-        answer(end(second.token));
+        respond(end(second.token));
         await run.reached('RUN_SUCCESS');
       },
     ),
@@ -50,13 +50,13 @@ export const limits: Section = {
       'K15',
       'A worker without free slots lets its calls continue.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         for (let others = server.workers - 1; others > 0; others -= 1) await called(server);
         const waiting = await start(server);
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
         expect(server.endpoint.to(waiting.path)).toEqual([]);
-        answer(end(two.token));
+        respond(end(two.token));
         await run.reached('RUN_SUCCESS');
         await waiting.delivery(1);
       },

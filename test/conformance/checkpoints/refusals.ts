@@ -21,11 +21,11 @@ export const refusals: Section = {
     }),
 
     statement('K18', 'A message that was settled, or whose call is over, is lost.', async (server) => {
-      const { run, token, answer } = await called(server);
+      const { run, token, respond } = await called(server);
       const [one] = await save(server, [token], [{ step: runStep(1) }]);
       const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
-      answer(DONE); // gives up
-      await callOf(run, 2, answer);
+      respond(DONE); // gives up
+      await callOf(run, 2, respond);
       for (const done of [token, one.token, two.token]) {
         const { status, json } = await send(server, [done], [{ step: runStep(3) }]);
         expect([status, json.reason]).toEqual([409, 'lost']);
@@ -37,12 +37,12 @@ export const refusals: Section = {
       'K19',
       'The endpoint of a cancelled run is informed by the response to its next checkpoint.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         await run.cancel();
         const { status, json } = await send(server, [one.token], [{ step: runStep(2) }]);
         expect([status, json.reason]).toEqual([409, 'ended']);
-        answer(DONE);
+        respond(DONE);
         await run.logged('CANCELED');
         expect((await run.events()).filter(({ state }) => state === 'CREATED')).toHaveLength(2);
         await run.lastDelivery(1);
@@ -53,7 +53,7 @@ export const refusals: Section = {
       'K20',
       'An invalid checkpoint gets 412 or 422 that names its element, and saves nothing: the call continues.',
       async (server) => {
-        const { run, token, answer } = await called(server);
+        const { run, token, respond } = await called(server);
         const good = { step: runStep(1) };
         const large = { step: runStep(2, 'x'.repeat(3_000)) };
         const deep = `{"done":["${token}"],"append":[{"step":${'['.repeat(9_000)}${']'.repeat(9_000)}}]}`;
@@ -105,7 +105,7 @@ export const refusals: Section = {
         expect((await send(server, [token, other.token], [good])).status).toBe(422);
         expect(await run.journal()).toHaveLength(1);
         const [one] = await save(server, [token], [good]);
-        answer(end(one.token));
+        respond(end(one.token));
         await run.reached('RUN_SUCCESS');
       },
       { flags: ['--journal-bytes-max', '2000', '--delay-max', '365d', '--batch-items-max', '2'] },

@@ -1,11 +1,11 @@
 /** Messages that are taken once, and messages that wait (contract M 29.78 to 29.88). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
-import type { Answer, Subject } from '../support/subject.ts';
+import type { ApiResponse, Subject } from '../support/subject.ts';
 
 const DAY_S = 86_400;
 
-function post(server: Subject, to: string, headers: Record<string, string>, body = ''): Promise<Answer> {
+function post(server: Subject, to: string, headers: Record<string, string>, body = ''): Promise<ApiResponse> {
   return server.ask('POST', `/v2/publish/${server.destination(to)}`, { headers, body });
 }
 

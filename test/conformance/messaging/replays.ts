@@ -1,7 +1,7 @@
 /** Replays of messages (contract M 22.41, 29.162 to 29.165). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
-import type { Answer, Json, Subject } from '../support/subject.ts';
+import type { ApiResponse, Json, Subject } from '../support/subject.ts';
 
 const CHANGE: Json = {
   queue: 'repairs',
@@ -9,7 +9,7 @@ const CHANGE: Json = {
   body: 'repaired',
 };
 
-function ask(server: Subject, id: string, changes?: Json): Promise<Answer> {
+function ask(server: Subject, id: string, changes?: Json): Promise<ApiResponse> {
   const body = changes === undefined ? {} : { body: JSON.stringify(changes) };
   return server.ask('POST', `/v2/waypost/messages/${id}/replay`, body);
 }

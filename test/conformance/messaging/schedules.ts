@@ -2,9 +2,9 @@
 import { expect } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type Section, statement } from '../support/statement.ts';
-import type { Answer, Subject } from '../support/subject.ts';
+import type { ApiResponse, Subject } from '../support/subject.ts';
 
-function ask(server: Subject, headers: Record<string, string>, to = '/a', body = ''): Promise<Answer> {
+function ask(server: Subject, headers: Record<string, string>, to = '/a', body = ''): Promise<ApiResponse> {
   return server.ask('POST', `/v2/schedules/${server.destination(to)}`, { headers, body });
 }
 

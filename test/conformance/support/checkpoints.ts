@@ -2,30 +2,30 @@
 import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Reply } from './endpoint.ts';
-import type { Answer, Json, Subject } from './subject.ts';
-import { answered, type Delivery, type Run, start, type Trigger } from './workflow.ts';
+import type { ApiResponse, Json, Subject } from './subject.ts';
+import { type Delivery, type Run, replyOf, start, type Trigger } from './workflow.ts';
 
-/** A delivery that is not answered yet. */
+/** A delivery that has no response yet. */
 export interface Call {
   run: Run;
   delivery: Delivery;
   token: string;
-  /** Answers the oldest request to the workflow that has no answer. */
-  answer: (reply?: Reply) => void;
+  /** Responds to the oldest open request to the workflow. */
+  respond: (reply?: Reply) => void;
 }
 
-/** Starts a run whose endpoint answers nothing before it is told to, and waits for its first delivery. */
+/** Starts a run whose endpoint does not respond before `respond` is called, and waits for its first delivery. */
 export async function called(server: Subject, trigger: Trigger = {}): Promise<Call> {
   const path = trigger.path ?? server.endpoint.newPath();
-  const answer = server.endpoint.hold(path);
+  const respond = server.endpoint.hold(path);
   const run = await start(server, { ...trigger, path });
-  return callOf(run, 1, answer);
+  return callOf(run, 1, respond);
 }
 
 /** The nth delivery of the run. */
-export async function callOf(run: Run, nth: number, answer: Call['answer']): Promise<Call> {
+export async function callOf(run: Run, nth: number, respond: Call['respond']): Promise<Call> {
   const delivery = await run.delivery(nth);
-  return { run, delivery, token: tokenOf(delivery), answer };
+  return { run, delivery, token: tokenOf(delivery), respond };
 }
 
 export function tokenOf({ headers }: Pick<Delivery, 'headers'>): string {
@@ -33,12 +33,12 @@ export function tokenOf({ headers }: Pick<Delivery, 'headers'>): string {
 }
 
 /** Sends a checkpoint with the first of its tokens. */
-export function send(server: Subject, done: string[], append: Json[] = []): Promise<Answer> {
+export function send(server: Subject, done: string[], append: Json[] = []): Promise<ApiResponse> {
   return sendText(server, done[0] ?? '', JSON.stringify({ done, append }));
 }
 
 /** To the worker that does not make the call, where there is one. */
-export function sendText(server: Subject, token: string, body: string): Promise<Answer> {
+export function sendText(server: Subject, token: string, body: string): Promise<ApiResponse> {
   return server.ask('POST', '/v2/waypost/checkpoints', { token, body, worker: otherWorker(server, token) });
 }
 
@@ -46,10 +46,10 @@ function otherWorker({ workers }: Subject, token: string): number {
   return workers - 1 - (decodeCheckpointClaim(token)?.worker ?? 0);
 }
 
-/** As `send`, for what must work: answers the entries. */
+/** As `send`, for a checkpoint that must succeed; returns the entries. */
 export async function save(server: Subject, done: string[], append: Json[] = []): Promise<Json[]> {
   const { status, json, text } = await send(server, done, append);
-  if (status !== 200) throw new Error(`a checkpoint was answered ${status} ${text}`);
+  if (status !== 200) throw new Error(`a checkpoint returned ${status} ${text}`);
   return json.entries;
 }
 
@@ -61,12 +61,12 @@ export interface Staying {
   lingerMs?: number;
 }
 
-/** Has the call stay; resolves to the body of the answer, whenever it comes. */
+/** Keeps the call open as an idle call; resolves to the body of the response. */
 export async function stay(server: Subject, given: Staying): Promise<Json> {
   const staying = { lingerMs: 5_000, ...given };
   const token = given.done?.[0] ?? given.failed?.[0]?.token ?? '';
   const { status, json, text } = await sendText(server, token, JSON.stringify(staying));
-  if (status !== 200) throw new Error(`a checkpoint was answered ${status} ${text}`);
+  if (status !== 200) throw new Error(`a checkpoint returned ${status} ${text}`);
   return json;
 }
 
@@ -86,7 +86,7 @@ export async function saved(run: Run, messageId: string): Promise<void> {
   });
 }
 
-/** As `sendText`, over a connection of its own; resolves to the body of the answer. */
+/** As `sendText`, over a separate connection; resolves to the body of the response. */
 export async function sendAlone(server: Subject, token: string, body: string, signal?: AbortSignal): Promise<Json> {
   const headers = { authorization: `Bearer ${token}` };
   const request = { method: 'POST', headers, body, ...(signal && { signal }) };
@@ -97,10 +97,10 @@ export async function sendAlone(server: Subject, token: string, body: string, si
 export function endWith(token: string, step: Json, result = ''): Reply {
   const text = JSON.stringify(step);
   const headers = { 'Upstash-Workflow-End': token, 'Upstash-Workflow-End-Step': String(Buffer.byteLength(text)) };
-  return answered(200, text + result, headers);
+  return replyOf(200, text + result, headers);
 }
 
-/** How an endpoint answers whose run has returned. */
+/** The response of an endpoint whose run has returned. */
 export function end(token: string, result = ''): Reply {
-  return answered(200, result, { 'Upstash-Workflow-End': token });
+  return replyOf(200, result, { 'Upstash-Workflow-End': token });
 }

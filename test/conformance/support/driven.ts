@@ -46,7 +46,7 @@ function isPublic(object: object, key: string): boolean {
   return key !== 'constructor' && Object.hasOwn(Object.getPrototypeOf(object), key);
 }
 
-/** An object of one of the client's own classes, that is no promise of an answer. */
+/** An object of one of the client's own classes that is not the promise of a response. */
 function isResource(value: unknown): value is object {
   if (typeof value !== 'object' || value === null || value instanceof Promise) return false;
   return Object.getPrototypeOf(value) !== Object.prototype;

@@ -57,14 +57,14 @@ export class Endpoint {
     this.#repliesByPath.set(path, replies);
   }
 
-  /** Requests to `path` get no answer until the function that comes back is called: it answers the oldest one. */
+  /** Requests to `path` get no response until the returned function is called: it responds to the oldest one. */
   hold(path: string): (reply?: Reply) => void {
     const held: http.ServerResponse[] = [];
     this.#heldByPath.set(path, held);
     return (reply = {}) => {
       const response = held.shift();
       if (response === undefined) throw new Error(`no request to ${path} is waiting`);
-      answer(response, reply);
+      respond(response, reply);
     };
   }
 
@@ -96,10 +96,10 @@ export class Endpoint {
     }
     const replies = this.#repliesByPath.get(path) ?? [];
     const reply = replies[Math.min(this.to(path).length, replies.length) - 1] ?? {};
-    answer(response, reply);
+    respond(response, reply);
   }
 }
 
-function answer(response: http.ServerResponse, { status = 200, headers, body }: Reply): void {
+function respond(response: http.ServerResponse, { status = 200, headers, body }: Reply): void {
   response.writeHead(status, headers).end(body);
 }

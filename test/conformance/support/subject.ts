@@ -18,10 +18,10 @@ import { startTwoWorkers } from './two-workers.ts';
 // As bin/waypost.js does: the threads of a hundred servers would otherwise strip the same sources of their types.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('../../../node_modules/.cache/waypost', import.meta.url));
 
-// biome-ignore lint/suspicious/noExplicitAny: statements look into answers whose shape is what they assert
+// biome-ignore lint/suspicious/noExplicitAny: statements read responses whose shape they assert
 export type Json = any;
 
-export interface Answer {
+export interface ApiResponse {
   status: number;
   headers: http.IncomingHttpHeaders;
   text: string;
@@ -99,7 +99,7 @@ export class Subject {
       warn: (event, fields) => this.warnings.push({ event, ...fields }),
       error: () => {},
     };
-    // Days pass in no time: a heartbeat that is answered meanwhile would be long overdue.
+    // The clock advances by days at once: a heartbeat in progress would be long overdue.
     const slow = { ...config, workerTimeoutMs: 1e12 };
     const needs = { log, credentials, onFatal, clock: this.clock };
     if (workers === 1) {
@@ -152,28 +152,28 @@ export class Subject {
   }
 
   /**
-   * Sends one request; `target` goes out byte for byte. What must hold for every answer is checked on the way: no
+   * Sends one request; `target` goes out byte for byte. Checks what is true of every response: no
    * redirect, JSON with its content type, an error object with every status from 400 on (contract M 1.3).
    */
   async ask(
     method: string,
     target: string,
     { headers = {}, body, token = this.token, worker = 0 }: Question = {},
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    const answer = await this.#exchange(worker, method, target, { ...authorization, ...headers }, body);
-    expect(answer.status < 300 || answer.status > 399, `a redirect: ${answer.status}`).toBe(true);
-    if (answer.text !== '') expect(answer.headers['content-type']).toBe('application/json');
-    if (answer.status >= 400) expect(Value.Check(ErrorSchema, answer.json), answer.text).toBe(true);
-    return answer;
+    const response = await this.#exchange(worker, method, target, { ...authorization, ...headers }, body);
+    expect(response.status < 300 || response.status > 399, `a redirect: ${response.status}`).toBe(true);
+    if (response.text !== '') expect(response.headers['content-type']).toBe('application/json');
+    if (response.status >= 400) expect(Value.Check(ErrorSchema, response.json), response.text).toBe(true);
+    return response;
   }
 
-  /** As `ask` with GET, for what must be there: answers the parsed body. */
+  /** As `ask` with GET, for a request that must succeed; returns the parsed body. */
   async get(target: string, question?: Question): Promise<Json> {
     return this.#expectOk('GET', target, question);
   }
 
-  /** As `ask` with POST, for what must work: answers the parsed body. `json`, when given, is the body. */
+  /** As `ask` with POST, for a request that must succeed; returns the parsed body. `json`: the body to send. */
   async post(target: string, json?: Json, question: Question = {}): Promise<Json> {
     const body = json === undefined ? question.body : JSON.stringify(json);
     return this.#expectOk('POST', target, { ...question, ...(body === undefined ? {} : { body }) });
@@ -183,7 +183,7 @@ export class Subject {
     return this.#expectOk('DELETE', target, json === undefined ? {} : { body: JSON.stringify(json) });
   }
 
-  /** Publishes to `path` of the endpoint, or to a destination of any other kind, and answers the message's id. */
+  /** Publishes to `path` of the endpoint, or to a destination of any other kind, and returns the message's id. */
   async publish(to: string, headers: Record<string, string> = {}, body: string | Buffer = ''): Promise<string> {
     return (await this.#expectOk('POST', `/v2/publish/${this.destination(to)}`, { headers, body })).messageId;
   }
@@ -236,7 +236,7 @@ export class Subject {
     });
   }
 
-  /** Publishes a message that fails for good, and answers its entry in the DLQ. */
+  /** Publishes a message that becomes dead, and returns its entry in the DLQ. */
   async bury(path: string, headers: Record<string, string> = {}, body: string | Buffer = ''): Promise<Json> {
     this.endpoint.replies(path, { status: 500, body: 'broken' });
     return this.buried(await this.publish(path, { 'Upstash-Retries': '0', ...headers }, body));
@@ -262,9 +262,9 @@ export class Subject {
   }
 
   async #expectOk(method: string, target: string, question?: Question): Promise<Json> {
-    const answer = await this.ask(method, target, question);
-    expect(answer.status < 300, `${method} ${target}: ${answer.status} ${answer.text}`).toBe(true);
-    return answer.json;
+    const response = await this.ask(method, target, question);
+    expect(response.status < 300, `${method} ${target}: ${response.status} ${response.text}`).toBe(true);
+    return response.json;
   }
 
   #exchange(
@@ -273,7 +273,7 @@ export class Subject {
     path: string,
     headers: http.OutgoingHttpHeaders,
     body: string | Buffer = '',
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const { hostname, port } = new URL(this.urlOf(worker));
     return new Promise((resolve, reject) => {
       // A length, as clients send it: Node would otherwise send the body of a DELETE without any framing.

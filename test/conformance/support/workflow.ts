@@ -4,7 +4,7 @@
  */
 import { eventually } from '../../support/eventually.ts';
 import type { Received, Reply } from './endpoint.ts';
-import type { Answer, Json, Subject } from './subject.ts';
+import type { ApiResponse, Json, Subject } from './subject.ts';
 
 export type Headers = Record<string, string>;
 
@@ -12,16 +12,16 @@ export type Headers = Record<string, string>;
 export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 export const OLD_FEATURES = 'LazyFetch,InitialBody';
 
-/** The headers of every answer of the library. */
+/** The headers of every response of the library. */
 const LIBRARY = { 'Upstash-Workflow-Sdk-Version': '1', 'Upstash-workflow-sdk': 'v1.3.3' };
 
-/** How an endpoint answers that has published a step, or has nothing to do. */
-export const DONE: Reply = answered(200, '{"workflowRunId":"wfr_a","finishCondition":"success"}');
+/** The response of an endpoint that has published a step, or has nothing to do. */
+export const DONE: Reply = replyOf(200, '{"workflowRunId":"wfr_a","finishCondition":"success"}');
 
-/** How an endpoint answers whose step threw. */
-export const BROKEN: Reply = answered(500, '{"error":"Error","message":"broken","stack":""}');
+/** The response of an endpoint whose step threw. */
+export const BROKEN: Reply = replyOf(500, '{"error":"Error","message":"broken","stack":""}');
 
-export function answered(status: number, body: string, headers: Headers = {}): Reply {
+export function replyOf(status: number, body: string, headers: Headers = {}): Reply {
   return { status, headers: { ...LIBRARY, ...headers }, body };
 }
 
@@ -30,7 +30,7 @@ export const OVER = 'can not append to a a cancelled workflow';
 export interface Trigger {
   /** Default: `wfr_<path>`. */
   id?: string;
-  /** Default: one that nothing was sent to yet, and that answers as the library does. */
+  /** Default: a path that has received no request yet, and responds as the library does. */
   path?: string;
   payload?: string;
   features?: string;
@@ -100,12 +100,12 @@ export class Run {
     return stepHeaders(this);
   }
 
-  /** Publishes what a step has resulted in, or is to do, and answers the message's id. */
+  /** Publishes the result or the request of a step, and returns the message's id. */
   async step(step: Json, headers: Headers = {}): Promise<string> {
     return (await this.steps([step], headers))[0].messageId;
   }
 
-  /** Several at once, as for parallel steps; answers the parsed body. */
+  /** Publishes several steps at once, as for parallel steps, and returns the parsed body. */
   async steps(steps: Json[], headers: Headers = {}): Promise<Json> {
     return this.server.post('/v2/batch', this.stepItems(steps, headers));
   }
@@ -132,7 +132,7 @@ export class Run {
     return (await this.server.post('/v2/batch', [this.callItem(this.server.destination(to), call)]))[0].messageId;
   }
 
-  async wait(eventId: string, options: WaitOptions = {}): Promise<Answer> {
+  async wait(eventId: string, options: WaitOptions = {}): Promise<ApiResponse> {
     return this.server.ask('POST', `/v2/wait/${eventId}`, this.waitQuestion(options));
   }
 
@@ -164,7 +164,7 @@ export class Run {
     return { headers: request, body: JSON.stringify(body) };
   }
 
-  /** Asks for a run of the workflow at `path`, and waits for its end; answers it. */
+  /** Invokes the workflow at `path`, waits until its run has ended, and returns the run. */
   async invoke(child: Invoked = {}): Promise<Run> {
     const { server } = this;
     const started = prepared(server, child);
@@ -205,12 +205,12 @@ export class Run {
   }
 
   /** The run ends with success, as the library says it. */
-  finish(result?: string): Promise<Answer> {
+  finish(result?: string): Promise<ApiResponse> {
     const body = result === undefined ? {} : { body: result };
     return this.server.ask('DELETE', `/v2/workflows/runs/${this.id}?cancel=false`, body);
   }
 
-  cancel(): Promise<Answer> {
+  cancel(): Promise<ApiResponse> {
     return this.server.ask('DELETE', `/v2/workflows/runs/${this.id}`);
   }
 
@@ -316,7 +316,7 @@ export async function start(server: Subject, trigger: Trigger = {}): Promise<Run
   return new Run(server, started, messageId);
 }
 
-/** As `start`; resolves once the first delivery has been answered. */
+/** As `start`; resolves once the first delivery has its response. */
 export async function startAndDeliver(server: Subject, trigger: Trigger = {}): Promise<Run> {
   const run = await start(server, trigger);
   await run.delivery(1);

@@ -5,13 +5,13 @@ import { eventually } from '../../support/eventually.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json } from '../support/subject.ts';
 import {
-  answered,
   BROKEN,
   DONE,
   deliveryOf,
   FEATURES,
   fail,
   Run,
+  replyOf,
   runStep,
   startAndDeliver,
 } from '../support/workflow.ts';
@@ -29,7 +29,7 @@ export const deadLetters: Section = {
       server.endpoint.replies('/failure', { body: 'told' });
       const message = await server.bury('/message');
       const path = server.endpoint.newPath();
-      server.endpoint.replies(path, answered(500, 'broken', { 'X-Answer': 'a' }));
+      server.endpoint.replies(path, replyOf(500, 'broken', { 'X-Answer': 'a' }));
       const run = await fail(server, {
         path,
         payload: 'payload',
@@ -170,7 +170,7 @@ export const deadLetters: Section = {
         headers: { 'upstash-redact-fields': 'body', 'upstash-retries': '0' },
         failureUrl: server.destination('/failure'),
       });
-      server.endpoint.replies('/wf', DONE, answered(500, 'private'));
+      server.endpoint.replies('/wf', DONE, replyOf(500, 'private'));
       await run.step(runStep(1, '"hidden"'));
       const delivery = await run.delivery(2);
       expect(delivery.texts).toEqual(['secret', JSON.stringify(runStep(1, '"hidden"'))]);

@@ -6,7 +6,6 @@ import type { Reply } from '../support/endpoint.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';
 import {
-  answered,
   BROKEN,
   base64,
   DONE,
@@ -17,6 +16,7 @@ import {
   type Headers,
   OLD_FEATURES,
   Run,
+  replyOf,
   runStep,
   start,
   startAndDeliver,
@@ -72,14 +72,14 @@ export const failures: Section = {
         ['10s', 10_000],
         ['5m', 300_000],
       ] as const) {
-        expect(await delays(server, answered(429, '{}', { 'Retry-After': value })), value).toEqual([ms]);
+        expect(await delays(server, replyOf(429, '{}', { 'Retry-After': value })), value).toEqual([ms]);
       }
     }),
 
     statement('W52', 'Status 489 with the header of its kind fails the run immediately.', async (server) => {
       const body = '{"error":"WorkflowNonRetryableError","message":"no","stack":""}';
       const path = '/wf';
-      server.endpoint.replies(path, answered(489, body, { 'Upstash-NonRetryable-Error': 'true' }));
+      server.endpoint.replies(path, replyOf(489, body, { 'Upstash-NonRetryable-Error': 'true' }));
       const run = await start(server, { path, failureUrl: server.destination('/failure') });
       await run.logged('RUN_FAILED');
       await run.lastDelivery(1);
@@ -89,7 +89,7 @@ export const failures: Section = {
     statement('W53', 'Status 400 is retried like 500, and so is 489 alone.', async (server) => {
       for (const status of [400, 489]) {
         const headers = { 'upstash-retry-delay': '1000' };
-        expect(await delays(server, answered(status, '{"message":"no"}'), headers), `${status}`).toEqual([1000]);
+        expect(await delays(server, replyOf(status, '{"message":"no"}'), headers), `${status}`).toEqual([1000]);
       }
     }),
 
@@ -146,7 +146,7 @@ export const failures: Section = {
       'Its body describes the failed delivery, with all required members even if they are empty.',
       async (server) => {
         const headers = { 'X-Answer': 'a' };
-        server.endpoint.replies('/wf', answered(500, 'broken', headers));
+        server.endpoint.replies('/wf', replyOf(500, 'broken', headers));
         const run = await fail(server, { path: '/wf', failureUrl: server.destination('/failure'), payload: 'payload' });
         const { dlqId } = await run.buried();
         expect(await failureOf(server)).toMatchObject({
@@ -165,7 +165,7 @@ export const failures: Section = {
           createdAt: server.clock.nowMs(),
           notBefore: server.clock.nowMs(),
         });
-        server.endpoint.replies('/empty', answered(500, ''));
+        server.endpoint.replies('/empty', replyOf(500, ''));
         await fail(server, { path: '/empty', failureUrl: server.destination('/failure-2'), payload: '' });
         const empty = await failureOf(server, '/failure-2');
         expect(empty).toMatchObject({ body: '', sourceBody: '', header: expect.any(Object) });
@@ -182,7 +182,7 @@ export const failures: Section = {
       async (server) => {
         // An error of 5 MiB is in its message and in its stack.
         const body = 'x'.repeat(10.5 * 1024 * 1024);
-        server.endpoint.replies('/wf', answered(500, body));
+        server.endpoint.replies('/wf', replyOf(500, body));
         await fail(server, { path: '/wf', failureUrl: server.destination('/failure') });
         const failure = await failureOf(server);
         expect(fromBase64(failure.body) === body).toBe(true);
@@ -236,7 +236,7 @@ export const failures: Section = {
         server.endpoint.replies(
           path,
           BROKEN,
-          answered(200, '', { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' }),
+          replyOf(200, '', { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' }),
         );
         const silent = await fail(server, { path });
         await silent.delivery(2);

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';
-import { answered, DONE, plans, type Run, runStep, start, startAndDeliver, waitStep } from '../support/workflow.ts';
+import { DONE, plans, type Run, replyOf, runStep, start, startAndDeliver, waitStep } from '../support/workflow.ts';
 
 const LOGS = '/v2/workflows/logs';
 
@@ -148,7 +148,7 @@ export const logs: Section = {
       for (const nth of [2, 3]) {
         const { step } = await run.delivery(nth);
         if (step.targetStep === 1) await run.step({ ...runStep(1), concurrent: 2 });
-        answer(step.targetStep === 1 ? DONE : answered(500, 'broken', { 'X-Answer': 'a' }));
+        answer(step.targetStep === 1 ? DONE : replyOf(500, 'broken', { 'X-Answer': 'a' }));
       }
       await run.logged('RUN_FAILED');
       const { steps } = await run.shown();
