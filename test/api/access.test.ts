@@ -28,13 +28,13 @@ function requestFor(route: Route, id = 'msg_unknown'): InjectOptions {
 }
 
 describe.each(named.filter(isProtected))('%s', (_name, route) => {
-  it('answers 401 with JSON when no token is given', async () => {
+  it('returns 401 with JSON when there is no token', async () => {
     const reply = await world.ask({ ...requestFor(route), headers: { authorization: '' } });
     expect(reply.status).toBe(401);
     expect(reply.json.error).toBe('unable to authenticate: invalid token');
   });
 
-  it('answers 401 to a wrong token', async () => {
+  it('returns 401 for a wrong token', async () => {
     for (const authorization of ['Bearer nope', TOKEN, `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, 'Bearer']) {
       const reply = await world.ask({ ...requestFor(route), headers: { authorization } });
       expect([reply.status, reply.json.error]).toEqual([401, 'unable to authenticate: invalid token']);
@@ -68,7 +68,7 @@ const takesAny = new Set(table.filter(({ method }) => method === 'PUT').map(({ p
 describe.each(named.filter(([, { path }]) => path !== '/v2/schedules/*' && !takesAny.has(path)))(
   '%s',
   (_name, route) => {
-    it('answers other methods on its path with 405 and says which are allowed', async () => {
+    it('returns 405 for other methods on its path, and names the allowed ones', async () => {
       const request = requestFor(route);
       const reply = await world.ask({ ...request, method: 'PUT' });
       expect([reply.status, reply.json.error]).toEqual([405, 'Method Not Allowed']);
@@ -103,7 +103,7 @@ it('asks for the token before it tells which routes exist, and looks at the scop
   ]);
 });
 
-it('answers in the shape that the route table promises', async () => {
+it('returns responses with the schema of the route table', async () => {
   await world.bury('https://fail.example/shape', { 'upstash-label': 'a,b', 'upstash-forward-x': 'y' });
   for (const [name, route] of named) {
     const reply = await world.ask(requestFor(route));

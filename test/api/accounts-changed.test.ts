@@ -63,7 +63,7 @@ test('what was admitted by older accounts is refused if the newest do not admit 
   await world.close();
 });
 
-test('a worker that may have missed a change answers nobody before it knows', async () => {
+test('a worker that may have missed a change responds to nobody before it has checked', async () => {
   const world = await open();
   const asked = Promise.withResolvers<void>();
   const caughtUp = Promise.withResolvers<void>();
@@ -71,12 +71,12 @@ test('a worker that may have missed a change answers nobody before it knows', as
     asked.resolve();
     return caughtUp.promise;
   };
-  const answer = publishWith(world, 'revoked');
+  const response = publishWith(world, 'revoked');
   await asked.promise;
   known = stored;
   behind = undefined;
   caughtUp.resolve();
-  expect((await answer).status).toBe(401);
+  expect((await response).status).toBe(401);
   behind = () => Promise.reject(new StoreUnavailable('away'));
   expect((await publishWith(world, 'kept')).status).toBe(503);
   await world.close();

@@ -18,7 +18,7 @@ async function begin(runId: string, headers: Record<string, string> = {}): Promi
   await world.publish(URL_OF_RUN, { ...ofRun, ...headers });
 }
 
-/** Answers the id of the wait. */
+/** Returns the id of the wait. */
 async function waitFor(eventId: string, runId: string, stepId = 1): Promise<string> {
   const headers = { 'upstash-workflow-init': 'false', 'upstash-workflow-runid': runId };
   const step = { stepId, stepName: 'hush', stepType: 'Wait', concurrent: 1 };

@@ -24,7 +24,7 @@ function batch(items: unknown): Promise<Reply> {
 }
 
 describe('a batch', () => {
-  it('answers one element an item, in order, with an error in the place of an unknown group', async () => {
+  it('returns one element for each item, in order, with an error for an unknown group', async () => {
     const items = [
       { destination: `${URL}?1`, headers: { 'Upstash-Delay': '1h' }, body: 'one' },
       { destination: 'nope' },
@@ -55,12 +55,12 @@ describe('a batch', () => {
     );
   });
 
-  it('gives way to others while its items are read and checked, and while it is answered', async () => {
+  it('yields to other requests while its items are read and checked, and while the response is made', async () => {
     const items = Array.from({ length: 100 }, () => ({ destination: URL, headers: { 'Upstash-Delay': '1h' } }));
     let turns = 0;
     let readings = 0;
     const checkedAtTurn = new Map<number, number>();
-    let turnsOfAnswer = 0;
+    let turnsOfResponse = 0;
     const slow: Clock = {
       nowMs: () => systemClock.nowMs(),
       wallMs: () => systemClock.wallMs(),
@@ -75,7 +75,7 @@ describe('a batch', () => {
       {
         endOfTurn: async () => {
           turns += 1;
-          if (checkedAtTurn.size > 0 && (await busy.countStored()) > 0) turnsOfAnswer += 1;
+          if (checkedAtTurn.size > 0 && (await busy.countStored()) > 0) turnsOfResponse += 1;
         },
         checkDestination: () => () => {
           checkedAtTurn.set(turns, (checkedAtTurn.get(turns) ?? 0) + 1);
@@ -87,7 +87,7 @@ describe('a batch', () => {
     const reply = await busy.ask({ method: 'POST', url: '/v2/batch', payload: JSON.stringify(items) });
     expect([reply.status, reply.json.length]).toEqual([200, items.length]);
     expect(Math.max(...checkedAtTurn.values())).toBeLessThanOrEqual(5);
-    expect(turnsOfAnswer).toBeGreaterThanOrEqual(15);
+    expect(turnsOfResponse).toBeGreaterThanOrEqual(15);
     await busy.close();
   });
 

@@ -1,7 +1,7 @@
 /** Requests that web pages may send to a server on the same machine (decision 026). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Browsers } from '../../src/api/edge/browsers.ts';
-import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
+import { exchange, parseResponse, RawConnection } from './support/raw-http.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
 
 const CONSOLE = 'https://console.example';
@@ -20,8 +20,8 @@ afterAll(() => world.close());
 async function send(method: string, path: string, headers: Record<string, string>, host = `127.0.0.1:${port}`) {
   const lines = Object.entries({ Host: host, Connection: 'close', 'Content-Length': '0', ...headers });
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  const { status, headers: answered, text } = await exchange(port, `${method} ${path} HTTP/1.1\r\n${head}\r\n`);
-  return { status, answered: answered.toLowerCase(), text };
+  const { status, headers: responseHeaders, text } = await exchange(port, `${method} ${path} HTTP/1.1\r\n${head}\r\n`);
+  return { status, responseHeaders: responseHeaders.toLowerCase(), text };
 }
 
 const publish = (headers: Record<string, string>, host?: string) =>
@@ -35,17 +35,17 @@ describe('a page of another origin', () => {
     ['that embeds the URL', { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors' }],
     ['of a sibling host that embeds the URL', { 'Sec-Fetch-Site': 'same-site', 'Sec-Fetch-Mode': 'no-cors' }],
   ])('%s cannot publish, though it knows the token', async (_, headers) => {
-    const { status, answered, text } = await publish(headers);
+    const { status, responseHeaders, text } = await publish(headers);
     expect(status).toBe(403);
     expect(JSON.parse(text).error).toContain('WAYPOST_ALLOW_ORIGINS');
-    expect(answered).not.toContain('access-control');
+    expect(responseHeaders).not.toContain('access-control');
   });
 
   it('is refused before its body is read', async () => {
     const connection = new RawConnection(port);
     const head = `POST /v2/publish/https://slow.example?qstash_token=${TOKEN} HTTP/1.1\r\nHost: x\r\nOrigin: ${PAGE}\r\n`;
     connection.send(`${head}Content-Length: 1000000\r\n\r\n`);
-    const { status } = parseAnswer(await connection.until((received) => received.includes('\r\n\r\n')));
+    const { status } = parseResponse(await connection.until((received) => received.includes('\r\n\r\n')));
     connection.destroy();
     expect(status).toBe(403);
   });
@@ -93,34 +93,34 @@ describe('an origin that is named', () => {
   };
 
   it('is told beforehand, without a token, that it may send what it asks for', async () => {
-    const { status, answered, text } = await send('OPTIONS', '/v2/publish/https://slow.example', asks);
+    const { status, responseHeaders, text } = await send('OPTIONS', '/v2/publish/https://slow.example', asks);
     expect([status, text]).toEqual([200, '']);
-    expect(answered).toContain(`access-control-allow-origin: ${CONSOLE}\r\n`);
-    expect(answered).toContain('access-control-allow-headers: authorization,upstash-delay\r\n');
-    expect(answered).toContain('access-control-allow-methods: get, post, put, patch, delete\r\n');
-    expect(answered).toContain('vary: origin\r\n');
-    expect(answered).not.toContain('private-network');
-    expect(answered).not.toContain('*');
+    expect(responseHeaders).toContain(`access-control-allow-origin: ${CONSOLE}\r\n`);
+    expect(responseHeaders).toContain('access-control-allow-headers: authorization,upstash-delay\r\n');
+    expect(responseHeaders).toContain('access-control-allow-methods: get, post, put, patch, delete\r\n');
+    expect(responseHeaders).toContain('vary: origin\r\n');
+    expect(responseHeaders).not.toContain('private-network');
+    expect(responseHeaders).not.toContain('*');
   });
 
   it('is told that it may reach into a private network, when its browser asks', async () => {
-    const { answered } = await send('OPTIONS', '/v2/logs', {
+    const { responseHeaders } = await send('OPTIONS', '/v2/logs', {
       ...asks,
       'Access-Control-Request-Private-Network': 'true',
     });
-    expect(answered).toContain('access-control-allow-private-network: true\r\n');
+    expect(responseHeaders).toContain('access-control-allow-private-network: true\r\n');
   });
 
-  it('may read the answers, refusals among them', async () => {
+  it('may read all responses, including refusals', async () => {
     for (const [path, expected] of [
       [`/v2/logs?qstash_token=${TOKEN}`, 200],
       ['/v2/logs', 401],
       ['/v2/nothing', 401],
     ] as const) {
-      const { status, answered } = await send('GET', path, { Origin: CONSOLE });
+      const { status, responseHeaders } = await send('GET', path, { Origin: CONSOLE });
       expect(status).toBe(expected);
-      expect(answered).toContain(`access-control-allow-origin: ${CONSOLE}\r\n`);
-      expect(answered).toContain('vary: origin\r\n');
+      expect(responseHeaders).toContain(`access-control-allow-origin: ${CONSOLE}\r\n`);
+      expect(responseHeaders).toContain('vary: origin\r\n');
     }
   });
 

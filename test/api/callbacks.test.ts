@@ -18,7 +18,7 @@ async function told(url: string, count: number): Promise<Json[]> {
   return entries.map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString()));
 }
 
-/** Log entries by filter, earliest first, once there are `count`: the made-up endpoints answer within a few turns. */
+/** Log entries by filter, earliest first, once there are `count`: the simulated endpoints respond within a few turns. */
 async function logsOf(filter: Record<string, string>, count: number): Promise<Json[]> {
   const query = new URLSearchParams({ ...filter, order: 'earliestFirst' });
   for (let turn = 0; turn < 1_000; turn += 1) {

@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Browsers } from '../../src/api/edge/browsers.ts';
 import { readConsole } from '../../src/server/console-files.ts';
-import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
+import { exchange, parseResponse, RawConnection } from './support/raw-http.ts';
 import { openWorld, type World } from './support/world.ts';
 
 const INDEX = `<!doctype html><title>Waypost</title>${'<p>the same again</p>'.repeat(20)}`;
@@ -141,7 +141,7 @@ describe('the console', () => {
     expect((await get('/console/', { 'if-none-match': 'W/"another"' })).status).toBe(200);
   });
 
-  it('answers HEAD with the same head and no body', async () => {
+  it('returns the same headers for HEAD, and no body', async () => {
     const { status, headers, body } = await get('/console/', {}, 'HEAD');
     expect([status, headers['content-length'], body.length]).toEqual([200, String(INDEX.length), 0]);
   });
@@ -186,10 +186,10 @@ describe('the console', () => {
     await other.close();
   });
 
-  it('is answered before a body that comes with the request is there', async () => {
+  it('responds before the body of the request has arrived', async () => {
     const connection = new RawConnection(port);
     connection.send('GET /console/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n');
-    const { status } = parseAnswer(await connection.until((received) => received.includes('\r\n\r\n')));
+    const { status } = parseResponse(await connection.until((received) => received.includes('\r\n\r\n')));
     connection.destroy();
     expect(status).toBe(200);
   });

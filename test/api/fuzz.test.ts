@@ -105,7 +105,9 @@ const body = fc.oneof(
 );
 const token = fc.constantFrom(...Array(8).fill(TOKEN), READ_ONLY_TOKEN, 'nope');
 
-it('answers every request below 500, in JSON, and keeps nothing of what it refuses', { timeout: 60_000 }, async () => {
+it('responds to every request with JSON and a status below 500, and saves nothing of refused requests', {
+  timeout: 60_000,
+}, async () => {
   const request = fc.record({
     line,
     headers: fc.array(header, { maxLength: 4 }),
@@ -119,14 +121,14 @@ it('answers every request below 500, in JSON, and keeps nothing of what it refus
       const lines = given.headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
       const head = `${given.line.method} ${given.line.target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer ${given.token}\r\n`;
       const framing = `Content-Length: ${given.body.length}\r\n\r\n`;
-      const answer = await exchange(port, Buffer.concat([Buffer.from(head + lines + framing, 'latin1'), given.body]));
-      expect(answer.status).toBeGreaterThanOrEqual(200);
-      expect(answer.status).toBeLessThan(500);
-      expect(Math.floor(answer.status / 100)).not.toBe(3);
-      if (answer.text !== '') JSON.parse(answer.text);
-      if (answer.status < 400) accepted += 1;
+      const response = await exchange(port, Buffer.concat([Buffer.from(head + lines + framing, 'latin1'), given.body]));
+      expect(response.status).toBeGreaterThanOrEqual(200);
+      expect(response.status).toBeLessThan(500);
+      expect(Math.floor(response.status / 100)).not.toBe(3);
+      if (response.text !== '') JSON.parse(response.text);
+      if (response.status < 400) accepted += 1;
       else {
-        expect(JSON.parse(answer.text).error).toMatch(/./);
+        expect(JSON.parse(response.text).error).toMatch(/./);
         // Only deliveries that were accepted before may go on meanwhile, and theirs never end.
         expect(await world.countStored()).toBe(before);
       }

@@ -26,7 +26,7 @@ function ignored({ headers }: Reply): unknown {
   return headers['waypost-ignored'];
 }
 
-describe('an answer names', () => {
+describe('a response names', () => {
   it('headers of a publish that are no options, but none that is', async () => {
     const headers = { ...LATER, 'upstash-retires': '5', 'Waypost-Lable': 'a', 'upstash-retries': '5', 'x-mine': 'y' };
     expect(ignored(await post(TO, headers))).toBe('Upstash-Retires, Waypost-Lable');

@@ -161,7 +161,7 @@ function otherThan(id: string): string {
   return `${id.slice(0, -1)}${id.endsWith('7') ? '8' : '7'}`;
 }
 
-/** What two answers must have in common: all but the names that were asked for and what is made anew each time. */
+/** The part that two responses must have in common: all except the requested names and newly generated values. */
 function withoutIds({ status, text }: Reply, asked: Ids): [number, string] {
   const named = Object.values(asked).reduce((rest, id) => rest.replaceAll(id, '<id>'), text);
   return [status, named.replace(/\b(msg|scd|sig|tok|wfr)_[\w-]+|(?<="token":")[^"]+/g, '<new>')];

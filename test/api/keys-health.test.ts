@@ -23,7 +23,7 @@ describe('health', () => {
     expect((await world.ask({ method: 'GET', url: '/healthz' })).status).toBe(200);
   });
 
-  it('is not ready when the store does not answer', async () => {
+  it('is not ready when the store does not respond', async () => {
     world = await openWorld();
     world.engine.ping = () => Promise.reject(new StoreUnavailable('gone'));
     await world.app.close();
@@ -35,21 +35,21 @@ describe('health', () => {
 
   it('asks the store once for all who ask meanwhile', async () => {
     let asked = 0;
-    let answer = (): void => {};
+    let respond = (): void => {};
     const ping = () => {
       asked += 1;
       return new Promise<string[]>((resolve) => {
-        answer = () => resolve([]);
+        respond = () => resolve([]);
       });
     };
     const routes = healthRoutes({ engine: { ping }, isReady: () => true } as unknown as Services);
     const handle = routes.find(({ path }) => path === '/readyz')?.handle as () => Promise<ApiResponse>;
     const replies = [handle(), handle(), handle()];
-    answer();
+    respond();
     expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(asked).toBe(1);
     const last = handle();
-    answer();
+    respond();
     await last;
     expect(asked).toBe(2);
   });

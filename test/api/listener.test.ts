@@ -24,12 +24,12 @@ async function connect(): Promise<RawConnection> {
   return new RawConnection(port);
 }
 
-/** The heads of all answers, in lower case. */
+/** The headers of all responses, in lower case. */
 function heads({ received }: RawConnection): string[] {
   return received.toLowerCase().match(/http\/1\.1 .*?\r\n\r\n/gs) ?? [];
 }
 
-/** Sends a request that is under way until the answer of this is called. */
+/** Sends a request that is in progress until the returned function is called. */
 async function beginOne(connection: RawConnection): Promise<() => void> {
   const found = Promise.withResolvers<undefined>();
   const asked = new Promise<void>((resolve) => {
@@ -100,14 +100,14 @@ describe.runIf(process.platform === 'linux')('a server with several sockets', ()
     const { port } = await listen(world.app, { host: '127.0.0.1', port: 0, isShared: false });
     const connections = Array.from({ length: 40 }, () => new RawConnection(port));
     for (const connection of connections) connection.send(ALIVE);
-    const answered = () => connections.filter(({ received }) => received.includes('}')).length;
+    const responded = () => connections.filter(({ received }) => received.includes('}')).length;
     await eventually(
-      () => `${answered()} answered`,
-      () => answered() === 8,
+      () => `${responded()} responded`,
+      () => responded() === 8,
     );
     const refused = connections.filter(({ received }) => !received.includes('}'));
     await Promise.all(refused.map(({ closed }) => closed));
-    expect([answered(), refused.length]).toEqual([8, 32]);
+    expect([responded(), refused.length]).toEqual([8, 32]);
     for (const connection of connections) connection.destroy();
   });
 
@@ -131,7 +131,7 @@ it('listens on each address of localhost', async () => {
 });
 
 describe('a server that closes', () => {
-  it('ends the connections on which nobody waits for an answer, and takes no others', async () => {
+  it('closes the connections on which nobody waits for a response, and accepts no others', async () => {
     world = await openWorld();
     const { port } = await world.listen();
     const idle = new RawConnection(port);
@@ -144,13 +144,13 @@ describe('a server that closes', () => {
     expect([idle.error, late.error]).toEqual([undefined, 'ECONNREFUSED']);
   });
 
-  it('answers what is under way and what still comes on its connection, and ends that then', async () => {
+  it('responds to requests in progress and to later ones on their connections, and then closes these', async () => {
     world = await openWorld();
     const connection = await connect();
-    const answer = await beginOne(connection);
+    const respond = await beginOne(connection);
     const closed = world.app.close();
     connection.send(ALIVE);
-    answer();
+    respond();
     await connection.closed;
     await closed;
     expect(connection.received).toMatch(/HTTP\/1\.1 404.*msg_x.*HTTP\/1\.1 200.*alive/s);
@@ -167,10 +167,10 @@ describe('a server that closes', () => {
       expect(connection.received).toMatch(/HTTP\/1\.1 200.*alive.*HTTP\/1\.1 400.*malformed/s);
     }
     const last = new RawConnection(port, OTHER_ADDRESS);
-    const answer = await beginOne(last);
+    const respond = await beginOne(last);
     const closed = world.app.close();
     last.send(ALIVE);
-    answer();
+    respond();
     await last.closed;
     await closed;
     expect(heads(last).map((head) => head.includes('connection: close'))).toEqual([false, true]);

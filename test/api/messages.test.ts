@@ -114,7 +114,7 @@ describe('explaining why a message waits (P14)', () => {
     expect(later.explanation).toContain('It is not in the DLQ.');
   });
 
-  it('answers 404 for a message that never was, and for one of another project', async () => {
+  it('returns 404 for a message that never existed, and for one of another project', async () => {
     expect((await explain('msg_nobody')).status).toBe(404);
     const id = await world.publish('https://slow.example/', LATER);
     await cancel(`/${id}`);

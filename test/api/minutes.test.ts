@@ -18,8 +18,8 @@ beforeEach(async () => {
   clock = new SimulatedClock(START_MS);
   const attempt = (status: number, afterMs: number) =>
     new Promise<Outcome>((resolve) => {
-      const answer = { kind: 'responded', status, header: newHeaderMap(), body: Buffer.from('') } as const;
-      clock.startTimer(afterMs, () => resolve(answer));
+      const outcome = { kind: 'responded', status, header: newHeaderMap(), body: Buffer.from('') } as const;
+      clock.startTimer(afterMs, () => resolve(outcome));
     });
   const delivery = {
     attempt: ({ message: { url } }: { message: { url: string } }) =>
@@ -37,7 +37,7 @@ async function list(query = ''): Promise<Json> {
   return json;
 }
 
-/** Publishes one to an endpoint that answers, in the minute that begins `minute` minutes after the start. */
+/** Publishes a message to an endpoint that responds, in the minute that begins `minute` minutes after the start. */
 async function publishAt(minute: number): Promise<void> {
   await clock.advanceBy(START_MS + minute * MINUTE_MS - clock.nowMs());
   await world.publish('https://ok.example/');

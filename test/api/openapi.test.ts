@@ -119,7 +119,7 @@ describe('the document', () => {
     expect([...references].toSorted()).toEqual(there.toSorted());
   });
 
-  it('describes answers with the schemas that answers are held against', () => {
+  it('describes responses with the schemas against which responses are checked', () => {
     for (const route of world.routes) {
       const { responses } = operationOf(pathOf(route), route.method);
       const succeeded = Object.keys(responses).filter((status) => status < '400');

@@ -24,14 +24,14 @@ describe.each([
   ['the start of a workflow run', `publish/${WORKFLOW}`, { 'upstash-workflow-init': 'true' }],
   ['a trigger', `trigger/${WORKFLOW}`, {}],
 ])('%s that comes in an overload', (_what, path, headers) => {
-  it('is answered 503, with the time after which to come back', async () => {
+  it('gets 503 with a Retry-After header', async () => {
     overload();
     const reply = await world.post(path, headers, 'body');
     expect([reply.status, reply.headers['retry-after']]).toEqual([503, '7']);
     expect(reply.json).toEqual({ error: 'too many messages are being published, try again in 7 s' });
   });
 
-  it('is answered before its body is read', async () => {
+  it('gets its response before its body is read', async () => {
     overload();
     const tooLong = 'x'.repeat(200_000);
     expect((await world.post(path, headers, tooLong)).status).toBe(503);

@@ -56,10 +56,10 @@ afterEach(async () => {
 async function flood(count: number, request: string): Promise<void> {
   connections = Array.from({ length: count }, () => new RawConnection(port));
   for (const connection of connections) connection.send(request.repeat(1_000));
-  await Promise.all(connections.map(isAnswered));
+  await Promise.all(connections.map(waitForResponse));
 }
 
-const isAnswered = (connection: RawConnection): Promise<string> =>
+const waitForResponse = (connection: RawConnection): Promise<string> =>
   connection.until((received) => received.includes('HTTP/1.1'));
 
 /** Ends the turn that is waited for, and resolves at the end of the next. */
@@ -120,7 +120,7 @@ it('starts the requests of connections that wait for each response in the order 
   expect(order).toHaveLength(32);
   await nextTurn();
   expect(order).toHaveLength(64);
-  await turnsUntil(Promise.all(connections.map(isAnswered)).then(() => {}));
+  await turnsUntil(Promise.all(connections.map(waitForResponse)).then(() => {}));
   expect(order).toHaveLength(80);
   expect(new Set(order.slice(0, 40))).toEqual(new Set(arrived.slice(0, 40)));
 });
@@ -131,7 +131,7 @@ it('starts a request of another project in the next turn, however many connectio
     const opened = Array.from({ length: count }, () => new RawConnection(port));
     connections.push(...opened);
     for (const connection of opened) connection.send(queues(token));
-    await turnsUntil(Promise.all(opened.map(isAnswered)).then(() => {}));
+    await turnsUntil(Promise.all(opened.map(waitForResponse)).then(() => {}));
     return opened;
   };
   const many = await open(100, TOKEN);
@@ -148,7 +148,7 @@ it('starts a request of another project in the next turn, however many connectio
   expect(started).toContain(`Bearer ${OTHER_TOKEN}`);
 });
 
-it('needs no turn for those who wait for each answer, however large their bodies', async () => {
+it('needs no turn for clients that wait for each response, however large their bodies are', async () => {
   await flood(5, SHORT);
   const body = 'x'.repeat(1_000_000);
   const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}${CLOSE}Content-Length: ${body.length}\r\n\r\n${body}`;
@@ -210,14 +210,14 @@ it('reads a head without an end in turns with others', async () => {
   expect(turnsTaken).toBeGreaterThanOrEqual(30);
 });
 
-it('hears nothing more of a connection whose last answer is out', async () => {
+it('reads nothing more from a connection whose last response was sent', async () => {
   await flood(1, `POST /v2/batch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer nope\r\nContent-Length: 2\r\n\r\n[]`);
   await turnsUntil(connections[0]?.closed);
   expect(connections[0]?.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
   expect(counts()).toEqual([1]);
 });
 
-it('begins no more while sixteen of a connection are unanswered', async () => {
+it('starts no more requests while sixteen of a connection have no response', async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   lookedUp = promise;
   const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}\r\n`;

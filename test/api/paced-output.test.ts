@@ -16,32 +16,32 @@ import { RawConnection } from './support/raw-http.ts';
 import { LIMITS, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
 
 const PIECE_BYTES = 64 * 1024;
-/** Upper bound of the head of an answer. */
+/** Upper bound of the headers of a response. */
 const HEAD_BYTES = 1024;
-/** Requests of a connection that may be unanswered, with those of the last bytes that the parser was given. */
+/** Requests of a connection that may have no response yet, including those of the last bytes that the parser was given. */
 const UNDER_WAY_MAX = 16 + 8;
 const CONNECTIONS = 3;
 const REQUESTS = UNDER_WAY_MAX + 4;
 
-/** One target of each kind of answer: prepared bytes, a file, a text that is written anew for each request. */
+/** One target of each kind of response: prepared bytes, a file, a text that is written anew for each request. */
 const TARGETS = ['/openapi.json', '/console/large.txt', '/v2/logs?count=1000'];
 
 let world: World;
 let port: number;
 let turns: (() => void)[];
-let isHeld: boolean;
+let isSimulated: boolean;
 let sockets: Socket[];
 let responses: ServerResponse[];
 let connections: RawConnection[];
 
 beforeEach(async () => {
-  [turns, sockets, responses, connections, isHeld] = [[], [], [], [], false];
+  [turns, sockets, responses, connections, isSimulated] = [[], [], [], [], false];
   const large = await prepareContent('text/html; charset=utf-8', Buffer.alloc(400_000, 'large '));
   const limits = { ...LIMITS, ...PATIENT, batchItemsMax: 300 };
   const console = { version: '1.2.3', readFiles: async () => new Map([['large.txt', large]]) };
   const endOfTurn = (): Promise<void> =>
-    new Promise((resolve) => (isHeld ? turns.push(resolve) : setImmediate(resolve)));
-  // The interface's clock stands still, so that turns are for answers only, and none for slices of work.
+    new Promise((resolve) => (isSimulated ? turns.push(resolve) : setImmediate(resolve)));
+  // The clock of the API does not advance, so turns are used for responses only, and none for slices of work.
   const clock = new SimulatedClock();
   world = await openWorld({ limits, clock, console, endOfTurn });
   world.app.server.on('connection', (socket) => sockets.push(socket));
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  isHeld = false;
+  isSimulated = false;
   for (const end of turns) end();
   for (const connection of connections) connection.destroy();
   await Promise.all(connections.map(({ closed }) => closed));
@@ -66,7 +66,7 @@ afterEach(async () => {
 
 /** Clients that send all their requests at once and read nothing. */
 async function flood(target: string): Promise<void> {
-  [sockets, responses, isHeld] = [[], [], true];
+  [sockets, responses, isSimulated] = [[], [], true];
   connections = Array.from({ length: CONNECTIONS }, () => new RawConnection(port));
   const request = `GET ${target} HTTP/1.1\r\nHost: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
   for (const connection of connections) {
@@ -86,11 +86,11 @@ async function turnUntil(isEnough: () => boolean, looked: () => void = () => {})
 }
 
 const written = (): number => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0);
-const unanswered = (): ServerResponse[] => responses.filter(({ closed }) => !closed);
+const openResponses = (): ServerResponse[] => responses.filter(({ closed }) => !closed);
 const isStuck = (): boolean =>
   sockets.length === CONNECTIONS && turns.length === 0 && sockets.every(({ writableLength }) => writableLength > 0);
 
-it.each(TARGETS)('writes one piece of all the answers from %s in each turn', async (target) => {
+it.each(TARGETS)('writes one chunk of all responses from %s in each turn', async (target) => {
   await flood(target);
   let before = 0;
   let most = 0;
@@ -105,21 +105,21 @@ it.each(TARGETS)('writes one piece of all the answers from %s in each turn', asy
 });
 
 it.each(TARGETS)(
-  'keeps a piece of each answer that nobody reads, and reads no more requests for %s',
+  'keeps one chunk of each response that nobody reads, and reads no more requests for %s',
   async (target) => {
     await flood(target);
     let most = 0;
     await turnUntil(isStuck, () => {
-      most = Math.max(most, ...unanswered().map(({ writableLength }) => writableLength));
+      most = Math.max(most, ...openResponses().map(({ writableLength }) => writableLength));
     });
     expect(most).toBeLessThanOrEqual(2 * PIECE_BYTES + HEAD_BYTES);
-    expect(unanswered().length).toBeLessThanOrEqual(CONNECTIONS * UNDER_WAY_MAX);
+    expect(openResponses().length).toBeLessThanOrEqual(CONNECTIONS * UNDER_WAY_MAX);
     expect(responses.length).toBeLessThan(CONNECTIONS * REQUESTS);
     expect(sockets.every((socket) => socket.isPaused())).toBe(true);
   },
 );
 
-it.each(TARGETS)('sends whole answers from %s to a client that reads late', async (target) => {
+it.each(TARGETS)('sends complete responses from %s to a client that reads late', async (target) => {
   const { text } = await world.ask({ method: 'GET', url: target });
   await flood(target);
   await turnUntil(isStuck);
@@ -141,8 +141,8 @@ it('never cuts a character in two', async () => {
     respond({ request, response, connection }, { status: 200, json: text }, new SimulatedClock());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const answered = await fetch(`${originOf(server)}/`);
-  expect(await answered.text()).toBe(text);
+  const response = await fetch(`${originOf(server)}/`);
+  expect(await response.text()).toBe(text);
   server.closeAllConnections();
   server.close();
 });

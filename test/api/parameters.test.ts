@@ -46,8 +46,8 @@ function recorded(subject: object, path: string): object {
       if (typeof value !== 'function') return value;
       return (...args: unknown[]): unknown => {
         asked.push(`${path}.${String(name)} ${textOf(args)}`);
-        const answer: unknown = value.apply(subject, args);
-        return name === 'storeOf' ? recorded(answer as object, 'store') : answer;
+        const result: unknown = value.apply(subject, args);
+        return name === 'storeOf' ? recorded(result as object, 'store') : result;
       };
     },
   });
@@ -134,14 +134,14 @@ async function outcomeOf({ method, path, operationId }: Operation, given: readon
   const {
     status,
     text,
-    headers: answered,
+    headers: responseHeaders,
   } = await world.ask({
     method: method.toUpperCase() as 'GET',
     url: search === '' ? target : `${target}?${search}`,
     headers: { 'x-other': 'forwarded on request', ...Object.fromEntries(headers) },
     ...(body !== undefined && { payload: JSON.stringify(body) }),
   });
-  return { asked, refusal: status < 400 ? '' : `${status} ${text}`, ignored: answered['waypost-ignored'] };
+  return { asked, refusal: status < 400 ? '' : `${status} ${text}`, ignored: responseHeaders['waypost-ignored'] };
 }
 
 it('every documented parameter changes something', async () => {

@@ -18,7 +18,7 @@ let world: RunWorld;
 beforeEach(async () => {
   seen = [];
   world = await openRunWorld();
-  world.answers(({ url }) => ({ status: url.includes('@fail.') ? 500 : 200 }));
+  world.respondWith(({ url }) => ({ status: url.includes('@fail.') ? 500 : 200 }));
 });
 afterEach(() => world.close());
 
@@ -42,7 +42,7 @@ function withDecoded(text: string): string {
   return [text, ...decoded.map((base64) => Buffer.from(base64, 'base64').toString())].join('\n');
 }
 
-/** That each answer shows a masked URL proves that the password could have been in it. */
+/** That each response shows a masked URL proves that the password could have been in it. */
 function expectMasked(): void {
   for (const [asked, text] of seen) {
     expect(text, asked).not.toContain(PASSWORD);

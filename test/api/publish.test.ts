@@ -28,7 +28,7 @@ describe('a publish is refused, and stores nothing, with', () => {
   });
 });
 
-it('answers 404 with the id for a message that nobody knows', async () => {
+it('returns 404 with the id for an unknown message', async () => {
   const reply = await world.ask({ method: 'GET', url: '/v2/messages/msg_x%2Fy' });
   expect([reply.status, reply.json.error]).toEqual([404, 'message msg_x/y not found']);
 });

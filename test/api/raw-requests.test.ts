@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import { eventually } from '../support/eventually.ts';
-import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
+import { exchange, parseResponse, RawConnection } from './support/raw-http.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, TOKEN, type World } from './support/world.ts';
 
 let world: World;
@@ -78,7 +78,7 @@ describe('the request target is read raw', () => {
     '/%',
     '/v2/publishing/x',
     'x',
-  ])('answers 404 or 400 for %s, never a redirect', async (target) => {
+  ])('returns 404 or 400 for %s, never a redirect', async (target) => {
     const { status, json } = await post(target);
     expect([404, 400]).toContain(status);
     expect(json.error).toMatch(/./);
@@ -156,28 +156,28 @@ describe('request bodies', () => {
     expect([odd.status, JSON.parse(odd.text).error]).toEqual([417, expect.any(String)]);
   });
 
-  it('that are too large and chunked are answered while they are still being sent, and end the connection', async () => {
+  it('that are too large and chunked get a response while they are still being sent, and end the connection', async () => {
     const before = await world.countStored();
     const connection = new RawConnection(port);
     connection.send(`POST ${target} HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
     const chunk = Buffer.from(`8000\r\n${'x'.repeat(0x8000)}\r\n`);
     for (let sent = 0; sent <= LIMITS.messageBytesMax; sent += 0x8000) connection.send(chunk);
     await connection.until((received) => received.includes('}'));
-    const { status, text } = parseAnswer(connection.received);
+    const { status, text } = parseResponse(connection.received);
     expect([status, JSON.parse(text).error]).toEqual([413, expect.stringContaining('quota maxMessageSize exceeded')]);
     connection.send('0\r\n\r\n');
     await connection.closed;
     expect(await world.countStored()).toBe(before);
   });
 
-  it('that are too large do not cost their sender the answer, however much it goes on sending', async () => {
+  it('that are too large get a response, however much their sender still sends', async () => {
     const connection = new RawConnection(port);
     const size = 8 * 1024 * 1024;
     connection.send(`POST ${target} HTTP/1.1\r\n${HEAD}Content-Length: ${size}\r\n\r\n`);
     await connection.until((received) => received.includes('}'));
     for (let sent = 0; sent < size; sent += 0x10000) connection.send(Buffer.alloc(0x10000));
     await connection.closed;
-    expect([connection.error, parseAnswer(connection.received).status]).toEqual([undefined, 413]);
+    expect([connection.error, parseResponse(connection.received).status]).toEqual([undefined, 413]);
   });
 
   it('that nobody reads do not hurt the next request on the connection', async () => {
@@ -217,18 +217,18 @@ describe('what is not a proper request', () => {
     ['a blank before the colon', `GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n`, 400],
     ['headers above 64 KiB', `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}X: ${'x'.repeat(66_000)}\r\n\r\n`, 431],
     ['more than a thousand headers', `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}${'a:b\r\n'.repeat(1_200)}\r\n`, 431],
-  ])('%s is answered with JSON and the connection is closed', async (_name, bytes, status) => {
-    const answer = await exchange(port, bytes);
-    expect([answer.status, JSON.parse(answer.text).error]).toEqual([status, expect.stringMatching(/./)]);
+  ])('%s gets a response in JSON, and the connection is closed', async (_name, bytes, status) => {
+    const response = await exchange(port, bytes);
+    expect([response.status, JSON.parse(response.text).error]).toEqual([status, expect.stringMatching(/./)]);
   });
 
   it.each([
     ['a header', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: `],
     ['a body', `POST /v2/batch HTTP/1.1\r\n${HEAD}Content-Length: 10\r\n\r\n[`],
-  ])('%s that takes its time is answered with JSON and the connection is closed', async (_name, bytes) => {
+  ])('%s that is slow gets a response in JSON, and the connection is closed', async (_name, bytes) => {
     const hasty = await openWorld({ limits: { ...LIMITS, headersTimeoutMs: 200, requestTimeoutMs: 300 } });
-    const answer = await exchange((await hasty.listen()).port, bytes);
-    expect([answer.status, JSON.parse(answer.text).error]).toEqual([408, expect.stringMatching(/./)]);
+    const response = await exchange((await hasty.listen()).port, bytes);
+    expect([response.status, JSON.parse(response.text).error]).toEqual([408, expect.stringMatching(/./)]);
     await hasty.close();
   });
 
@@ -314,7 +314,7 @@ describe('the memory for bodies', () => {
   });
 });
 
-it('bears a caller that leaves before its answer', async () => {
+it('handles a client that disconnects before its response', async () => {
   const patient = await openWorld();
   const { port: patientPort } = await patient.listen();
   const { engine } = patient;
@@ -341,7 +341,7 @@ it('holds no memory for a caller that leaves while its destination is looked up'
     async () => {
       leaver.destroy();
       await leaver.closed;
-      // Once another request is answered, the server has seen the first one's end.
+      // Once another request has its response, the server has noticed the end of the first connection.
       await exchange(busyPort, `GET /healthz HTTP/1.1\r\n${HEAD}${CLOSE}\r\n`);
       left.resolve();
     },
@@ -378,7 +378,7 @@ describe('a client that closes its side after its requests', () => {
   const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\nok`;
   const statuses = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
 
-  it('gets the answer, and then the end of the connection', async () => {
+  it('gets the response, and then the end of the connection', async () => {
     const { patient, client, halfClosed, look } = await openPatient();
     client.send(publish);
     client.socket.end();
@@ -389,7 +389,7 @@ describe('a client that closes its side after its requests', () => {
     await patient.close();
   });
 
-  it('gets the answers to all of them, also of those that the server has not looked at yet', async () => {
+  it('gets the responses to all of them, including those that the server has not read yet', async () => {
     const { patient, client, look } = await openPatient();
     client.send(publish.repeat(500));
     client.socket.end();
@@ -400,7 +400,7 @@ describe('a client that closes its side after its requests', () => {
     await patient.close();
   });
 
-  it('gets the answers to the complete ones, and a refusal of one that is cut off', async () => {
+  it('gets the responses to the complete ones, and a refusal of one that is cut off', async () => {
     const { patient, client, halfClosed, look } = await openPatient();
     client.send(`${publish}${publish.slice(0, -1)}`);
     client.socket.end();
@@ -411,7 +411,7 @@ describe('a client that closes its side after its requests', () => {
     await patient.close();
   });
 
-  it('is closed at once when it waits for no answer', async () => {
+  it('is closed at once when it waits for no response', async () => {
     const client = new RawConnection(port);
     client.send(`GET /healthz HTTP/1.1\r\n${HEAD}\r\n`);
     await client.until((received) => received.includes('}'));
@@ -425,7 +425,7 @@ describe('requests that follow each other without waiting', () => {
   const statuses = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
   const publish = `POST /v2/publish/https://slow.example/pipelined HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\nok`;
 
-  it('are answered before what is no request', async () => {
+  it('get their responses before bytes that are no request', async () => {
     const before = await world.countStored();
     const connection = new RawConnection(port);
     connection.send(`${publish}${publish}garbage\r\n\r\n`);
@@ -435,14 +435,14 @@ describe('requests that follow each other without waiting', () => {
     expect(await world.countStored()).toBeGreaterThan(before);
   });
 
-  it('are answered before a request that breaks in the middle', async () => {
+  it('get their responses before a request that breaks in the middle', async () => {
     const connection = new RawConnection(port);
     connection.send(`${publish}POST /v2/batch HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`);
     await connection.closed;
     expect(statuses(connection.received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
   });
 
-  it('are all answered, in order, however many there are', async () => {
+  it('all get their responses, in order, however many there are', async () => {
     const connection = new RawConnection(port);
     const targets = Array.from({ length: 500 }, (_, nth) => `/v2/messages/msg_${nth}x`);
     const good = `GET /healthz HTTP/1.1\r\n${HEAD}\r\n`;

@@ -27,7 +27,7 @@ const stepsOf = ({ entries }: Delivered): string[] =>
 
 /** Fails the deliveries for which `when` says so. */
 function breakWhen(when: (delivered: Delivered) => boolean): void {
-  world.answers((delivered) => (when(delivered) ? BROKEN : { status: 200 }));
+  world.respondWith((delivered) => (when(delivered) ? BROKEN : { status: 200 }));
 }
 
 describe('the dead letter queue of runs (contract W 21.1)', () => {
@@ -74,7 +74,7 @@ describe('the dead letter queue of runs (contract W 21.1)', () => {
 
   it('and that of messages know nothing of each other', async () => {
     const run = await world.fail('wfr_a');
-    world.answers(() => BROKEN);
+    world.respondWith(() => BROKEN);
     const message = await world.bury('https://plain.example/');
     expect(idsOf(await world.get('dlq'))).toEqual([message]);
     expect(idsOf(await world.get('workflows/dlq'))).toEqual([run]);
@@ -89,7 +89,7 @@ describe('the dead letter queue of runs (contract W 21.1)', () => {
 
 describe('a resumed run (contract W 21.3)', () => {
   async function resumed(dlqId: string, headers?: Record<string, string>): Promise<string> {
-    world.answers(() => ({ status: 200 }));
+    world.respondWith(() => ({ status: 200 }));
     const reply = await world.post(`workflows/dlq/resume/${dlqId}`, headers);
     expect(reply.status, reply.text).toBe(200);
     expect(reply.json).toEqual({ workflowRunId: expect.any(String), workflowCreatedAt: world.clock.nowMs() });
@@ -118,7 +118,7 @@ describe('a resumed run (contract W 21.3)', () => {
     await world.trigger('wfr_a');
     breakWhen(({ callType }) => callType === 'step');
     await world.append('wfr_a', [{ step: result(1) }]);
-    world.answers(() => BROKEN);
+    world.respondWith(() => BROKEN);
     const { workflowRunId } = (await world.post(`workflows/dlq/resume/${await world.dlqIdOf('wfr_a')}`)).json;
     const runId = await resumed(await world.dlqIdOf(workflowRunId));
     expect(world.of(runId).map(stepsOf)).toEqual([['s1']]);
@@ -136,7 +136,7 @@ describe('a resumed run (contract W 21.3)', () => {
     const ids: string[] = [];
     for (const name of ['a', 'b', 'c'])
       ids.push(await world.fail(`wfr_${name}`, { headers: { 'upstash-label': name } }));
-    world.answers(() => ({ status: 200 }));
+    world.respondWith(() => ({ status: 200 }));
     const some = (await world.post(`workflows/dlq/resume?dlqIds=${ids[0]},1-1`)).json;
     expect(some).toEqual({
       workflowRuns: [{ workflowRunId: expect.any(String), workflowCreatedAt: expect.any(Number) }],

@@ -20,7 +20,7 @@ import {
   WORKFLOW_URL,
 } from '../workflow/histories.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers whose shape is what they assert
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses whose shape they assert
 type Json = any;
 
 /** As a client reads it, held against the schema. */
@@ -110,7 +110,7 @@ test('labels, the flow-control key and the invoker of a run are shown', () => {
   });
 });
 
-test('a failed run shows the answer by which it failed, and what became of its failure function', () => {
+test('a failed run shows the response that failed it, and the outcome of its failure function', () => {
   const message = new Journal().initial().entries[0]?.message;
   if (!message) throw new Error('there is no message');
   const course: DeliveryProgress = {
@@ -129,13 +129,13 @@ test('a failed run shows the answer by which it failed, and what became of its f
   });
 });
 
-test('an answer of success that is an error says why in words', () => {
+test('a successful response that is an error has an error text', () => {
   const told = { ...failure('detected a non-workflow destination', 200), atMs: T0 };
   const run = shown(new Journal().initial({ end: 'failed', failures: [told] }).history('RUN_FAILED'));
   expect(run.steps[1].steps[0].errors[0]).toMatchObject({ error: 'detected a non-workflow destination', status: 200 });
 });
 
-test('an attempt without an answer has an error without a status', () => {
+test('an attempt without a response has an error without a status', () => {
   const failures = [{ atMs: T0, error: 'connection refused' }];
   const run = shown(new Journal().initial({ end: 'failed', failures }).history('RUN_FAILED'));
   expect(run.steps[1].steps[0].errors).toEqual([{ error: 'connection refused', body: '', headers: {}, time: T0 }]);
@@ -237,7 +237,7 @@ test('an event of a message tells of its step, one of the run does not', () => {
   });
 });
 
-test('an ERROR says what was sent and what was answered, as far as the run shows it', () => {
+test('an ERROR entry shows the request and the response, as far as the run shows them', () => {
   const [entry] = new Journal().step(1, {}, IN_FLIGHT, { message: { header: { 'X-Secret': ['s'] } } }).entries;
   if (!entry) throw new Error('there is no entry');
   const { response } = failure('', 500, { 'X-Secret': ['t'] });
@@ -257,7 +257,7 @@ test('an ERROR says what was sent and what was answered, as far as the run shows
   });
 });
 
-test('an answer that was cut is said to be, beside what clients know', () => {
+test('a truncated response is marked as such, in an additional member', () => {
   const told = failure('the endpoint responded with status 500; of its body only the first 9 bytes are kept', 500);
   const run = shown(new Journal().initial({ end: 'failed', failures: [told] }).history('RUN_FAILED'));
   expect(run.steps[1].steps[0].errors[0].error).toBe(
@@ -265,7 +265,7 @@ test('an answer that was cut is said to be, beside what clients know', () => {
   );
 });
 
-test('a long answer that a run failed with is shown whole once', () => {
+test('a long response that failed a run is shown completely once', () => {
   const told = failure('', 500);
   if (told.response) told.response.body = Buffer.alloc(100_000, 'x');
   const journal = new Journal().initial({ end: 'failed', failures: [told] });

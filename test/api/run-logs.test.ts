@@ -13,7 +13,7 @@ afterEach(() => world.close());
 
 const PROJECT = 1;
 
-/** Where runs are served: it answers with `status` after a second, whatever it is sent. */
+/** The endpoint of the runs: it responds to every request with `status` after a second. */
 const WORKFLOW = to('wf');
 
 interface Sent {
@@ -22,7 +22,7 @@ interface Sent {
   headers?: Record<string, string>;
 }
 
-/** Publishes into a run, as one batch; answers the ids of the messages. */
+/** Publishes into a run, as one batch, and returns the ids of the messages. */
 async function send(runId: string, messages: Sent[]): Promise<string[]> {
   const items = messages.map(({ url = WORKFLOW, body, headers }) => ({
     destination: url,

@@ -32,9 +32,9 @@ describe('the journal of a run that hides its bodies', () => {
 });
 
 describe('a header that is hidden', () => {
-  it('is hidden in answers, too, wherever these are shown', async () => {
+  it('is hidden in responses too, wherever these are shown', async () => {
     const header = { 'X-Secret': 'hush', 'X-Open': 'open' };
-    world.answers(() => ({ status: 500, header }));
+    world.respondWith(() => ({ status: 500, header }));
     await world.trigger('wfr_a', { headers: { 'upstash-redact-fields': 'header[X-Secret]' } });
     const dlqId = await world.dlqIdOf('wfr_a');
     const lists = ['workflows/logs', 'workflows/messageLogs', 'workflows/dlq', 'dlq?source=workflow'];
@@ -48,8 +48,8 @@ describe('a header that is hidden', () => {
 
 describe('a call that hides more than its run', () => {
   it.each([{}, { 'upstash-redact-fields': 'header[X-Other]' }])('keeps it hidden in a run with %j', async (headers) => {
-    world.answers(({ callType }) =>
-      callType === 'toCallback' ? { status: 500, body: 'secret answer' } : { status: 200, body: 'open' },
+    world.respondWith(({ callType }) =>
+      callType === 'toCallback' ? { status: 500, body: 'secret response' } : { status: 200, body: 'open' },
     );
     await world.trigger('wfr_a', { headers });
     await world.call('wfr_a', 1, 'https://third.example/', { 'upstash-redact-fields': 'body' });
@@ -64,7 +64,7 @@ describe('the hash of what is hidden', () => {
   it('is that of all of it, however little is asked for: of shorter ones the rest could be guessed', async () => {
     const headers = { 'upstash-redact-fields': 'body' };
     await world.fail('wfr_a', { headers });
-    world.answers(() => ({ status: 200, body: 'responded' }));
+    world.respondWith(() => ({ status: 200, body: 'responded' }));
     await world.trigger('wfr_b', { headers });
     await world.append('wfr_b', [
       { step: { stepId: 1, stepName: 's', stepType: 'Run', concurrent: 1, out: 'result' } },

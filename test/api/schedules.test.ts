@@ -27,7 +27,7 @@ const post = (destination: string, headers: Record<string, string> = {}, payload
 const get = (id: string) => world.ask({ method: 'GET', url: `/v2/schedules/${id}` });
 const list = () => world.ask({ method: 'GET', url: '/v2/schedules' });
 
-/** Creates a schedule for every ten minutes, unless `headers` say otherwise, and answers its id. */
+/** Creates a schedule for every ten minutes, unless `headers` say otherwise, and returns its id. */
 async function create(destination: string, headers: Record<string, string> = {}, payload: string | Buffer = '') {
   const reply = await post(destination, { 'upstash-cron': '*/10 * * * *', ...headers }, payload);
   expect(reply.status, reply.text).toBe(200);

@@ -33,13 +33,13 @@ async function ask(
   path: string,
   { token = TOKEN, body }: { token?: string; body?: Json } = {},
 ): Promise<Reply> {
-  const answered = await fetch(`${url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method,
     headers: { authorization: `Bearer ${token}` },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
-  const text = await answered.text();
-  return { status: answered.status, json: text === '' ? undefined : JSON.parse(text), headers: answered.headers };
+  const text = await response.text();
+  return { status: response.status, json: text === '' ? undefined : JSON.parse(text), headers: response.headers };
 }
 
 const make = (body: Json, token = TOKEN) => ask('POST', PATH, { token, body });
@@ -49,7 +49,7 @@ const list = async (token = TOKEN) => (await ask('GET', PATH, { token })).json.t
 const statusOf = async (token: string) => (await ask('GET', '/v2/queues', { token })).status;
 
 describe('a new token', () => {
-  it('is shown once, and is in force when it is answered', async () => {
+  it('is shown once, and is valid when it is returned', async () => {
     const { status, json, headers } = await make({ name: 'till in Ulm', scope: 'read-only' });
     expect([status, headers.get('cache-control')]).toEqual([201, 'no-store']);
     const { token, ...shown } = json;

@@ -112,7 +112,7 @@ describe('a publish to a URL group', () => {
     ['an id', { 'upstash-deduplication-id': 'once' }],
     ['the content', { 'upstash-content-based-deduplication': 'true' }],
   ])(
-    'deduplicates by %s for each endpoint, and answers 202 when all are repeated (contract M 11.6)',
+    'deduplicates by %s for each endpoint, and returns 202 when all are repeated (contract M 11.6)',
     async (_by, headers) => {
       await add('g', [A]);
       const first = await publish('g', headers, 'x');
@@ -151,7 +151,7 @@ describe('a publish to a URL group', () => {
     expect(await world.countStored()).toBe(0);
   });
 
-  it('answers an unknown group after everything else that is wrong (contract M 25)', async () => {
+  it('reports an unknown group only if the rest of the request is valid (contract M 25)', async () => {
     const unknown = await publish('nope');
     expect([unknown.status, unknown.json.error]).toEqual([404, 'topic nope not found']);
     expect((await publish('nope', { 'upstash-retries': 'x' })).status).toBe(400);

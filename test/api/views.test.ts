@@ -79,7 +79,7 @@ describe('views', () => {
     expect([...Value.Errors(LogEntrySchema, entry)]).toEqual([]);
   });
 
-  it('hide headers in callbacks too, but not what endpoints answered (contract M 19)', () => {
+  it('hide headers in callbacks too, but not the responses of endpoints (contract M 19)', () => {
     const message = messageWith({ ...EVERYTHING, redact: { body: true, headers: 'all' } });
     const deadLetter = { failedAtMs: 9, retried: 0, responseStatus: 500, responseBody: Buffer.from('open') };
     const view = shown(

@@ -23,7 +23,7 @@ function headersOf(runId: string, isInit: boolean): Record<string, string> {
   };
 }
 
-/** Begins a run, whose first delivery is answered. */
+/** Starts a run, whose first delivery gets a response. */
 async function begin(runId: string, headers: Record<string, string> = {}): Promise<void> {
   const given = { ...headersOf(runId, true), 'upstash-forward-x-user': 'u', ...headers };
   const reply = await world.post(`publish/${URL_OF_RUN}`, '{}', given);
@@ -49,7 +49,7 @@ async function later(ms = 2_000): Promise<void> {
 }
 
 describe('a repeated wait', () => {
-  it('is answered with the first one, also after it has ended (4.6)', async () => {
+  it('gets the response of the first one, also after it has ended (4.6)', async () => {
     await begin('wfr_1');
     const messageId = await registered('e', 'wfr_1');
     const again = async (): Promise<unknown> => (await waitFor('e', 'wfr_1')).json;
@@ -105,7 +105,7 @@ describe('a webhook', () => {
     });
 
   it.each(['nobody/wfr_1/evt_1', 'second/wfr_1/evt_1', 'first/wfr_2/evt_1', 'first/wfr_1/a%3Ab'])(
-    'that nobody has made answers 404: %s',
+    'that does not exist returns 404: %s',
     async (path) => {
       await begin('wfr_1');
       expect((await call(path)).status).toBe(404);
@@ -119,7 +119,7 @@ describe('a webhook', () => {
     expect((await world.get('waiters/order-paid')).json).toHaveLength(1);
   });
 
-  it('that nobody has made answers before it takes a body', async () => {
+  it('that does not exist returns 404 before its body is read', async () => {
     await begin('wfr_1');
     const large = { payload: Buffer.alloc(LIMITS.messageBytesMax + 1) };
     for (const path of ['nobody/wfr_1/evt_1', 'first/wfr_2/evt_1']) expect((await call(path, large)).status).toBe(404);

@@ -9,16 +9,16 @@ import { LIMITS, openWorld, type World } from './support/world.ts';
 
 const BEGUN = { id: 'wfr_begun', createdAtMs: 1_700_000_000_123 };
 
-/** Requests of the test before, and what the engine answers to the next one. */
+/** Commands of the current test, and the outcome that the engine returns for each. */
 let commands: PublishCommand[] = [];
-let answer: (command: PublishCommand, index: number) => PublishOutcome;
+let outcomeOf: (command: PublishCommand, index: number) => PublishOutcome;
 
 const world: World = await (async () => {
   const real = await openWorld();
   await real.close();
   const publish: Engine['publish'] = async (_projectId, given) => {
     commands.push(...given);
-    return given.map(answer);
+    return given.map(outcomeOf);
   };
   const storeOf: Engine['storeOf'] = (projectId) => {
     const store = real.engine.storeOf(projectId);
@@ -31,7 +31,7 @@ afterAll(() => world.close());
 
 beforeEach(() => {
   commands = [];
-  answer = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: false, run: BEGUN });
+  outcomeOf = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: false, run: BEGUN });
 });
 
 const WORKFLOW = 'https://ok.example/wf';
@@ -47,7 +47,7 @@ const publish = (destination: string, headers: Record<string, string> = {}, payl
   post(`/v2/publish/${destination}`, headers, payload);
 const batch = (items: unknown) => post('/v2/batch', {}, JSON.stringify(items));
 
-/** What a step or a call is answered when it is published alone, and as one of two in a batch. */
+/** The response to a step or a call that is published alone, and as one of two in a batch. */
 async function refusals(destination: string, headers: Record<string, string>): Promise<[number, string][]> {
   const alone = await publish(destination, headers);
   const inBatch = await batch([{ destination: WORKFLOW }, { destination, headers }]);

@@ -18,7 +18,7 @@ type Maker = (world: World) => Promise<string>;
 /** Words for which the thing that is named has another one. */
 const KINDS: Readonly<Record<string, string>> = { enqueue: 'queues' };
 
-/** By the word behind `/v2/`, in lower case: makes one thing and answers its id or name. It must stay as it is when nobody touches it. */
+/** By the word after `/v2/`, in lower case: creates a resource and returns its id or name. It must stay unchanged when nobody touches it. */
 const MAKERS: Readonly<Record<string, Maker>> = {
   messages: (world) =>
     world.publish(`https://ok.example/${CANARY}`, {
@@ -174,7 +174,7 @@ async function begin(world: World, runId: string): Promise<void> {
   });
 }
 
-/** Waits until the message is delivered; the made-up endpoints answer within a few turns of the event loop. */
+/** Waits until the message is delivered; the simulated endpoints respond within a few turns of the event loop. */
 async function delivered(world: World, messageId: string): Promise<void> {
   for (let turn = 0; turn < 1_000; turn += 1) {
     const { json } = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${messageId}&state=DELIVERED` });
@@ -183,7 +183,7 @@ async function delivered(world: World, messageId: string): Promise<void> {
   throw new Error(`message ${messageId} was not delivered`);
 }
 
-/** Fails a run and answers its DLQ id once its failure callback, which fails too, has come to `state`. */
+/** Fails a run, and returns its DLQ id once its failure callback, which fails too, has reached `state`. */
 async function buryRun(
   world: World,
   runId: string,
@@ -199,7 +199,7 @@ async function buryRun(
   for (let turn = 0; turn < 1_000; turn += 1) {
     const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
     const { json } = await world.ask({ method: 'GET', url: `/v2/workflows/dlq?${query}` });
-    // Its answer is there once it was tried.
+    // Its response is saved after its attempt.
     if (json.messages[0]?.failureCallbackInfo.responseStatus !== undefined) return json.messages[0].dlqId;
   }
   throw new Error(`the run ${runId} did not fail`);

@@ -1,7 +1,7 @@
 /** Sends and receives bytes over a socket, for requests that no HTTP client would send. */
 import { connect, type Socket } from 'node:net';
 
-export interface RawAnswer {
+export interface RawResponse {
   status: number;
   headers: string;
   text: string;
@@ -51,15 +51,15 @@ export class RawConnection {
   }
 }
 
-/** Sends one request as it stands, asks for the connection to be closed after it, and answers what came back. */
-export async function exchange(port: number, request: string | Buffer): Promise<RawAnswer> {
+/** Sends one request unchanged on a connection that is closed after it, and returns the response. */
+export async function exchange(port: number, request: string | Buffer): Promise<RawResponse> {
   const connection = new RawConnection(port);
   connection.send(request);
   await connection.closed;
-  return parseAnswer(connection.received);
+  return parseResponse(connection.received);
 }
 
-export function parseAnswer(received: string): RawAnswer {
+export function parseResponse(received: string): RawResponse {
   const headEnd = received.indexOf('\r\n\r\n');
   const head = received.slice(0, headEnd);
   return { status: Number(head.slice(9, 12)), headers: head, text: received.slice(headEnd + 4) };

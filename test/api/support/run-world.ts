@@ -26,7 +26,7 @@ export interface Delivered {
   entries: string[];
 }
 
-interface Answer {
+interface EndpointResponse {
   status: number;
   body?: string;
   header?: Record<string, string>;
@@ -35,9 +35,9 @@ interface Answer {
 export interface RunWorld extends World {
   clock: SimulatedClock;
   deliveries: Delivered[];
-  /** How endpoints answer from now on; with 200 at first. */
-  answers(how: (delivered: Delivered) => Answer): void;
-  /** Starts a run without retries, and answers once it was delivered. */
+  /** Sets the response of all endpoints. Initially 200. */
+  respondWith(how: (delivered: Delivered) => EndpointResponse): void;
+  /** Starts a run without retries, and resolves once it was delivered. */
   trigger(runId: string, options?: { url?: string; headers?: Record<string, string>; payload?: string }): Promise<void>;
   /** Publishes steps into a run, all at once. */
   append(runId: string, items: { step: Json; headers?: Record<string, string> }[]): Promise<void>;
@@ -46,7 +46,7 @@ export interface RunWorld extends World {
   wait(runId: string, stepId: number, eventId: string): Promise<void>;
   /** Invokes a run as a step of another. */
   invoke(runId: string, stepId: number, childId: string): Promise<void>;
-  /** Starts a run that fails, and answers its DLQ id. */
+  /** Starts a run that fails, and returns its DLQ id. */
   fail(runId: string, options?: Parameters<RunWorld['trigger']>[1]): Promise<string>;
   dlqIdOf(runId: string): Promise<string>;
   /** What was delivered for a run, in order. */
@@ -61,12 +61,12 @@ export interface RunWorld extends World {
 export async function openRunWorld(): Promise<RunWorld> {
   const clock = new SimulatedClock();
   const deliveries: Delivered[] = [];
-  let answer: (delivered: Delivered) => Answer = () => ({ status: 200 });
+  let responseTo: (delivered: Delivered) => EndpointResponse = () => ({ status: 200 });
   const delivery: Delivery = {
     attempt: (claimed) => {
       const delivered = deliveredOf(claimed);
       deliveries.push(delivered);
-      return Promise.resolve(outcomeOf(answer(delivered)));
+      return Promise.resolve(outcomeOf(responseTo(delivered)));
     },
     close: () => Promise.resolve(),
   };
@@ -83,8 +83,8 @@ export async function openRunWorld(): Promise<RunWorld> {
     clock,
     deliveries,
     settled,
-    answers: (how) => {
-      answer = how;
+    respondWith: (how) => {
+      responseTo = how;
     },
     trigger: (runId, { url = WORKFLOW, headers = {}, payload = 'payload' } = {}) =>
       batch([{ destination: url, headers: { ...startHeaders(runId, url), ...headers }, body: payload }]),
@@ -118,7 +118,7 @@ export async function openRunWorld(): Promise<RunWorld> {
       await settled();
     },
     fail: async (runId, options) => {
-      answer = () => ({ status: 500, body: 'broken', header: { 'Upstash-Workflow-Sdk-Version': '1' } });
+      responseTo = () => ({ status: 500, body: 'broken', header: { 'Upstash-Workflow-Sdk-Version': '1' } });
       await runWorld.trigger(runId, options);
       return runWorld.dlqIdOf(runId);
     },
@@ -209,7 +209,7 @@ function entriesOf(body: string): string[] {
   return entries.map((entry) => Buffer.from(entry.body, 'base64').toString('utf8'));
 }
 
-function outcomeOf({ status, body = '', header = {} }: Answer): Outcome {
+function outcomeOf({ status, body = '', header = {} }: EndpointResponse): Outcome {
   const map = newHeaderMap();
   const all = { 'Content-Type': 'text/plain', 'Upstash-Workflow-Sdk-Version': '1', ...header };
   for (const [name, value] of Object.entries(all)) map[name] = [value];

@@ -33,7 +33,7 @@ export async function openTimedWorld(changes: Partial<ApiOptions> = {}): Promise
   const clock = new SimulatedClock();
   const startMs = clock.nowMs();
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 3_600_000 });
-  for (const origin of ORIGINS) network.setEndpoint(origin, answerByPath);
+  for (const origin of ORIGINS) network.setEndpoint(origin, respondByPath);
   let mostRunning = 0;
   network.onAttempt = () => {
     mostRunning = Math.max(mostRunning, running(network));
@@ -64,12 +64,12 @@ export async function openTimedWorld(changes: Partial<ApiOptions> = {}): Promise
   });
 }
 
-/** A destination that answers with `status` after `seconds`. */
+/** A destination that responds with `status` after `seconds`. */
 export function to(name: string, seconds = 1, status = 200): string {
   return `${ORIGINS[0]}/${status}/${seconds * 1000}/${name}`;
 }
 
-const answerByPath: Endpoint = ({ url }) => {
+const respondByPath: Endpoint = ({ url }) => {
   const [, status, afterMs] = new URL(url).pathname.split('/');
   return { kind: 'answer', status: Number(status), afterMs: Number(afterMs) };
 };

@@ -84,9 +84,9 @@ export interface World {
   logLines: LogLine[];
   /** Asks as the full token's owner, unless the request brings its own `authorization`. */
   ask(request: InjectOptions): Promise<Reply>;
-  /** Publishes and answers the message's id. */
+  /** Publishes, and returns the message's id. */
   publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
-  /** Publishes a message that dies at once and answers its DLQ id. */
+  /** Publishes a message that dies at once, and returns its DLQ id. */
   bury(url: string, headers?: Record<string, string>): Promise<string>;
   /** Log entries, dead messages, queues and flow-control keys that exist in the first project. */
   countStored(): Promise<number>;
@@ -103,15 +103,15 @@ export interface Reply {
   json: Json;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers whose shape is what they assert
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses whose shape they assert
 export type Json = any;
 
-/** Endpoints by host: `ok` answers 200, `fail` 500, everything else waits until it is interrupted. */
+/** Endpoints by host: `ok` responds with 200, `fail` with 500, all others wait until they are interrupted. */
 const ENDPOINTS: Delivery = {
   attempt({ message }, signal) {
     const host = new URL(message.url).hostname;
-    if (host.startsWith('ok.')) return Promise.resolve(answered(200, 'fine'));
-    if (host.startsWith('fail.')) return Promise.resolve(answered(500, 'broken'));
+    if (host.startsWith('ok.')) return Promise.resolve(respondedWith(200, 'fine'));
+    if (host.startsWith('fail.')) return Promise.resolve(respondedWith(500, 'broken'));
     return new Promise((resolve) => {
       const interrupt = (): void => resolve({ kind: 'interrupted' });
       if (signal.aborted) interrupt();
@@ -121,7 +121,7 @@ const ENDPOINTS: Delivery = {
   close: () => Promise.resolve(),
 };
 
-function answered(status: number, body: string): Outcome {
+function respondedWith(status: number, body: string): Outcome {
   const header = newHeaderMap();
   header['Content-Type'] = ['text/plain'];
   return { kind: 'responded', status, header, body: Buffer.from(body) };
@@ -235,7 +235,7 @@ async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
   const options = { ...request, headers, payloadAsStream: true };
   const response = await inject((req, res) => app.server.emit('request', req, res), options);
   const { statusCode: status } = response;
-  // An answer without an end is left before anything comes. Tests of what comes use a connection.
+  // An endless response is abandoned before its first data. Tests of the data use a connection.
   if (isStream(response.headers)) response.raw.res.destroy();
   const text = isStream(response.headers) ? '' : await textOf(response.stream());
   const reply: Reply = {
@@ -248,7 +248,7 @@ async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
   return reply;
 }
 
-/** What holds for every answer (contract M 1.3). */
+/** Checks what is true of every response (contract M 1.3). */
 function expectWellFormed({ status, headers, text, json }: Reply, method: InjectOptions['method']): void {
   expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
   if (text !== '' && !isText(headers)) expect(headers['content-type']).toBe('application/json');
@@ -278,7 +278,7 @@ async function publish(
   return reply.json.messageId;
 }
 
-/** Waits until the message is dead; the made-up endpoints answer within a few turns of the event loop. */
+/** Waits until the message is dead; the simulated endpoints respond within a few turns of the event loop. */
 async function deadIdOf(app: Listener, messageId: string): Promise<string> {
   for (let turn = 0; turn < 1_000; turn += 1) {
     const { json } = await ask(app, { method: 'GET', url: `/v2/dlq?messageId=${messageId}` });
