@@ -16,7 +16,7 @@ function refusing(error: Error): Driver {
 
 it.each([
   { error: new StoreUnavailable('the server is away'), doubts: 0 },
-  { error: new CommitUnknown('the answer was lost'), doubts: 1 },
+  { error: new CommitUnknown('the response was lost'), doubts: 1 },
 ])('has $doubts doubts when $error.message', async ({ error, doubts }) => {
   const store = createStore(refusing(error));
   let told = 0;

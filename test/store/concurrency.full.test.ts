@@ -112,12 +112,12 @@ describe('several workers at once', () => {
 
       const accept = async (store: Store, world: World, random: SeededRandom) => {
         const newMessages = Array.from({ length: random.int(1, 5) }, () => anyMessage(world, random));
-        const answers = await store.messages.accept({ messages: newMessages, nowMs: T0 });
+        const results = await store.messages.accept({ messages: newMessages, nowMs: T0 });
         for (const [index, { message, deduplication }] of newMessages.entries()) {
-          const answer = answers[index];
-          if (answer?.kind === 'accepted') accepted.set(message.id, message.key);
-          if (!deduplication || !answer) continue;
-          const id = answer.kind === 'duplicate' ? answer.messageId : message.id;
+          const result = results[index];
+          if (result?.kind === 'accepted') accepted.set(message.id, message.key);
+          if (!deduplication || !result) continue;
+          const id = result.kind === 'duplicate' ? result.messageId : message.id;
           firstOfHash.set(deduplication.hash, (firstOfHash.get(deduplication.hash) ?? new Set()).add(id));
         }
       };
@@ -188,17 +188,17 @@ describe('several workers at once', () => {
               doings.push(store.queues.setQueuePaused({ projectId: PROJECT, name, isPaused: false, nowMs: T0 }));
           if (random.chance(0.1)) doings.push(dropExpired(store));
           const lanesFirst = random.chance(0.5);
-          const answer = await world.claim({
+          const result = await world.claim({
             limit: 8,
             backlogsToServe: [...waitingBacklogs],
             lanesFirst,
             defaultCapacity: 3,
           });
-          for (const line of answer.waitingBacklogs) waitingBacklogs.add(line);
-          for (const line of answer.emptied) waitingBacklogs.delete(line);
-          doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
+          for (const line of result.waitingBacklogs) waitingBacklogs.add(line);
+          for (const line of result.emptied) waitingBacklogs.delete(line);
+          doings.push(...result.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
-          idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
+          idle = result.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
           for (const line of await world.waitingBacklogs()) waitingBacklogs.add(line);
         }
       };

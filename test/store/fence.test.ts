@@ -110,8 +110,8 @@ describe.each([
   it('saves messages of other projects in the same transaction', async () => {
     const cell = await cellOver(await open());
     await become(cell, 'leaving');
-    const answers = await Promise.allSettled([cell.world.accept(), cell.world.accept(OF_OTHER), cell.world.accept()]);
-    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
+    const results = await Promise.allSettled([cell.world.accept(), cell.world.accept(OF_OTHER), cell.world.accept()]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected']);
     expect((await cell.world.claim()).claimed).toHaveLength(1);
   });
 

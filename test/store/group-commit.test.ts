@@ -13,7 +13,7 @@ interface Flushed {
   commands: readonly WriteCommand[];
   /** The commands of projects 7 and 8, when it started. */
   suspected: boolean[];
-  answer: (results: WriteResult[]) => void;
+  complete: (results: WriteResult[]) => void;
 }
 
 /** Flushes that the test completes, and pauses that it ends. */
@@ -36,7 +36,7 @@ beforeEach(() => {
       flushes.push({
         commands,
         suspected: [7, 8].map((id) => suspects.has(id)),
-        answer: (results) => resolve({ ...none, results }),
+        complete: (results) => resolve({ ...none, results }),
       });
     });
   commits = new GroupCommit(flush, new StoreEvents(), () => {}, {
@@ -62,12 +62,12 @@ function runAccept(name: string): Promise<void> {
 }
 
 /** Completes the next flush, in order. */
-async function answer(...results: WriteResult[]): Promise<Flushed> {
+async function complete(...results: WriteResult[]): Promise<Flushed> {
   await settled();
   const flush = flushes.shift();
   if (!flush) throw new Error('nothing is being flushed');
   expect(flush.commands).toHaveLength(results.length);
-  flush.answer(results);
+  flush.complete(results);
   await settled();
   return flush;
 }
@@ -99,9 +99,9 @@ it('a close waits for the flush in progress, and for the commands behind it', as
   await settled();
   const second = run('second');
   const closed = commits.close().then(() => order.push('closed'));
-  await answer(saved);
+  await complete(saved);
   expect(order).toEqual(['first']);
-  await answer(saved);
+  await complete(saved);
   await Promise.all([first, second, closed]);
   expect(order).toEqual(['first', 'second', 'closed']);
 });
@@ -114,8 +114,8 @@ describe('commands that arrive during a batch', () => {
     all.push(run('b'), run('c'));
     await settled();
     expect(flushes).toHaveLength(1);
-    await answer(saved);
-    await answer(saved, saved);
+    await complete(saved);
+    await complete(saved, saved);
     await Promise.all(all);
   });
 
@@ -126,11 +126,11 @@ describe('commands that arrive during a batch', () => {
     await settled();
     expect(flushes).toHaveLength(2);
     const late = flushes.shift();
-    await answer(saved);
+    await complete(saved);
     expect(order).toEqual(['beside']);
-    await answer(saved);
+    await complete(saved);
     expect(order).toEqual(['beside', 'last']);
-    late?.answer([saved]);
+    late?.complete([saved]);
     await Promise.all(all);
   });
 
@@ -140,20 +140,20 @@ describe('commands that arrive during a batch', () => {
     all.push(run('a'), run('b'));
     await passLatePause();
     const late = flushes.shift();
-    await answer(saved, saved);
+    await complete(saved, saved);
     expect(order).toEqual(['a', 'b']);
-    late?.answer([saved]);
+    late?.complete([saved]);
     await Promise.all(all);
   });
 
   it('join the next batch of the others when both batches are fast again', async () => {
     const all = await lateAndBeside();
     all.push(run('a'), run('b'));
-    await answer(saved);
+    await complete(saved);
     expect(order).toEqual(['late']);
     expect(flushes).toHaveLength(1);
-    await answer(saved);
-    await answer(saved, saved);
+    await complete(saved);
+    await complete(saved, saved);
     await Promise.all(all);
     expect(order).toEqual(['late', 'beside', 'a', 'b']);
   });
@@ -161,13 +161,13 @@ describe('commands that arrive during a batch', () => {
   it('do not wait for a batch that turns out to be late when the one beside it has ended', async () => {
     const all = await lateAndBeside();
     all.push(run('a'));
-    await answer(saved);
+    await complete(saved);
     expect(order).toEqual(['late']);
     await passLatePause();
     const beside = flushes.shift();
-    await answer(saved);
+    await complete(saved);
     expect(order).toEqual(['late', 'a']);
-    beside?.answer([saved]);
+    beside?.complete([saved]);
     await Promise.all(all);
   });
 });
@@ -175,28 +175,28 @@ describe('commands that arrive during a batch', () => {
 describe('commands that another worker blocks', () => {
   it('are tried one at a time, even if others arrive after all have succeeded', async () => {
     const all = [run('a')];
-    await answer(blocked);
+    await complete(blocked);
     await passPause();
-    await answer(saved);
+    await complete(saved);
     expect(pauses).toHaveLength(1);
     all.push(run('b'));
-    await answer(blocked);
+    await complete(blocked);
     expect(pauses).toHaveLength(1);
     await passPause();
-    await answer(saved);
+    await complete(saved);
     await Promise.all(all);
   });
 
   it('wait while other commands continue, and follow when their scout is no longer blocked', async () => {
     const all = ['a', 'b', 'c'].map(run);
-    await answer(blocked, blocked, saved);
+    await complete(blocked, blocked, saved);
     expect(order).toEqual(['c']);
     expect(flushes).toHaveLength(0);
     await passPause();
-    const scouting = await answer(saved);
+    const scouting = await complete(saved);
     expect(scouting.suspected).toEqual([true, false]);
     expect(order).toEqual(['c', 'a']);
-    const rest = await answer(saved);
+    const rest = await complete(saved);
     expect(rest.suspected).toEqual([false, false]);
     await Promise.all(all);
     expect(order).toEqual(['c', 'a', 'b']);
@@ -204,10 +204,10 @@ describe('commands that another worker blocks', () => {
 
   it('are refused after a limit of attempts', async () => {
     const all = [run('a'), run('b')];
-    await answer(blocked, blocked);
+    await complete(blocked, blocked);
     for (let look = 0; look < SCOUTS_MAX; look += 1) {
       await passPause();
-      await answer(blocked);
+      await complete(blocked);
     }
     await passPause();
     await Promise.all(all);
@@ -218,11 +218,11 @@ describe('commands that another worker blocks', () => {
 
   it('move from one project to the next when they need several', async () => {
     const one = run('a');
-    await answer(blocked);
+    await complete(blocked);
     await passPause();
-    await answer({ kind: 'blocked', projectId: 8 });
+    await complete({ kind: 'blocked', projectId: 8 });
     await passPause();
-    await answer(saved);
+    await complete(saved);
     await one;
     expect(order).toEqual(['a']);
     await passPause();
@@ -231,21 +231,21 @@ describe('commands that another worker blocks', () => {
 
   it('continue when the first of them is refused with the commands behind a hung batch', async () => {
     const all = [run('a'), run('b')];
-    await answer(blocked, blocked);
+    await complete(blocked, blocked);
     const hung = run('hung');
     await settled();
     await passPause();
     elapsedMs += HUNG_MS + 1;
-    await answer({ kind: 'unavailable', reason: 'no answer', isCommitUnknown: false });
-    await answer(saved);
+    await complete({ kind: 'unavailable', reason: 'no response', isCommitUnknown: false });
+    await complete(saved);
     await Promise.all([...all, hung]);
-    expect(order).toEqual(['hung: no answer', 'a: no answer', 'b']);
+    expect(order).toEqual(['hung: no response', 'a: no response', 'b']);
     expect(commits.counts.waiting).toBe(0);
   });
 
   it('are awaited by a close, and refused when the store fails', async () => {
     const one = run('a');
-    await answer(blocked);
+    await complete(blocked);
     const closed = commits.close().then(() => order.push('closed'));
     await settled();
     expect(order).toEqual([]);

@@ -6,7 +6,7 @@ import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import { StoreEvents } from '../../src/store/connection.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingBacklogs: [], cancelledClaims: [] };
-const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
+const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no response', isCommitUnknown: false };
 const SAVED: WriteResult = { kind: 'result', result: undefined };
 
 /** Two commands in a batch, and a third that arrives during it: the outcome of the third. */
@@ -31,7 +31,7 @@ async function behind(results: WriteResult[], tookMs: number): Promise<string> {
 }
 
 it.each([
-  ['is refused with it when the database let that hang', [UNAVAILABLE, UNAVAILABLE], 1_001, 'no answer'],
+  ['is refused with it when the database let that hang', [UNAVAILABLE, UNAVAILABLE], 1_001, 'no response'],
   ['goes on when that was refused at once', [UNAVAILABLE, UNAVAILABLE], 1_000, 'saved'],
   ['goes on when that took long and came through', [SAVED, SAVED], 60_000, 'saved'],
   ['goes on when a part of that came through', [UNAVAILABLE, SAVED], 60_000, 'saved'],

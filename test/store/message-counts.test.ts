@@ -54,8 +54,8 @@ it('saves nothing of a refused publish, including its deduplication id', async (
 
 it('never exceeds the limit, however many publish at once', async () => {
   await open(25);
-  const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => publish(1 + (index % 3))));
-  expect(answers.flat().filter(({ kind }) => kind === 'accepted')).toHaveLength(25);
+  const results = await Promise.all(Array.from({ length: 40 }, (_, index) => publish(1 + (index % 3))));
+  expect(results.flat().filter(({ kind }) => kind === 'accepted')).toHaveLength(25);
 });
 
 it('continues counting after a restart', async () => {

@@ -27,7 +27,7 @@ interface Race<State, First, Second> {
   first: (world: World, state: State) => Promise<First>;
   second: (world: World, state: State) => Promise<Second>;
   /** The state after both, whoever was first. */
-  holds: (answers: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
+  holds: (results: [First, Second], world: World, state: State) => boolean | Promise<boolean>;
 }
 
 type AnyRace = Race<unknown, unknown, unknown>;
@@ -48,10 +48,10 @@ const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
 const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
 
 type Accepted = Awaited<ReturnType<typeof accept>>;
-const states = (answers: Accepted[]) =>
-  answers.map((answer) => (answer?.kind === 'accepted' ? answer.state : answer?.kind)).toSorted();
-const oneOf = (kind: string, answers: readonly (Accepted | string)[]): boolean =>
-  answers.filter((answer) => (typeof answer === 'string' ? answer : answer?.kind) === kind).length === 1;
+const states = (results: Accepted[]) =>
+  results.map((result) => (result?.kind === 'accepted' ? result.state : result?.kind)).toSorted();
+const oneOf = (kind: string, results: readonly (Accepted | string)[]): boolean =>
+  results.filter((result) => (typeof result === 'string' ? result : result?.kind) === kind).length === 1;
 const makeQueue = (parallelism: number, isPaused: boolean) => async (world: World) => {
   await world.store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
 };
@@ -82,25 +82,25 @@ const RACES: Record<string, AnyRace> = {
   'a deduplication id': race({
     first: (world) => accept(world, world.message(DEDUPLICATED)),
     second: (world) => accept(world, world.message(DEDUPLICATED)),
-    holds: (answers) => oneOf('duplicate', answers),
+    holds: (results) => oneOf('duplicate', results),
   }),
   'the slot of a queue': race({
     prepare: makeQueue(1, false),
     first: acceptClaimed(IN_QUEUE),
     second: acceptClaimed(IN_QUEUE),
-    holds: (answers) => String(states(answers)) === 'claimed,queue',
+    holds: (results) => String(states(results)) === 'claimed,queue',
   }),
   'the slot of a flow-control key': race({
     prepare: (world) => world.store.keys.pinKey({ projectId: PROJECT, key: 'k', pin: { parallelism: 1 }, nowMs: T0 }),
     first: acceptClaimed(OF_KEY),
     second: acceptClaimed(OF_KEY),
-    holds: (answers) => String(states(answers)) === 'claimed,flow',
+    holds: (results) => String(states(results)) === 'claimed,flow',
   }),
   'the limit of a project': race({
     limits: { parallelismMax: 1 },
     first: acceptClaimed({}),
     second: acceptClaimed({}),
-    holds: (answers) => String(states(answers)) === 'claimed,project',
+    holds: (results) => String(states(results)) === 'claimed,project',
   }),
   'a cancel of the first in a queue, and a message that comes to wait there': race({
     prepare: async (world) => {
@@ -150,7 +150,7 @@ const RACES: Record<string, AnyRace> = {
     prepare: (world) => world.accept(),
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed({}),
-    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, result]) => claimed + (String(states([result])) === 'claimed' ? 1 : 0) === 1,
   }),
   'a claim from the line of an origin, and a message that goes out at once': race({
     limits: { parallelismMax: 1 },
@@ -158,7 +158,7 @@ const RACES: Record<string, AnyRace> = {
     first: async (world) =>
       (await world.claim({ due: false, backlogsToServe: [backlogKey(PROJECT, 'https://example.com')] })).claimed.length,
     second: acceptClaimed({}),
-    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, result]) => claimed + (String(states([result])) === 'claimed' ? 1 : 0) === 1,
   }),
   'a queue that becomes empty, and a message that comes to wait there': comesToWait(
     async (world) => ({ next: world.message(IN_QUEUE) }),
@@ -218,20 +218,20 @@ const RACES: Record<string, AnyRace> = {
       store.queues.saveQueue({ projectId: PROJECT, name: 'a', parallelism: 1, isPaused: false, nowMs: T0 }),
     second: ({ store }) =>
       store.queues.saveQueue({ projectId: PROJECT, name: 'b', parallelism: 1, isPaused: false, nowMs: T0 }),
-    holds: (answers) => oneOf('tooManyQueues', answers),
+    holds: (results) => oneOf('tooManyQueues', results),
   }),
   'the number of schedules': race({
     first: (world) =>
       world.store.schedules.saveSchedule({ schedule: schedule(world, 'a'), fromVersion: undefined, schedulesMax: 1 }),
     second: (world) =>
       world.store.schedules.saveSchedule({ schedule: schedule(world, 'b'), fromVersion: undefined, schedulesMax: 1 }),
-    holds: (answers) => oneOf('tooMany', answers),
+    holds: (results) => oneOf('tooMany', results),
   }),
   'two that publish a dead message anew': race({
     prepare: (world) => world.acceptDead(T0),
     first: revive,
     second: revive,
-    holds: (answers) => answers.filter((answer) => answer === 'missing').length === 1,
+    holds: (results) => results.filter((result) => result === 'missing').length === 1,
   }),
 };
 
@@ -242,7 +242,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: (world) => world.accept(),
     first: (world) => accept(world, world.message()),
     second: (world) => accept(world, world.message()),
-    holds: (answers) => oneOf('overDayLimit', answers),
+    holds: (results) => oneOf('overDayLimit', results),
   }),
   'a claim from the list of a key, and a message that goes out at once': race({
     prepare: async (world) => {
@@ -252,7 +252,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     },
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed(OF_KEY),
-    holds: ([claimed, answer]) => claimed + (String(states([answer])) === 'claimed' ? 1 : 0) === 1,
+    holds: ([claimed, result]) => claimed + (String(states([result])) === 'claimed' ? 1 : 0) === 1,
   }),
   'messages of a run that settle at the same time, each with a result': race({
     prepare: async (world) => {
@@ -283,8 +283,8 @@ const ROW_RACES: Record<string, AnyRace> = {
     },
     second: async (world, { run }): Promise<Message | undefined> => {
       const newMessages = appended(world, run);
-      const answer = await accept(world, newMessages);
-      return answer?.kind === 'accepted' ? newMessages.message : undefined;
+      const result = await accept(world, newMessages);
+      return result?.kind === 'accepted' ? newMessages.message : undefined;
     },
     holds: async ([, saved], world) => saved === undefined || (await world.find(saved)) === undefined,
   }),
@@ -292,7 +292,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: async (world) => ({ run: await startRun(world) }),
     first: endRun,
     second: endRun,
-    holds: (answers) => oneOf('ended', answers),
+    holds: (results) => oneOf('ended', results),
   }),
   'a deadline that ends a wait, and an end of its run': race({
     prepare: async (world) => {
@@ -420,8 +420,8 @@ async function settleWithResult(world: World, run: Message, of: NewMessage | und
 }
 
 async function endRun(world: World, { run }: { run: Message }): Promise<string | undefined> {
-  const [answer] = await world.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
-  return answer?.kind;
+  const [result] = await world.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
+  return result?.kind;
 }
 
 async function notify(world: World, run: Message): Promise<string> {

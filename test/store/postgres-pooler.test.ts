@@ -80,7 +80,7 @@ describe.skipIf(obstacle !== undefined)(
       const settling = claimed.map(({ message, claimToken }) =>
         world?.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 }),
       );
-      for (const answer of await Promise.all(settling)) expect(answer?.kind).toBe('saved');
+      for (const result of await Promise.all(settling)) expect(result?.kind).toBe('saved');
     });
 
     it('a worker is notified of messages that another leaves waiting, over a connection past the pooler', async () => {

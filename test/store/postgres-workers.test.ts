@@ -27,7 +27,7 @@ interface Peer {
   delivering: Promise<Claimed>;
   /** The round of retention at its start has ended. */
   tidied: Promise<void>;
-  answer: (status: number) => void;
+  respond: (status: number) => void;
 }
 
 let url: string;
@@ -82,7 +82,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     nowMs: 0,
   }));
   const delivering = Promise.withResolvers<Claimed>();
-  const answered = Promise.withResolvers<Outcome>();
+  const outcome = Promise.withResolvers<Outcome>();
   const delivery: Delivery = {
     attempt: (claimed, signal) => {
       if (claimed.message.settings.isOperatorEvent) {
@@ -96,7 +96,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
           history.push(`${name} ends`);
           resolve({ kind: 'interrupted' });
         });
-        void answered.promise.then(resolve);
+        void outcome.promise.then(resolve);
       });
     },
     close: async () => {},
@@ -125,9 +125,9 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
       ...{ projectName: String, storage: { bytesMax: 0, freeBytesMin: 0 } },
     },
   });
-  const answer = (status: number) =>
-    answered.resolve({ kind: 'responded', status, header: {}, body: new Uint8Array(0) });
-  const peer: Peer = { engine, store, events, delivering: delivering.promise, tidied: tidied.promise, answer };
+  const respond = (status: number) =>
+    outcome.resolve({ kind: 'responded', status, header: {}, body: new Uint8Array(0) });
+  const peer: Peer = { engine, store, events, delivering: delivering.promise, tidied: tidied.promise, respond };
   peers.push(peer);
   return peer;
 }
@@ -155,7 +155,7 @@ test('a worker whose heartbeats fail releases its claims before another one deli
   expect(Math.abs(second.claimedAtMs - systemClock.nowMs())).toBeLessThan(5_000);
   expect(lost.events).toContain('fence_closed');
   expect(survivor.events).toEqual(expect.arrayContaining(['worker_gone', 'rescued']));
-  survivor.answer(200);
+  survivor.respond(200);
 });
 
 test('a lost worker is reported to the operator by one of the others, one that ends properly by none', async () => {
@@ -178,7 +178,7 @@ test('a worker that ends properly is noticed at once, and leaves no claims to be
   const { message } = await stayer.delivering;
   expect(message.url).toBe('https://a.example/');
   expect(stayer.events).not.toContain('rescued');
-  stayer.answer(200);
+  stayer.respond(200);
 });
 
 test('a worker that was lost while the clock of the database was more than a day ahead is late after one timeout', async () => {
@@ -209,8 +209,8 @@ test('a full worker leaves its backlogged messages to another one with capacity,
   const inBacklog = await publish(full);
   expect((await idle.delivering).message.id).toBe(inBacklog);
   expect(history).toEqual(['full begins', 'idle begins']);
-  idle.answer(200);
-  full.answer(200);
+  idle.respond(200);
+  full.respond(200);
 });
 
 test('a queue whose deletion a lost worker has not finished is emptied by another worker', async () => {

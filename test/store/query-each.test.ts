@@ -21,7 +21,7 @@ const DRIVERS: Record<string, () => Promise<Driver>> = {
 describe.each(Object.entries(DRIVERS))('asked of %s', (_, open) => {
   it('returns the rows for each value separately, in order and up to its limit', async () => {
     const driver = await open();
-    const answers = await driver.transaction(async (tx) => {
+    const results = await driver.transaction(async (tx) => {
       await tx.run('create table rows (line text, key bigint)', []);
       const rows = [
         ['a', 3],
@@ -37,7 +37,7 @@ describe.each(Object.entries(DRIVERS))('asked of %s', (_, open) => {
         ['a', 2, 9],
       ]);
     });
-    expect(answers.map((rows) => rows.map(({ key }) => key))).toEqual([[1, 2], [], [4], [3]]);
+    expect(results.map((rows) => rows.map(({ key }) => key))).toEqual([[1, 2], [], [4], [3]]);
     await driver.close();
   });
 

@@ -101,7 +101,7 @@ describe('a database with two more threads', () => {
     expect((await one.claim()).claimed).toEqual([]);
   });
 
-  it('answers earlier requests before it closes', async () => {
+  it('responds to earlier requests before it closes', async () => {
     const { id, projectId } = await one.accept();
     const found = other.store.messages.find({ projectId, id, deliveredSinceMs: T0 });
     await other.store.close();
@@ -147,8 +147,8 @@ describe('the batcher of a database thread', () => {
   /** A thread that has claimed everything, and polls again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): ThreadClient {
     const client = new ThreadClient((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    const answer = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
-    client.recordClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'result', result: answer }]);
+    const result = { claimed: [], waitingBacklogs: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
+    client.recordClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'result', result }]);
     batcher.join(client);
     return client;
   }
@@ -209,7 +209,7 @@ describe('the batcher of a database thread', () => {
     expect(await tellAgain()).toEqual([]);
   });
 
-  it('answers waiting requests although the maintenance of the database failed this time', async () => {
+  it('responds to waiting requests although the maintenance of the database has failed', async () => {
     let upkeeps = 0;
     const shaken = new Batcher(
       async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),

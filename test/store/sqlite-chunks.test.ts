@@ -96,7 +96,7 @@ it('saves large batches of several callers in one transaction each, and returns 
   const newMessages = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
   const accepted = await Promise.all(newMessages.map((messages) => store.messages.accept({ messages, nowMs: T0 })));
   expect(store.stats().batches - before).toBe(3);
-  expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
+  expect(accepted.map((results) => results.filter(({ kind }) => kind === 'accepted').length)).toEqual([
     1_000, 1_000, 1_000,
   ]);
   for (const messages of newMessages) {

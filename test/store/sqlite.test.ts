@@ -425,8 +425,8 @@ describe('a failing database', () => {
     const fatal: Error[] = [];
     const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => fatal.push(error) }));
     overwriteAfter(path, 8 * 4096);
-    const answers = await Promise.allSettled([world.claim({ limit: 500 }), world.accept()]);
-    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    const results = await Promise.allSettled([world.claim({ limit: 500 }), world.accept()]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     await expect(world.accept()).rejects.toMatchObject({ name: 'StoreUnavailable' });
     expect(fatal.map(({ name }) => name)).toEqual(['StoreFatal']);
     await world.store.close();

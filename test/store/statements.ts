@@ -27,10 +27,10 @@ export async function statementsByOperation(): Promise<Map<string, Set<string>>>
         const operation: (...given: unknown[]) => Promise<unknown> = Reflect.get(operations, name);
         return async (...given: unknown[]) => {
           driver.params.clear();
-          const answer = await operation(...given);
+          const result = await operation(...given);
           const statements = [...driver.params].map(([text, params]) => withValues(toPostgres(text), params));
           found.set(name, new Set([...(found.get(name) ?? []), ...statements]));
-          return answer;
+          return result;
         };
       },
     });

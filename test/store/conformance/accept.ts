@@ -104,11 +104,11 @@ export function acceptConformance(open: OpenStore): void {
 
   it('saves exactly one of a hundred concurrent publishes, and returns its id to all of them', async () => {
     const messages = Array.from({ length: 100 }, () => world().message({ deduplication: reservation('race') }));
-    const answers = (await Promise.all(messages.map((message) => world().save([message])))).flat();
-    const winner = messages[answers.findIndex(({ kind }) => kind === 'accepted')];
-    expect(answers.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
-    for (const answer of answers) {
-      if (answer.kind === 'duplicate') expect(answer.messageId).toBe(winner?.message.id);
+    const results = (await Promise.all(messages.map((message) => world().save([message])))).flat();
+    const winner = messages[results.findIndex(({ kind }) => kind === 'accepted')];
+    expect(results.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
+    for (const result of results) {
+      if (result.kind === 'duplicate') expect(result.messageId).toBe(winner?.message.id);
     }
   });
 

@@ -28,15 +28,15 @@ export function busyOriginsConformance(open: OpenStore): void {
   it('counts messages that wait for their origin toward the rate too, also in the next period', async () => {
     await acceptMany(20, { key: 'k', rate: 2, periodS: 60 });
     for (const nowMs of [T0, T0 + 60_000, T0 + 120_000]) {
-      const answer = await world().claim({ capacityByOrigin: { [A]: 0 } }, nowMs);
-      expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([0, undefined]);
+      const result = await world().claim({ capacityByOrigin: { [A]: 0 } }, nowMs);
+      expect([result.claimed.length, result.nextDueAtMs]).toEqual([0, undefined]);
     }
     expect(await world().store.keys.findKey({ projectId: PROJECT, key: 'k', nowMs: T0 + 120_000 })).toMatchObject({
       waitListSize: 18,
       rateCount: 0,
     });
-    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 + 120_000);
-    expect([answer.claimed.length, answer.nextDueAtMs]).toEqual([2, T0 + 180_000]);
+    const result = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 + 120_000);
+    expect([result.claimed.length, result.nextDueAtMs]).toEqual([2, T0 + 180_000]);
   });
 
   it('starts no new message of a key before those that wait for their origin', async () => {

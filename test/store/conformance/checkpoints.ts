@@ -75,8 +75,8 @@ export function checkpointConformance(open: OpenStore): void {
 
   it('saves one of two with the same message, even in one transaction', async () => {
     const first = await called();
-    const answers = await Promise.all([1, 2].map((stepId) => save([first], [atOnce(first.message, stepId)])));
-    expect(answers.map(({ kind }) => kind)).toEqual(['saved', 'stale']);
+    const results = await Promise.all([1, 2].map((stepId) => save([first], [atOnce(first.message, stepId)])));
+    expect(results.map(({ kind }) => kind)).toEqual(['saved', 'stale']);
     expect(await journalOf(world(), first.message)).toHaveLength(2);
   });
 

@@ -9,42 +9,42 @@ const BACKLOG_B = backlogKey(PROJECT, B);
 
 export function claimConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const keysOf = (answer: { claimed: { message: { key: number } }[] }) =>
-    answer.claimed.map(({ message }) => message.key);
+  const keysOf = (result: { claimed: { message: { key: number } }[] }) =>
+    result.claimed.map(({ message }) => message.key);
 
   it('claims due messages by due time and then key, each under the next token, and logs ACTIVE', async () => {
     const late = await world().accept({ notBeforeMs: T0 + 20 });
     const early = await world().accept({ notBeforeMs: T0 + 10, body: bytes('hello'), header: { 'X-A': ['1'] } });
     const alsoLate = await world().accept({ notBeforeMs: T0 + 20 });
     const future = await world().accept({ notBeforeMs: T0 + 31 });
-    const answer = await world().claim({ firstToken: 500_000 }, T0 + 30);
-    expect(answer.claimed).toEqual([
+    const result = await world().claim({ firstToken: 500_000 }, T0 + 30);
+    expect(result.claimed).toEqual([
       { message: early, retried: 0, isAlone: true, dueAtMs: T0 + 10, claimToken: 500_000, claimedAtMs: T0 + 30 },
       { message: late, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_001, claimedAtMs: T0 + 30 },
       { message: alsoLate, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_002, claimedAtMs: T0 + 30 },
     ]);
-    expect(answer).toMatchObject({ waitingBacklogs: [], emptied: [], nextDueAtMs: T0 + 31 });
+    expect(result).toMatchObject({ waitingBacklogs: [], emptied: [], nextDueAtMs: T0 + 31 });
     expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().statesOf(future)).toEqual(['CREATED']);
   });
 
   it('gives a message to one claim only', async () => {
     const messages = await Promise.all(Array.from({ length: 20 }, () => world().accept({ url: A })));
-    const answers = await Promise.all(
+    const results = await Promise.all(
       Array.from({ length: 5 }, () => world().claim({ limit: 7, backlogsToServe: [BACKLOG_A] })),
     );
-    const keys = answers.flatMap(keysOf);
+    const keys = results.flatMap(keysOf);
     expect(keys.toSorted((a, b) => a - b)).toEqual(messages.map(({ key }) => key));
-    const tokens = answers.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
+    const tokens = results.flatMap(({ claimed }) => claimed.map(({ claimToken }) => claimToken));
     expect(new Set(tokens).size).toBe(20);
   });
 
   it('claims no more than requested, and returns that more is due', async () => {
     const messages = Array.from({ length: 400 }, () => world().message({ url: A }));
     await world().save(messages);
-    const answer = await world().claim({ limit: 3 });
-    expect(answer.claimed).toHaveLength(3);
-    expect(answer.nextDueAtMs).toBe(T0);
+    const result = await world().claim({ limit: 3 });
+    expect(result.claimed).toHaveLength(3);
+    expect(result.nextDueAtMs).toBe(T0);
     expect((await world().claim({ limit: 0 })).claimed).toEqual([]);
   });
 
@@ -180,9 +180,9 @@ export function claimConformance(open: OpenStore): void {
     const second = await world().accept({ url: `${A}/2` });
     const third = await world().accept({ url: `${A}/3` });
     const other = await world().accept({ url: `${B}/1` });
-    const answer = await world().claim({ capacityByOrigin: { [A]: 1 } });
-    expect(keysOf(answer)).toEqual([first.key, other.key]);
-    expect(answer).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: undefined });
+    const result = await world().claim({ capacityByOrigin: { [A]: 1 } });
+    expect(keysOf(result)).toEqual([first.key, other.key]);
+    expect(result).toMatchObject({ waitingBacklogs: [BACKLOG_A], nextDueAtMs: undefined });
     expect(await world().waitingBacklogs()).toEqual([BACKLOG_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
@@ -205,9 +205,9 @@ export function claimConformance(open: OpenStore): void {
 
   it('gives the default capacity to an origin without its own', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
-    const answer = await world().claim({ defaultCapacity: 2 });
-    expect(answer.claimed).toHaveLength(2);
-    expect(answer.waitingBacklogs).toEqual([BACKLOG_A]);
+    const result = await world().claim({ defaultCapacity: 2 });
+    expect(result.claimed).toHaveLength(2);
+    expect(result.waitingBacklogs).toEqual([BACKLOG_A]);
   });
 
   it('gets past many messages of one full origin within a few claims, each of which examines 500 messages', async () => {
@@ -225,10 +225,10 @@ export function claimConformance(open: OpenStore): void {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
     const projects = { capacityByProject: { [PROJECT]: 1 }, defaultCapacity: 5 };
-    const answer = await world().claim({ projects });
-    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
-    expect(keysOf(answer)).toContain(other.key);
-    expect(answer.waitingBacklogs).toEqual([BACKLOG_A]);
+    const result = await world().claim({ projects });
+    expect(result.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
+    expect(keysOf(result)).toContain(other.key);
+    expect(result.waitingBacklogs).toEqual([BACKLOG_A]);
     expect(
       (
         await world().claim({
@@ -245,10 +245,10 @@ export function claimConformance(open: OpenStore): void {
     for (const url of urls) await world().accept({ url, projectId: OTHER_PROJECT });
     const known = await world().accept({ url: A });
     const unknown = { slots: 3, capacityByProject: { [PROJECT]: 2 }, defaultCapacity: 5, healthy: [BACKLOG_A] };
-    const answer = await world().claim({ unknown });
-    expect(answer.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
-    expect(keysOf(answer)).toContain(known.key);
-    expect(answer.waitingBacklogs).toHaveLength(5);
+    const result = await world().claim({ unknown });
+    expect(result.claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, PROJECT, OTHER_PROJECT, PROJECT]);
+    expect(keysOf(result)).toContain(known.key);
+    expect(result.waitingBacklogs).toHaveLength(5);
   });
 
   it('takes no more of a backlog than its capacity, however much capacity its origin has', async () => {
@@ -266,8 +266,8 @@ export function claimConformance(open: OpenStore): void {
     ];
     const late = await world().accept({ url: A, notBeforeMs: T0 + 1 });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, notBeforeMs: T0 + 1 });
-    const answer = await world().claim({ hasBacklogs: true }, T0 + 1);
-    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[other.key], [BACKLOG_A]]);
+    const result = await world().claim({ hasBacklogs: true }, T0 + 1);
+    expect([keysOf(result), result.waitingBacklogs]).toEqual([[other.key], [BACKLOG_A]]);
     expect(keysOf(await world().claim({ backlogsToServe: [BACKLOG_A], hasBacklogs: true }, T0 + 1))).toEqual(
       [first, second, late].map(({ key }) => key),
     );
@@ -276,8 +276,8 @@ export function claimConformance(open: OpenStore): void {
   it('takes a due message together with the last messages of its backlog, which it empties', async () => {
     const inBacklog = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
     const due = await world().accept({ url: A, notBeforeMs: T0 + 1 });
-    const answer = await world().claim({ backlogsToServe: [BACKLOG_A], hasBacklogs: true }, T0 + 1);
-    expect([keysOf(answer), answer.emptied]).toEqual([[inBacklog.key, due.key], [BACKLOG_A]]);
+    const result = await world().claim({ backlogsToServe: [BACKLOG_A], hasBacklogs: true }, T0 + 1);
+    expect([keysOf(result), result.emptied]).toEqual([[inBacklog.key, due.key], [BACKLOG_A]]);
   });
 
   it('serves backlogs before due messages, or after them', async () => {
@@ -309,13 +309,13 @@ export function claimConformance(open: OpenStore): void {
     );
     const due = Array.from({ length: 10 }, () => world().message({ url: B }));
     await world().save([...inBacklog, ...due]);
-    const answer = await world().claim({
+    const result = await world().claim({
       backlogsToServe: [BACKLOG_A],
       dueFirst: true,
       limit: 6,
       capacityByOrigin: { [A]: 1 },
     });
-    expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
+    expect(result.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
   });
 
   it('gives the first backlogs all slots that they need, when their projects are not far behind', async () => {
@@ -345,8 +345,8 @@ export function claimConformance(open: OpenStore): void {
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inBacklog });
     const line = backlogKey(OTHER_PROJECT, A);
     expect(await world().waitingBacklogs()).toEqual([BACKLOG_A, line]);
-    const answer = await world().claim({ due: false, backlogsToServe: [line] });
-    expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
+    const result = await world().claim({ due: false, backlogsToServe: [line] });
+    expect([keysOf(result), result.emptied]).toEqual([[other.key], [line]]);
   });
 
   it('lists backlogs page by page, by project and then origin', async () => {
@@ -380,9 +380,9 @@ export function claimConformance(open: OpenStore): void {
     const inA = await world().accept({ url: A, state: inBacklog });
     const inB = await world().accept({ url: B, state: inBacklog });
     await world().accept({ url: 'https://c.example' });
-    const answer = await world().claim({ limit: 1, backlogsToServe: [BACKLOG_B, BACKLOG_A] });
-    expect(keysOf(answer)).toEqual([inB.key]);
-    expect(answer.emptied).toEqual([BACKLOG_B]);
+    const result = await world().claim({ limit: 1, backlogsToServe: [BACKLOG_B, BACKLOG_A] });
+    expect(keysOf(result)).toEqual([inB.key]);
+    expect(result.emptied).toEqual([BACKLOG_B]);
     expect(keysOf(await world().claim({ limit: 2, backlogsToServe: [BACKLOG_A] }))).toContain(inA.key);
   });
 
@@ -391,12 +391,12 @@ export function claimConformance(open: OpenStore): void {
     const inA = await world().accept({ url: A, state: inBacklog });
     const inB = [];
     for (let index = 0; index < 4; index += 1) inB.push((await world().accept({ url: B, state: inBacklog })).key);
-    const answer = await world().claim({
+    const result = await world().claim({
       due: false,
       backlogsToServe: [BACKLOG_A, BACKLOG_B],
       capacityByOrigin: { [B]: 2 },
     });
-    expect([keysOf(answer), answer.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [BACKLOG_A]]);
+    expect([keysOf(result), result.emptied]).toEqual([[inA.key, ...inB.slice(0, 2)], [BACKLOG_A]]);
   });
 
   it('reports that an origin has an empty backlog even when it has no capacity', async () => {
@@ -407,9 +407,9 @@ export function claimConformance(open: OpenStore): void {
 
   it('takes a message out of its backlog although the clock was set back since', async () => {
     const message = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
-    const answer = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 - 3_600_000);
-    expect(keysOf(answer)).toEqual([message.key]);
-    expect(answer.claimed[0]?.claimedAtMs).toBe(T0);
+    const result = await world().claim({ due: false, backlogsToServe: [BACKLOG_A] }, T0 - 3_600_000);
+    expect(keysOf(result)).toEqual([message.key]);
+    expect(result.claimed[0]?.claimedAtMs).toBe(T0);
   });
 
   it('never logs ACTIVE before an earlier event of the message, whatever the clock shows', async () => {
@@ -445,8 +445,8 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().settle(message, claimToken, delivered(T0 + 50))).toMatchObject({
       kind: 'stale',
     });
-    const answer = await world().claim({}, T0 + 50);
-    expect(answer.claimed.map((claimed) => [claimed.message.key, claimed.retried])).toEqual([[message.key, 0]]);
+    const result = await world().claim({}, T0 + 50);
+    expect(result.claimed.map((claimed) => [claimed.message.key, claimed.retried])).toEqual([[message.key, 0]]);
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);
   });
 

@@ -130,11 +130,11 @@ export function deadRunsConformance(open: OpenStore): void {
       events: [{ atMs: T0, state: 'DELIVERED', detail: { response } }] as const,
       failureCallback,
     };
-    const answer = await store().messages.settle({
+    const result = await store().messages.settle({
       settlement: settlement(told.message, told.claimToken, { ...change, events: [...change.events] }),
       nowMs: T0,
     });
-    expect(answer).toMatchObject({ kind: 'saved' });
+    expect(result).toMatchObject({ kind: 'saved' });
   }
 
   async function list(filter: DeadRunFilter = {}): Promise<string[]> {
@@ -278,8 +278,8 @@ export function deadRunsConformance(open: OpenStore): void {
       });
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
       const { revival, sent } = revivalOf(failed, 'b', [step]);
-      const answer = await store().deadRuns.retryRun({ ...revival, nowMs: T0 });
-      expect(answer).toEqual({
+      const result = await store().deadRuns.retryRun({ ...revival, nowMs: T0 });
+      expect(result).toEqual({
         kind: 'retried',
         messages: [{ state: 'due', journal: { position: 2, bytes: 190 } }],
         children: [],

@@ -124,12 +124,12 @@ export function deadConformance(open: OpenStore): void {
   it('lets one of two concurrent retries of an entry win', async () => {
     const { dlqId } = await world().acceptDead(T0 + 1);
     const successors = [world().message(), world().message()];
-    const answers = await Promise.all(
+    const results = await Promise.all(
       successors.map((successor) =>
         world().store.dead.retryDead({ projectId: PROJECT, retries: [{ dlqId, successor }], nowMs: T0 }),
       ),
     );
-    expect(answers).toEqual(expect.arrayContaining([[{ state: 'due' }], 'missing']));
+    expect(results).toEqual(expect.arrayContaining([[{ state: 'due' }], 'missing']));
     const found = await Promise.all(successors.map(({ message }) => world().find(message)));
     expect(found.filter((message) => message !== undefined)).toHaveLength(1);
   });

@@ -32,8 +32,8 @@ export function followsConformance(open: OpenStore): void {
   it('saves the messages that follow with the change, each unchanged', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
-    const answer = await world().settle(message, claimToken, { ...delivered(T0), follows });
-    expect(answer).toEqual({
+    const result = await world().settle(message, claimToken, { ...delivered(T0), follows });
+    expect(result).toEqual({
       kind: 'saved',
       follows: [{ state: 'claimed' }, { state: 'origin' }, { state: 'due' }],
     });
@@ -76,8 +76,8 @@ export function followsConformance(open: OpenStore): void {
       world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
-    const answer = await world().settle(message, claimToken, change);
-    expect(answer).toEqual({ kind: 'saved', follows: [{ state: 'claimed' }, { state: 'flow' }] });
+    const result = await world().settle(message, claimToken, change);
+    expect(result).toEqual({ kind: 'saved', follows: [{ state: 'claimed' }, { state: 'flow' }] });
     expect((await world().claim()).claimed).toEqual([]);
     const firstToken = first.state.kind === 'claimed' ? first.state.claimToken : -1;
     await world().settle(first.message, firstToken, delivered(T0));
@@ -170,8 +170,8 @@ export function followsConformance(open: OpenStore): void {
     });
     await world().claim();
     const follows = threeFollows();
-    const answer = await world().settle(message, claimToken, { ...delivered(T0), follows });
-    expect(answer).toEqual({ kind: 'stale' });
+    const result = await world().settle(message, claimToken, { ...delivered(T0), follows });
+    expect(result).toEqual({ kind: 'stale' });
     for (const followUp of follows) {
       expect(await world().find(followUp.message)).toBeUndefined();
       expect(await world().logsOf(followUp.message)).toEqual([]);
@@ -181,10 +181,10 @@ export function followsConformance(open: OpenStore): void {
   it('saves following messages once, when one result is sent twice', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [first, second] = [world().message(), world().message()];
-    const answers = await Promise.all(
+    const results = await Promise.all(
       [first, second].map((followUp) => world().settle(message, claimToken, { ...delivered(T0), follows: [followUp] })),
     );
-    expect(answers).toEqual([{ kind: 'saved', follows: [{ state: 'due' }] }, { kind: 'stale' }]);
+    expect(results).toEqual([{ kind: 'saved', follows: [{ state: 'due' }] }, { kind: 'stale' }]);
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
   });
 
@@ -193,11 +193,11 @@ export function followsConformance(open: OpenStore): void {
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
-    const answer = await world().store.messages.settle({
+    const result = await world().store.messages.settle({
       settlement: { ...settlement(message, claimToken, change), changeIfCancelRequested },
       nowMs: T0,
     });
-    expect(answer).toEqual({ kind: 'saved', isCancelled: true });
+    expect(result).toEqual({ kind: 'saved', isCancelled: true });
     for (const followUp of change.follows) expect(await world().find(followUp.message)).toBeUndefined();
   });
 

@@ -192,12 +192,12 @@ function queueCases(open: OpenStore): void {
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
     const taken = handoff();
-    const answer = await world().store.messages.settle({
+    const result = await world().store.messages.settle({
       settlement: settlement(first, claimToken, delivered()),
       nowMs: T0 + 3,
       handoff: taken,
     });
-    expect(answer).toEqual({
+    expect(result).toEqual({
       kind: 'saved',
       next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3, dueAtMs: T0 },
     });
@@ -215,7 +215,7 @@ function queueCases(open: OpenStore): void {
     const plain = await world().acceptClaimed();
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
-    const [answer] = await Promise.all([
+    const [result] = await Promise.all([
       world().store.messages.settle({
         settlement: settlement(first, claimToken, delivered()),
         nowMs: T0 + 5,
@@ -226,7 +226,7 @@ function queueCases(open: OpenStore): void {
         nowMs: T0,
       }),
     ]);
-    expect(answer).toMatchObject({ next: { message: second } });
+    expect(result).toMatchObject({ next: { message: second } });
     expect(heard).toEqual([]);
   });
 
@@ -483,9 +483,9 @@ function keyCases(open: OpenStore): void {
     const crowd = Array.from({ length: 300 }, () => world().message(limited({ parallelism: 200 })));
     await world().store.messages.accept({ messages: crowd, nowMs: T0 });
     const other = await world().accept({ settings: { flowControl: { key: 'other', parallelism: 1, periodS: 1 } } });
-    const answer = await world().claim({ limit: 10 });
-    expect(keysOf(answer)).toEqual([...crowd.slice(0, 5).map(({ message }) => message.key), other.key]);
-    expect(answer.nextDueAtMs).toBe(T0);
+    const result = await world().claim({ limit: 10 });
+    expect(keysOf(result)).toEqual([...crowd.slice(0, 5).map(({ message }) => message.key), other.key]);
+    expect(result.nextDueAtMs).toBe(T0);
   });
 
   it('gives the unused share of a key to the next one', async () => {
@@ -520,8 +520,8 @@ function keyCases(open: OpenStore): void {
     const large = limited({ parallelism: 9 }, { body: new Uint8Array(100) });
     const first = await world().accept(large);
     for (let index = 0; index < 3; index += 1) await world().accept(large);
-    const answer = await world().claim({ bytesMax: 150 });
-    expect([keysOf(answer), answer.waitingBacklogs]).toEqual([[first.key], [backlogKey(PROJECT, BUSY)]]);
+    const result = await world().claim({ bytesMax: 150 });
+    expect([keysOf(result), result.waitingBacklogs]).toEqual([[first.key], [backlogKey(PROJECT, BUSY)]]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 2 });
   });
 
@@ -738,8 +738,8 @@ function projectCases(open: OpenStore): void {
     const inBacklog = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running, claimToken } = await world().acceptClaimed();
     const backlogsToServe = [backlogKey(PROJECT, BUSY)];
-    const answer = await world().claim({ due: false, backlogsToServe });
-    expect([keysOf(answer), answer.emptied]).toEqual([[], backlogsToServe]);
+    const result = await world().claim({ due: false, backlogsToServe });
+    expect([keysOf(result), result.emptied]).toEqual([[], backlogsToServe]);
     expect(
       (await world().store.messages.findLive({ projectId: PROJECT, id: inBacklog.id, nowMs: T0 }))?.state.kind,
     ).toBe('project');
@@ -753,12 +753,12 @@ function projectCases(open: OpenStore): void {
     const { message: other } = await world().acceptClaimed();
     await world().acceptClaimed({ settings: { flowControl } });
     const handoff = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
-    const answer = await world().store.messages.settle({
+    const result = await world().store.messages.settle({
       settlement: settlement(message, claimToken, delivered()),
       nowMs: T0,
       handoff,
     });
-    expect(answer).toEqual({ kind: 'saved' });
+    expect(result).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim())).toEqual([other.key]);
   });
 }

@@ -170,13 +170,13 @@ export function logsConformance(open: OpenStore): void {
     expect((await world().store.logs.listLogs({ projectId: PROJECT, filter: {}, page: half })).items).toHaveLength(1);
   });
 
-  it.each(['headers', 'answers'])('counts the bytes of %s too', async (which) => {
+  it.each(['headers', 'responses'])('counts the bytes of %s too', async (which) => {
     const large = 'x'.repeat(6 * 1024 * 1024);
     for (let index = 0; index < 4; index++) {
       const atMs = T0 + index;
       const header = which === 'headers' ? { 'X-Large': [large] } : {};
       const { message, claimToken } = await world().acceptClaimed({ header, createdAtMs: atMs });
-      const response = { status: 500, header: {}, body: bytes(which === 'answers' ? large : '') };
+      const response = { status: 500, header: {}, body: bytes(which === 'responses' ? large : '') };
       const events: LogEvent[] = [{ atMs, state: 'ERROR', detail: { error: 'failed', response } }];
       const next = { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 } as const;
       await world().settle(message, claimToken, { next, events });

@@ -95,7 +95,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     const tally = await toldOnce();
     expect(await tell(early)).toBe('stale');
     const told = await Promise.all([tell(tally), tell(tally), tell(tally)]);
-    expect(told.filter((answer) => answer !== 'stale')).toEqual([{ state: 'due' }]);
+    expect(told.filter((result) => result !== 'stale')).toEqual([{ state: 'due' }]);
     expect((await world().claim({ limit: 10 })).claimed).toHaveLength(1);
   });
 

@@ -125,11 +125,11 @@ export function projectsConformance(open: OpenStore): void {
       signingKeys: keys('old'),
       nowMs: T0,
     });
-    const answers = await Promise.all([
+    const results = await Promise.all([
       world().store.projects.replaceSigningKeys({ projectId, expected: keys('old'), next: keys('new') }),
       world().store.projects.replaceSigningKeys({ projectId, expected: keys('old'), next: keys('newer') }),
     ]);
-    expect(answers).toEqual([keys('new'), keys('new')]);
+    expect(results).toEqual([keys('new'), keys('new')]);
     expect(await world().store.projects.signingKeys({ projectId })).toEqual(keys('new'));
   });
 
@@ -146,7 +146,7 @@ export function projectsConformance(open: OpenStore): void {
     expect(next.version).toBeGreaterThan(state.version);
   });
 
-  it('answers a ping', async () => {
+  it('responds to a ping', async () => {
     await expect(world().store.ping()).resolves.toBeUndefined();
   });
 }

@@ -31,11 +31,11 @@ import {
 export function runEndingsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const end = async (first: Message, options: Partial<RunEnding> = {}, follows: NewMessage[] = []) => {
-    const [answer] = await world().store.runs.endRuns({
+    const [result] = await world().store.runs.endRuns({
       endings: [{ ending: ending(first, options), follows }],
       nowMs: T0,
     });
-    return answer;
+    return result;
   };
 
   /** A run whose first message is in flight. */
@@ -62,8 +62,8 @@ export function runEndingsConformance(open: OpenStore): void {
 
   it('happens once, and not to a run that never existed', async () => {
     const first = await startRun(world());
-    const answers = await Promise.all([end(first), end(first, { state: 'RUN_CANCELED' })]);
-    expect(answers).toEqual([{ kind: 'ended', follows: [] }, { kind: 'over' }]);
+    const results = await Promise.all([end(first), end(first, { state: 'RUN_CANCELED' })]);
+    expect(results).toEqual([{ kind: 'ended', follows: [] }, { kind: 'over' }]);
     expect(await end(first)).toEqual({ kind: 'over' });
     expect(await end({ ...first, key: world().number() })).toEqual({ kind: 'over' });
     expect((await runLogOf(world())).filter((event) => event.startsWith('RUN_'))).toEqual([
@@ -311,11 +311,11 @@ export function runEndingsConformance(open: OpenStore): void {
       const other = appended(world(), first, { state: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
       await world().save([other]);
       const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
-      const answers = await Promise.all([
+      const results = await Promise.all([
         world().settle(first, claimToken, failing(first)),
         world().store.messages.settle({ settlement: second, nowMs: T0 }),
       ]);
-      expect(answers).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
+      expect(results).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
       expect(await world().store.messages.settle({ settlement: second, nowMs: T0 })).toEqual({
         kind: 'saved',
         isCancelled: true,

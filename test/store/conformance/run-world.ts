@@ -35,8 +35,8 @@ export function newRunMessage(world: World, options: RunStartOptions = {}): NewM
 /** Saves the first message of a run and returns it. */
 export async function startRun(world: World, options: RunStartOptions = {}): Promise<Message> {
   const newMessages = newRunMessage(world, options);
-  const [answer] = await world.save([newMessages], newMessages.message.createdAtMs);
-  if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
+  const [result] = await world.save([newMessages], newMessages.message.createdAtMs);
+  if (result?.kind !== 'accepted') throw new Error(`no run was started: ${result?.kind}`);
   return newMessages.message;
 }
 
@@ -62,9 +62,9 @@ export function appended(world: World, first: Message, options: EntryOptions = {
 
 /** Appends a message and returns the result. */
 export async function append(world: World, first: Message, options: EntryOptions = {}): Promise<Accepted> {
-  const [answer] = await world.save([appended(world, first, options)], options.createdAtMs ?? T0);
-  if (!answer) throw new Error('there was no answer');
-  return answer;
+  const [result] = await world.save([appended(world, first, options)], options.createdAtMs ?? T0);
+  if (!result) throw new Error('the store returned no result');
+  return result;
 }
 
 /** The record of an invocation of `child`, for the result of step `stepId`. */

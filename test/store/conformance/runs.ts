@@ -177,7 +177,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await append(world(), first, call)).toMatchObject({ journal: { bytes: 7 } });
       const result = {
         callType: 'fromCallback',
-        body: bytes('answer'),
+        body: bytes('result'),
         entry: { kind: 'fromCallback', entryKey: 'f1' },
       } as const;
       expect(await append(world(), first, result)).toMatchObject({ journal: { bytes: 6 } });
@@ -186,8 +186,8 @@ export function runsConformance(open: OpenStore): void {
       expect(await journalOf(world(), first)).toEqual([
         '0 step',
         '1 toCallback request',
-        '2 fromCallback answer',
-        '3 fromCallback answer',
+        '2 fromCallback result',
+        '3 fromCallback result',
       ]);
     });
 
@@ -215,8 +215,8 @@ export function runsConformance(open: OpenStore): void {
       const publishes = [one, other].flatMap((first) =>
         ['s1', 's2', 's3'].map((entryKey) => accept([appended(world(), first, { entry: { entryKey } })])),
       );
-      const answers = (await Promise.all(publishes)).flat();
-      expect(answers.map((answer) => answer.kind === 'accepted' && answer.journal?.position)).toEqual([
+      const results = (await Promise.all(publishes)).flat();
+      expect(results.map((result) => result.kind === 'accepted' && result.journal?.position)).toEqual([
         1, 2, 3, 1, 2, 3,
       ]);
       expect(await append(world(), other, { entry: { entryKey: 's2' } })).toMatchObject({ kind: 'duplicate' });
@@ -586,8 +586,8 @@ export function runsConformance(open: OpenStore): void {
       const firsts = await Promise.all(
         Array.from({ length: 100 }, (_, index) => startRun(world(), { id: `r${index}` })),
       );
-      const answers = await Promise.all(firsts.map((first) => append(world(), first)));
-      expect(answers.every((answer) => answer.kind === 'accepted' && answer.journal?.position === 1)).toBe(true);
+      const results = await Promise.all(firsts.map((first) => append(world(), first)));
+      expect(results.every((result) => result.kind === 'accepted' && result.journal?.position === 1)).toBe(true);
       const ended = await Promise.all(
         firsts.map((first) =>
           world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 }),

@@ -175,8 +175,8 @@ export function schedulesConformance(open: OpenStore): void {
   it('triggers each time of many schedules once, however many commands try it concurrently', async () => {
     const all = await Promise.all(Array.from({ length: 30 }, (_, index) => save({ id: `s${index}` })));
     const attempts = [0, 1, 2].map(() => all.map((one) => trigger(one)));
-    const answers = await Promise.all(attempts.map((changes) => changeAll(changes.map((attempt) => attempt.change))));
-    expect(answers.flat().filter((answer) => answer !== 'stale')).toHaveLength(30);
+    const results = await Promise.all(attempts.map((changes) => changeAll(changes.map((attempt) => attempt.change))));
+    expect(results.flat().filter((result) => result !== 'stale')).toHaveLength(30);
     const made = await Promise.all(attempts.flat().map(({ messages: [one] }) => one && world().find(one.message)));
     expect(made.filter((message) => message !== undefined)).toHaveLength(30);
   });

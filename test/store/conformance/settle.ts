@@ -18,11 +18,11 @@ export function settleConformance(open: OpenStore): void {
   it('removes a delivered message and logs it, once', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const decision = settlement(message, claimToken, delivered(T0 + 5));
-    const answers = await Promise.all([
+    const results = await Promise.all([
       world().store.messages.settle({ settlement: decision, nowMs: T0 }),
       world().store.messages.settle({ settlement: decision, nowMs: T0 }),
     ]);
-    expect(answers.map(({ kind }) => kind).toSorted()).toEqual(['saved', 'stale']);
+    expect(results.map(({ kind }) => kind).toSorted()).toEqual(['saved', 'stale']);
     expect(await world().store.messages.settle({ settlement: decision, nowMs: T0 })).toMatchObject({ kind: 'stale' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });

@@ -218,12 +218,16 @@ export function unfinishedConformance(open: OpenStore): void {
 
   it('counts dead messages by the status of their response, or by the kind of their error', async () => {
     for (const [at, status] of [500, 404, 500].entries()) await world().acceptDead(T0 + at, {}, status);
-    for (const error of ['timeout: no answer within 5 ms', 'timeout: no answer within 9 ms', 'connection refused']) {
+    for (const error of [
+      'timeout: no response within 5 ms',
+      'timeout: no response within 9 ms',
+      'connection refused',
+    ]) {
       const { message, claimToken } = await world().acceptClaimed();
       const { deadLetter, ...change } = lastFailure(T0 + 10, 0);
       if (!deadLetter) throw new Error('there is no dead letter');
-      const unanswered = { ...change, deadLetter: { ...deadLetter, responseBody: bytes(error) } };
-      await world().settle(message, claimToken, unanswered, T0 + 10);
+      const withoutResponse = { ...change, deadLetter: { ...deadLetter, responseBody: bytes(error) } };
+      await world().settle(message, claimToken, withoutResponse, T0 + 10);
     }
     await world().acceptDead(T0, { projectId: OTHER_PROJECT });
     expect(await failures()).toEqual({

@@ -325,14 +325,14 @@ export function waitersConformance(open: OpenStore): void {
     it('are resolved once each', async () => {
       const [one, two] = [await begin('a'), await begin('b')];
       const [first, second] = [await register(one), await register(two)];
-      const results = [resultOf(one), resultOf(one), resultOf(two)];
-      const answers = await resolve(
+      const newMessages = [resultOf(one), resultOf(one), resultOf(two)];
+      const results = await resolve(
         [first, first, second].map(({ key }, index) => ({
           waiterKey: key,
-          result: results[index] as NewMessage,
+          result: newMessages[index] as NewMessage,
         })),
       );
-      expect(answers).toMatchObject([{ state: 'due' }, 'gone', { state: 'due' }]);
+      expect(results).toMatchObject([{ state: 'due' }, 'gone', { state: 'due' }]);
       expect(await resolve([{ waiterKey: first.key, result: resultOf(one) }])).toEqual(['gone']);
       expect(await store().runs.readJournal({ projectId: one.projectId, runKey: one.key })).toHaveLength(2);
     });

@@ -208,13 +208,13 @@ export function workersConformance(open: OpenStore): void {
     await store.projects.ensureProject({ name: 'new', signingKeys: { current: 'c', next: 'n' }, nowMs: T0 });
     const { version } = await store.projects.readAccounts();
     const [refused, saved, unasked] = [world().message(), world().message(), world().message()];
-    const answers = await Promise.allSettled([
+    const results = await Promise.allSettled([
       store.messages.accept({ messages: [refused], nowMs: T0, accountsVersion: older }),
       store.messages.accept({ messages: [saved], nowMs: T0, accountsVersion: version }),
       store.messages.accept({ messages: [unasked], nowMs: T0 }),
     ]);
-    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
-    expect(answers[0]).toMatchObject({ reason: expect.any(AccountsChanged) });
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect(results[0]).toMatchObject({ reason: expect.any(AccountsChanged) });
     expect(await world().find(refused.message)).toBeUndefined();
     expect(await world().find(saved.message)).toBeDefined();
     expect(await world().find(unasked.message)).toBeDefined();

@@ -120,8 +120,8 @@ export class World {
     status = 500,
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
-    const answer = await this.settle(message, claimToken, lastFailure(failedAtMs, status));
-    if (answer.kind !== 'saved') throw new Error('the deadLetter was stale');
+    const result = await this.settle(message, claimToken, lastFailure(failedAtMs, status));
+    if (result.kind !== 'saved') throw new Error('the deadLetter was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
 

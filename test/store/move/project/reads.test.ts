@@ -32,7 +32,7 @@ it('is read from the former cell until the switch, and from the new one from the
   const { first, second } = cells;
   const told: string[] = [];
   const look = async (step: string) => {
-    const answers = await Promise.all(
+    const results = await Promise.all(
       [first, second].map((cell) =>
         readLogs(cell).then(
           () => true,
@@ -40,7 +40,7 @@ it('is read from the former cell until the switch, and from the new one from the
         ),
       ),
     );
-    told.push(`${step}: ${answers.map((isTold) => (isTold ? 'told' : 'refused')).join(', ')}`);
+    told.push(`${step}: ${results.map((isTold) => (isTold ? 'told' : 'refused')).join(', ')}`);
   };
   const { directory } = there(cells);
   await moveProject(
@@ -67,10 +67,10 @@ it('is never read from both: the former cell refuses before the new one serves i
     dialect: target.dialect,
     read: target.read.bind(target),
     transaction: async (...args: Parameters<Driver['transaction']>) => {
-      const answer = await target.transaction(...args);
+      const result = await target.transaction(...args);
       const [cell, inFirst, inSecond] = await whereabouts(cells);
       if (inSecond === 'here') whereItWas ??= [cell, inFirst];
-      return answer;
+      return result;
     },
   });
   await moveProject(there(cells, { target: watched }));
