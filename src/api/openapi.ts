@@ -245,14 +245,14 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 
 /** The statuses of refusals of this route, besides those that every route has. */
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
-  const found = new Set(refusals);
-  if (access !== 'public') found.add(401).add(429).add(503); // rate limits, and the store may be unavailable
-  if (access !== 'public' && access !== 'any') found.add(403); // there is an insufficient scope
-  if (path.includes(':')) found.add(404);
-  if (Object.keys(takes).length > 0) found.add(400);
-  if (configuresMessage(takes)) found.add(412);
-  if (takes.body || takes.filters?.isBulk) found.add(413);
-  return [...found].sort((a, b) => a - b);
+  const statuses = new Set(refusals);
+  if (access !== 'public') statuses.add(401).add(429).add(503); // rate limits, and the store may be unavailable
+  if (access !== 'public' && access !== 'any') statuses.add(403); // there is an insufficient scope
+  if (path.includes(':')) statuses.add(404);
+  if (Object.keys(takes).length > 0) statuses.add(400);
+  if (configuresMessage(takes)) statuses.add(412);
+  if (takes.body || takes.filters?.isBulk) statuses.add(413);
+  return [...statuses].sort((a, b) => a - b);
 }
 
 /** Whether the route takes all options of a message; other routes with config headers take only a few. */
@@ -306,8 +306,8 @@ function parameterNames(path: string): string[] {
 
 function bodyOf({ operationId, takes = {} }: Route, schemas: SchemaWriter): Operation['requestBody'] {
   const { body, filters } = takes;
-  const given = exampleOf(operationId).body;
-  const example = given === undefined ? {} : { example: given };
+  const exampleBody = exampleOf(operationId).body;
+  const example = exampleBody === undefined ? {} : { example: exampleBody };
   if (body === 'bytes') return { description: 'Delivered byte for byte.', content: { '*/*': example } };
   if (body) return { required: true, content: { 'application/json': { schema: schemas.write(body), ...example } } };
   if (!filters?.isBulk) return undefined;

@@ -108,10 +108,10 @@ function walk(branch: Branch, path: Path, at: number, rawIds: readonly string[])
   const { routes } = branch;
   const takesDestination = isDestinationBehind(branch, path.method);
   const isOver = at > path.end;
-  const found = isOver ? undefined : descend(branch, path, at, rawIds);
-  if (!takesDestination) return isOver && routes.size > 0 ? { routes, rawIds } : found;
+  const routesBelow = isOver ? undefined : descend(branch, path, at, rawIds);
+  if (!takesDestination) return isOver && routes.size > 0 ? { routes, rawIds } : routesBelow;
   // The rest is a destination, unless it names another route with this method (contract M 22.13).
-  if (found?.routes.has(path.method) && found.rawIds.every(isDecodedName)) return found;
+  if (routesBelow?.routes.has(path.method) && routesBelow.rawIds.every(isDecodedName)) return routesBelow;
   // A destination needs all names before it, such as the queue's name in `/v2/enqueue/{queue}/…`.
   return rawIds.includes('') ? undefined : { routes, rawIds, destinationAt: at };
 }
@@ -123,8 +123,8 @@ function descend(branch: Branch, path: Path, at: number, rawIds: readonly string
   const segmentEnd = slashAt < 0 || slashAt > path.end ? path.end : slashAt;
   const segment = path.text.slice(at, segmentEnd);
   const word = words.get(segment) ?? (path.isOfInterface ? words.get(segment.toLowerCase()) : undefined);
-  const found = word && walk(word, path, segmentEnd + 1, rawIds);
-  return found ?? (parameter && walk(parameter, path, segmentEnd + 1, [...rawIds, segment]));
+  const routesOfWord = word && walk(word, path, segmentEnd + 1, rawIds);
+  return routesOfWord ?? (parameter && walk(parameter, path, segmentEnd + 1, [...rawIds, segment]));
 }
 
 /** Whether a destination may follow. If other paths share this prefix, this depends on the method. */

@@ -67,16 +67,16 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
-    const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
-    const { items, cursor: next } = cutToPage(found, count, ({ key }) => cursorAfter(key));
+    const keys = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
+    const { items, cursor: next } = cutToPage(keys, count, ({ key }) => cursorAfter(key));
     return jsonResponse(200, { flowControls: items.map(FLOW_KEY.view), cursor: next });
   }
 
   async function get({ projectId, id: key }: Call): Promise<ApiResponse> {
     checkKey(key);
-    const found = await storeOf(projectId).keys.findKey({ key });
-    if (!found) throw new ApiError('not_found', `flow control key ${key} not found`);
-    return jsonResponse(200, FLOW_KEY.view(found));
+    const flowKey = await storeOf(projectId).keys.findKey({ key });
+    if (!flowKey) throw new ApiError('not_found', `flow control key ${key} not found`);
+    return jsonResponse(200, FLOW_KEY.view(flowKey));
   }
 
   async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<ApiResponse> {

@@ -11,11 +11,11 @@ import type { ConfigHeader } from '../publishing/config-headers.ts';
 import {
   CURSOR,
   collectValues,
-  type GivenValues,
   ids,
   into,
   invalidParameter,
   type Parameter,
+  type ParameterValues,
   parameter,
   shortened,
   singleValue,
@@ -123,15 +123,15 @@ function row<Row extends Parameter>(
 }
 
 function singleId<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
-  return parameter(name, meaning, Type.String(), (given) => [singleValue(name, given)]);
+  return parameter(name, meaning, Type.String(), (input) => [singleValue(name, input)]);
 }
 
 const ORDER = parameter(
   'order',
   'Newest or oldest first.',
   Type.Union([Type.Literal('latestFirst'), Type.Literal('earliestFirst')], { default: 'latestFirst' }),
-  (given): PageRequest['order'] => {
-    const text = singleValue('order', given);
+  (input): PageRequest['order'] => {
+    const text = singleValue('order', input);
     if (text === 'earliestFirst' || text === 'latestFirst') return text;
     throw invalidParameter('order', 'earliestFirst or latestFirst is needed');
   },
@@ -140,8 +140,8 @@ const ORDER = parameter(
 /** The parameter `count`. */
 export function countParameter({ countDefault, countMax }: CountLimits): Parameter<'count', number> {
   const schema = Type.Integer({ minimum: 1, default: countDefault });
-  return parameter('count', `Maximum number; more than ${countMax} is lowered to it.`, schema, (given) =>
-    Math.min(readCount(given), countMax),
+  return parameter('count', `Maximum number; more than ${countMax} is lowered to it.`, schema, (input) =>
+    Math.min(readCount(input), countMax),
   );
 }
 
@@ -152,14 +152,14 @@ const CANCEL_COUNT = parameter(
   'count',
   `Maximum number, oldest first. Without it, and with ${CLIENT_DEFAULT_COUNT}, which clients send by default, all that match.`,
   Type.Integer({ minimum: 1, deprecated: true }),
-  (given): number | undefined => {
-    const count = readCount(given);
+  (input): number | undefined => {
+    const count = readCount(input);
     return count === CLIENT_DEFAULT_COUNT ? undefined : count;
   },
 );
 
-function readCount(given: GivenValues): number {
-  const count = wholeNumber('count', singleValue('count', given));
+function readCount(input: ParameterValues): number {
+  const count = wholeNumber('count', singleValue('count', input));
   if (count === 0) throw invalidParameter('count', 'a number of at least 1 is needed');
   return count;
 }
@@ -188,26 +188,29 @@ export function readFilters<Row extends Parameter>(
   rawQuery: string,
   body?: unknown,
 ): Values<Row> {
-  const given = collectValues(rows, rawQuery, body, (name) => {
+  const valuesByName = collectValues(rows, rawQuery, body, (name) => {
     if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shortened(name)}`);
   });
   const idRows = rows.filter(({ emptyIds }) => emptyIds);
-  for (const [name, { values, from }] of given) {
+  for (const [name, { values, from }] of valuesByName) {
     if (values.length > 0) continue;
     const emptyIds = idRows.find((row) => row.name === name)?.emptyIds;
     const isInBulkQuery = isBulk && from === 'query';
     if (emptyIds && !(emptyIds === 'nothingUnlessInBulkQuery' && isInBulkQuery)) continue;
     if (isBulk) throw invalidParameter(name, 'it has no value, and leaving it out would widen the action');
-    given.delete(name);
+    valuesByName.delete(name);
   }
   for (const { name, emptyIds } of idRows) {
-    const all = emptyIds === 'everything' ? given.get(name) : undefined;
+    const all = emptyIds === 'everything' ? valuesByName.get(name) : undefined;
     if (all?.values.length !== 0) continue;
     if (isBulk && all.from === 'query') throw invalidParameter(name, 'it has no value');
-    given.delete(name);
+    valuesByName.delete(name);
   }
-  const named = idRows.filter(({ name }) => given.has(name));
-  return valuesOf(named.length === 0 ? rows : [...named, ...rows.filter(({ name }) => usedWithIds.has(name))], given);
+  const named = idRows.filter(({ name }) => valuesByName.has(name));
+  return valuesOf(
+    named.length === 0 ? rows : [...named, ...rows.filter(({ name }) => usedWithIds.has(name))],
+    valuesByName,
+  );
 }
 
 type Paging = { ids?: string[] } & { [Member in 'count' | 'cursor' | 'order']?: PageRequest[Member] | undefined };

@@ -42,10 +42,10 @@ export function keyRoutes({ accounts }: Services): Route[] {
 
 export function signatureRoutes({ accounts, clock }: Services): Route[] {
   async function verify({ projectId, body }: Call): Promise<ApiResponse> {
-    const given = readSignatureCheck(await readJson(body, SMALL_JSON_LIMIT));
+    const check = readSignatureCheck(await readJson(body, SMALL_JSON_LIMIT));
     const { current, next } = await accounts.signingKeys(projectId);
     const nowS = Math.floor(clock.nowMs() / 1000);
-    const verdict = verifySignature({ ...given, signingKeys: [current, next], nowS });
+    const verdict = verifySignature({ ...check, signingKeys: [current, next], nowS });
     return jsonResponse(200, verdict.valid ? { isValid: true } : { isValid: false, failed: verdict.failures });
   }
 

@@ -186,8 +186,8 @@ export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
     const { toMs = clock.nowMs(), fromMs = Math.max(0, toMs - HOUR_MS), cursor } = readQuery(rawQuery, MINUTES_QUERY);
     const first = cursor === undefined ? minuteOf(fromMs) : wholeNumber('cursor', cursor) + MINUTE_MS;
     const page = { fromMs: first, toMs, count: MINUTES_MAX + 1 };
-    const found = await engine.storeOf(projectId).minutes.listMinutes(page);
-    const { items, cursor: next } = cutToPage(found, MINUTES_MAX, ({ atMs }) => String(atMs));
+    const rows = await engine.storeOf(projectId).minutes.listMinutes(page);
+    const { items, cursor: next } = cutToPage(rows, MINUTES_MAX, ({ atMs }) => String(atMs));
     const minutes = await jsonArrayOf(items, minuteView, { clock, endOfTurn });
     return jsonObjectResponse({ bounds: JSON.stringify(BOUNDS_MS), minutes, cursor: JSON.stringify(next) });
   }

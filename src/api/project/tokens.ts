@@ -46,8 +46,8 @@ export function tokenRoutes({ tokens }: Services): Route[] {
 
 function routesFor(tokens: ProjectTokens): Route[] {
   async function list({ projectId, tokenHash }: Call): Promise<ApiResponse> {
-    const found = await tokens.list(projectId);
-    return jsonResponse(200, { tokens: found.map((token) => TOKEN.view(token, tokenHash)) });
+    const tokensOfProject = await tokens.list(projectId);
+    return jsonResponse(200, { tokens: tokensOfProject.map((token) => TOKEN.view(token, tokenHash)) });
   }
 
   async function make({ projectId, tokenHash: by, body }: Call): Promise<ApiResponse> {

@@ -28,22 +28,22 @@ export async function handleItems<T>(
   body: RequestBody,
   { limits, json, clock, endOfTurn }: ItemServices,
   mayContinueRun: boolean,
-  handle: (given: RequestItem[], slices: Slices) => Promise<T>,
+  handle: (items: RequestItem[], slices: Slices) => Promise<T>,
 ): Promise<T> {
   const bytes = await body.read({
     bytesMax: limits.batchBytesMax,
     setting: 'batch_bytes_max',
     memoryPerByte: JSON_MEMORY_PER_BYTE,
   });
-  let given: RequestItem[] = [];
+  let items: RequestItem[] = [];
   try {
     const limitsOfItems = itemLimits(limits);
-    given =
+    items =
       bytes.length > JSON_INLINE_BYTES_MAX ? await json.items(bytes, limitsOfItems) : readItems(bytes, limitsOfItems);
-    return await handle(given, new Slices(clock, endOfTurn));
+    return await handle(items, new Slices(clock, endOfTurn));
   } catch (error) {
     const isRefused = error instanceof InvalidItems;
-    const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : given.some((item) => item.isSentByRun));
+    const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : items.some((item) => item.isSentByRun));
     const refusal = isRefused ? error.cause : error;
     throw isOfRun ? toRunPublishError(refusal) : refusal;
   }

@@ -50,18 +50,18 @@ export function batchRoutes(services: Services): Route[] {
     const { projectId, callerIp, body, ignored, rawHeaders } = call;
     const check = checkDestination(projectId);
     const shared = { callerIp, plainHeaders: { ...plainHeaders, requestHeaders: rawHeaders } };
-    return handleItems(body, services, true, async (given, slices) => {
-      const groups = await findGroups(projectId, given);
+    return handleItems(body, services, true, async (requestItems, slices) => {
+      const groups = await findGroups(projectId, requestItems);
       const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), ...shared };
       const items: Item[] = [];
       const refusals: Promise<unknown>[] = [];
-      for (const [index, givenItem] of given.entries()) {
-        (givenItem.queue === '' ? PUBLISH_KNOWN_HEADERS : ENQUEUE_KNOWN_HEADERS).findIgnored(
-          givenItem.rawHeaders,
+      for (const [index, requestItem] of requestItems.entries()) {
+        (requestItem.queue === '' ? PUBLISH_KNOWN_HEADERS : ENQUEUE_KNOWN_HEADERS).findIgnored(
+          requestItem.rawHeaders,
           ignored,
           index,
         );
-        const item = await readItem(givenItem, context).catch((error) => Promise.reject(errorAtItem(index, error)));
+        const item = await readItem(requestItem, context).catch((error) => Promise.reject(errorAtItem(index, error)));
         items.push(item);
         refusals.push(refusalOf(item, index, check));
         if (slices.isOver) await slices.next();
@@ -93,16 +93,21 @@ export function batchRoutes(services: Services): Route[] {
   }
 
   /** The existing URL groups among the destinations, by name. */
-  async function findGroups(projectId: ProjectId, given: readonly RequestItem[]): Promise<Map<string, UrlGroup>> {
-    const names = new Set(given.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])));
-    const found = await Promise.all(
+  async function findGroups(
+    projectId: ProjectId,
+    requestItems: readonly RequestItem[],
+  ): Promise<Map<string, UrlGroup>> {
+    const names = new Set(
+      requestItems.flatMap(({ destination }) => (destination.kind === 'group' ? [destination.name] : [])),
+    );
+    const groups = await Promise.all(
       [...names].map((name) => engine.storeOf(projectId).urlGroups.findUrlGroup({ name })),
     );
-    return new Map(found.flatMap((group) => (group ? [[group.name, group]] : [])));
+    return new Map(groups.flatMap((group) => (group ? [[group.name, group]] : [])));
   }
 
-  async function readItem(given: RequestItem, context: ItemContext): Promise<Item> {
-    const { destination, body, queue, rawHeaders, isSentByRun } = given;
+  async function readItem(requestItem: RequestItem, context: ItemContext): Promise<Item> {
+    const { destination, body, queue, rawHeaders, isSentByRun } = requestItem;
     const { groups, budget, nowMs, callerIp, plainHeaders } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
     // The item inherits the trace of the batch request, but neither its headers nor its token. Its own Authorization is forwarded.

@@ -83,10 +83,10 @@ export function urlGroupRoutes(services: Services): Route[] {
 
   /** Checks the headers as a publish would, so that no publish fails on them later. */
   async function readDefaults(projectId: ProjectId, body: unknown, ignored: Ignored): Promise<HeaderMap> {
-    const given = objectOf(body, 'an object is needed')['headers'];
-    if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
+    const headers = objectOf(body, 'an object is needed')['headers'];
+    if (headers === undefined || headers === null) throw invalidBody('headers: an object of headers is needed');
     const rawHeaders = withoutEmpty(
-      itemRawHeaders(given, { bytesMax: Number.POSITIVE_INFINITY, linesMax: HEADER_LINES_MAX }),
+      itemRawHeaders(headers, { bytesMax: Number.POSITIVE_INFINITY, linesMax: HEADER_LINES_MAX }),
     );
     for (let i = 0; i < rawHeaders.length; i += 2) checkDefault(rawHeaders[i] ?? '');
     if (rawHeaders.join('').length > limits.headerBytesMax) {

@@ -8,7 +8,7 @@ import { type CommaRule, queryParameters, queryValues } from '../../protocol/url
 import { FILTER_VALUES_MAX, IDS_MAX } from '../limits.ts';
 
 /** The values of one parameter of a request. */
-export interface GivenValues {
+export interface ParameterValues {
   /** Never contains `''`: empty elements are removed. */
   values: string[];
   from: 'query' | 'body';
@@ -25,7 +25,7 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   /** For ids only: what an empty list selects, in any request, or in any but the query of a bulk action. */
   emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
   /** Returns `undefined` if there is no value. Throws `ApiError` 400 that names the parameter. */
-  read: (given: GivenValues) => Value | undefined;
+  read: (input: ParameterValues) => Value | undefined;
 }
 
 /** The values of `Row`, by member. */
@@ -37,7 +37,7 @@ export function parameter<const Name extends string, Value>(
   name: Name,
   meaning: string,
   schema: TSchema,
-  read: (given: GivenValues) => Value | undefined,
+  read: (input: ParameterValues) => Value | undefined,
 ): Parameter<Name, Value> {
   return { name, meaning, schema, member: name, read };
 }
@@ -61,7 +61,7 @@ export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
 }
 
 /** The only value; `''` if there is none. Throws `ApiError` 400 if there are several. */
-export function singleValue(name: string, { values }: GivenValues): string {
+export function singleValue(name: string, { values }: ParameterValues): string {
   const [first = '', second] = values;
   if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
   return first;
@@ -81,35 +81,35 @@ export function invalidParameter(name: string, reason: string): ApiError {
 
 /** One text. An empty text counts as a value, which most parameters reject. */
 export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
-  return parameter(name, meaning, Type.String(), (given) => singleValue(name, given));
+  return parameter(name, meaning, Type.String(), (input) => singleValue(name, input));
 }
 
 /** Texts; a match with any one of them is enough. */
 export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
-  return parameter(name, meaning, several(Type.String()), (given) =>
-    given.values.length === 0 ? undefined : distinctValues(name, given, FILTER_VALUES_MAX),
+  return parameter(name, meaning, several(Type.String()), (input) =>
+    input.values.length === 0 ? undefined : distinctValues(name, input, FILTER_VALUES_MAX),
   );
 }
 
 export function ids(name: string, meaning: string, emptyIds: Parameter['emptyIds']): Parameter<'ids', string[]> {
-  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (given) =>
-    distinctValues(name, given, IDS_MAX),
+  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (input) =>
+    distinctValues(name, input, IDS_MAX),
   );
   return { ...into('ids', row), ...(emptyIds && { emptyIds }) };
 }
 
 /** A Unix time in milliseconds. */
 export function time<const Name extends string>(name: Name, meaning: string): Parameter<Name, number> {
-  return parameter(name, meaning, Type.Integer({ minimum: 0 }), (given) => {
-    const value = singleValue(name, given);
+  return parameter(name, meaning, Type.Integer({ minimum: 0 }), (input) => {
+    const value = singleValue(name, input);
     return value === '' ? undefined : wholeNumber(name, value);
   });
 }
 
 /** Statuses of responses. */
 export function statuses<const Name extends string>(name: Name, meaning: string): Parameter<Name, number[]> {
-  return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (given) =>
-    distinctValues(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
+  return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (input) =>
+    distinctValues(name, input, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
   );
 }
 
@@ -123,9 +123,9 @@ export function words<const Name extends string, Value>(
   return parameter(name, meaning, schema, ({ values }) => {
     if (values.length === 0) return undefined;
     const matched = values.flatMap((word) => {
-      const found = known.get(word);
-      if (!found) throw invalidParameter(name, `one of ${[...known.keys()].join(', ')} is needed`);
-      return found;
+      const meant = known.get(word);
+      if (!meant) throw invalidParameter(name, `one of ${[...known.keys()].join(', ')} is needed`);
+      return meant;
     });
     return [...new Set(matched)];
   });
@@ -133,12 +133,12 @@ export function words<const Name extends string, Value>(
 
 export function flag<const Name extends string>(name: Name, meaning: string, isSet = false): Parameter<Name, boolean> {
   const schema = Type.Union([Type.Literal('true'), Type.Literal('false')], { default: String(isSet) });
-  return parameter(name, meaning, schema, (given) => booleanOf(name, singleValue(name, given)));
+  return parameter(name, meaning, schema, (input) => booleanOf(name, singleValue(name, input)));
 }
 
 /** In any letter case, since one of the official clients writes `True` (contract M 23). */
 export function flagInAnyCase<const Name extends string>(name: Name, meaning: string): Parameter<Name, boolean> {
-  return parameter(name, meaning, Type.Boolean(), (given) => booleanOf(name, singleValue(name, given).toLowerCase()));
+  return parameter(name, meaning, Type.Boolean(), (input) => booleanOf(name, singleValue(name, input).toLowerCase()));
 }
 
 function booleanOf(name: string, value: string): boolean {
@@ -153,8 +153,8 @@ export function amount<const Name extends string>(
   { max, loweredTo = Number.MAX_SAFE_INTEGER }: { max?: number; loweredTo?: number } = {},
 ): Parameter<Name, number> {
   const limits = { ...(max && { maximum: max }), ...(loweredTo < Number.MAX_SAFE_INTEGER && { default: loweredTo }) };
-  return parameter(name, meaning, Type.Integer({ minimum: 1, ...limits }), (given) => {
-    const value = wholeNumber(name, singleValue(name, given));
+  return parameter(name, meaning, Type.Integer({ minimum: 1, ...limits }), (input) => {
+    const value = wholeNumber(name, singleValue(name, input));
     if (value >= 1 && value <= (max ?? Number.MAX_SAFE_INTEGER)) return Math.min(value, loweredTo);
     const range = max === undefined ? 'a number of at least 1' : `a number from 1 to ${max}`;
     throw invalidParameter(name, `${range} is needed`);
@@ -173,7 +173,7 @@ function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
 }
 
 /** Removes repeated values. Throws if more than `valuesMax` are left. */
-function distinctValues(name: string, { values }: GivenValues, valuesMax: number): string[] {
+function distinctValues(name: string, { values }: ParameterValues, valuesMax: number): string[] {
   const distinct = [...new Set(values)];
   if (distinct.length > valuesMax)
     throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${distinct.length}`);
@@ -187,12 +187,12 @@ export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonl
 
 export function valuesOf<Row extends Parameter>(
   rows: readonly Row[],
-  given: ReadonlyMap<string, GivenValues>,
+  valuesByName: ReadonlyMap<string, ParameterValues>,
 ): Values<Row> {
   const values: Record<string, unknown> = {};
   for (const { name, member, read } of rows) {
-    const found = given.get(name);
-    const value = found && read(found);
+    const input = valuesByName.get(name);
+    const value = input && read(input);
     const before = values[member];
     if (Array.isArray(before) && Array.isArray(value)) values[member] = [...before, ...value];
     else if (value !== undefined) values[member] = value;
@@ -209,20 +209,20 @@ export function collectValues(
   rawQuery: string,
   body?: unknown,
   onUnknown: (name: string) => void = () => {},
-): Map<string, GivenValues> {
+): Map<string, ParameterValues> {
   const byName = new Map(rows.map((row) => [row.name, row]));
-  const given = new Map<string, GivenValues>();
+  const valuesByName = new Map<string, ParameterValues>();
   for (const [name, rawValues] of queryParameters(rawQuery)) {
     if (name === '' || name.toLowerCase() === 'qstash_token') continue;
     const row = byName.get(name);
     if (!row) onUnknown(name);
-    else given.set(name, { values: queryValues(name, rawValues, row.commas ?? 'separate'), from: 'query' });
+    else valuesByName.set(name, { values: queryValues(name, rawValues, row.commas ?? 'separate'), from: 'query' });
   }
   for (const [name, value] of bodyMembers(body)) {
     if (!byName.has(name)) onUnknown(name);
-    else if (!given.has(name)) given.set(name, { values: memberTexts(name, value), from: 'body' });
+    else if (!valuesByName.has(name)) valuesByName.set(name, { values: memberTexts(name, value), from: 'body' });
   }
-  return given;
+  return valuesByName;
 }
 
 /** Shortens a name for an error text: names in requests can have any length. */

@@ -123,8 +123,8 @@ export class Call {
     const [first = -1] = named;
     const earlier = this.#checkpointByToken.get(first);
     if (earlier) return earlier.hash === hash ? earlier.result : LOST;
-    const found = named.flatMap((token) => this.#messages.get(token) ?? []);
-    if (this.#isEnding || found.length < named.length) return LOST;
+    const claimed = named.flatMap((token) => this.#messages.get(token) ?? []);
+    if (this.#isEnding || claimed.length < named.length) return LOST;
     this.#attempt?.extend();
     const checkpoint: SavedCheckpoint = { hash, named, result: Promise.resolve(LOST), appended: new Set() };
     for (const token of named) {
@@ -134,7 +134,7 @@ export class Call {
     this.#unfinished.add(checkpoint);
     checkpoint.result = this.#save(
       checkpoint,
-      { done: found.slice(0, done.length), failed: found.slice(done.length) },
+      { done: claimed.slice(0, done.length), failed: claimed.slice(done.length) },
       save,
     );
     return checkpoint.result;

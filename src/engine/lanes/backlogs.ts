@@ -113,16 +113,16 @@ export class Backlogs {
 
   /** Up to `max` backlogs, in no order. */
   some(max: number): BacklogKey[] {
-    const found: BacklogKey[] = [];
+    const selected: BacklogKey[] = [];
     for (const { healthy, unknown } of this.#byProject.values()) {
       for (const backlogs of [healthy, unknown]) {
         for (const backlog of backlogs.keys()) {
-          if (found.length === max) return found;
-          found.push(backlog);
+          if (selected.length === max) return selected;
+          selected.push(backlog);
         }
       }
     }
-    return found;
+    return selected;
   }
 
   /** Adds the backlog at the end of the rotation, unless it is in memory already. */
@@ -223,11 +223,11 @@ export class Backlogs {
     skipped: ReadonlySet<BacklogKey>,
   ): BacklogKey[] {
     const capacity = this.#inFlight.capacityOfProject(projectId);
-    const found = [
+    const candidates = [
       ...this.#leastBusy(healthy, Math.min(max, capacity.all), skipped),
       ...this.#leastBusy(unknown, Math.min(max, capacity.unknown), skipped),
     ];
-    return found
+    return candidates
       .toSorted(leastBusyFirst)
       .slice(0, Math.min(max, capacity.all))
       .map(({ backlog }) => backlog);
@@ -235,26 +235,26 @@ export class Backlogs {
 
   #leastBusy(backlogs: Map<BacklogKey, number>, max: number, skipped: ReadonlySet<BacklogKey>): BacklogCandidate[] {
     if (max === 0) return [];
-    const found: BacklogCandidate[] = [];
+    const candidates: BacklogCandidate[] = [];
     const blocked: [BacklogKey, number][] = [];
     let idle = 0;
     for (const [backlog, position] of backlogs) {
       const count = this.#inFlight.countOf(backlog);
       if (skipped.has(backlog) || this.#inFlight.capacityOf(backlog) === 0) blocked.push([backlog, position]);
       else {
-        found.push({ backlog, position, count });
+        candidates.push({ backlog, position, count });
         if (count === 0) idle += 1;
       }
       if (idle === max) break;
-      if (found.length - idle + blocked.length < EXAMINED_MAX) continue;
-      this.#isTruncated ||= found.length < max && backlogs.size > EXAMINED_MAX;
+      if (candidates.length - idle + blocked.length < EXAMINED_MAX) continue;
+      this.#isTruncated ||= candidates.length < max && backlogs.size > EXAMINED_MAX;
       for (const [each, itsPosition] of blocked) {
         backlogs.delete(each);
         backlogs.set(each, itsPosition);
       }
       break;
     }
-    return found.toSorted(leastBusyFirst).slice(0, max);
+    return candidates.toSorted(leastBusyFirst).slice(0, max);
   }
 
   /**

@@ -97,8 +97,11 @@ export async function listUnfinished(
   page: Omit<PageRequest, 'order'>,
 ): Promise<Page<ExplainedMessage>> {
   const { store, clock } = context;
-  const found = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
-  return { ...found, items: found.items.map((live) => ({ ...live, explanation: explainLive(context, live) })) };
+  const unfinished = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
+  return {
+    ...unfinished,
+    items: unfinished.items.map((live) => ({ ...live, explanation: explainLive(context, live) })),
+  };
 }
 
 export async function readBacklog(
@@ -135,17 +138,17 @@ export async function cancelMatching(
   let from: MessageKey | undefined = -1;
   while (from !== undefined && cancelled < count) {
     const limit = Math.min(count - cancelled, CANDIDATE_BATCH);
-    const found: { keys: MessageKey[]; nextAfterKey?: MessageKey } = await store.messages.findCandidates({
+    const candidates: { keys: MessageKey[]; nextAfterKey?: MessageKey } = await store.messages.findCandidates({
       projectId,
       filter,
       afterKey: from,
       limit,
     });
-    for (let at = 0; at < found.keys.length; at += CANCEL_BATCH) {
-      const keys = found.keys.slice(at, at + CANCEL_BATCH);
+    for (let at = 0; at < candidates.keys.length; at += CANCEL_BATCH) {
+      const keys = candidates.keys.slice(at, at + CANCEL_BATCH);
       cancelled += await store.messages.cancelCandidates({ projectId, keys, nowMs: clock.nowMs() });
     }
-    from = found.nextAfterKey;
+    from = candidates.nextAfterKey;
   }
   return cancelled;
 }

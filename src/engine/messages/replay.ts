@@ -40,10 +40,10 @@ export function replayOf(message: Message, changes: ReplayChanges): PublishComma
   };
 }
 
-function headerOf(stored: HeaderMap, given: HeaderMap | undefined, removed: readonly string[] = []): HeaderMap {
+function headerOf(stored: HeaderMap, changed: HeaderMap | undefined, removed: readonly string[] = []): HeaderMap {
   const header = Object.assign(newHeaderMap(), stored);
   for (const name of removed) delete header[name];
-  return Object.assign(header, given);
+  return Object.assign(header, changed);
 }
 
 /**

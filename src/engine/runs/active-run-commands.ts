@@ -28,7 +28,7 @@ export interface ActiveRun {
   hidesBodies: boolean;
 }
 
-/** `undefined` when no such run is active; one that has just ended may still be found. */
+/** `undefined` when no such run is active; a run that has just ended may still be returned. */
 export async function findActiveRun(
   { active }: EngineContext,
   projectId: ProjectId,
@@ -106,12 +106,12 @@ export async function cancelRunsMatching(
   let afterKey: RunKey | undefined = -1;
   while (afterKey !== undefined && cancelled < count) {
     const page = { afterKey, limit: Math.min(READ_BATCH, count - cancelled) };
-    const found: { keys: RunKey[]; nextAfterKey?: RunKey } = await store.deadRuns.activeRunKeys({
+    const candidates: { keys: RunKey[]; nextAfterKey?: RunKey } = await store.deadRuns.activeRunKeys({
       ...{ projectId, filter },
       ...page,
     });
-    cancelled += await cancelAll(context, found.keys, (key) => store.runs.findRun({ projectId, key }));
-    afterKey = found.nextAfterKey;
+    cancelled += await cancelAll(context, candidates.keys, (key) => store.runs.findRun({ projectId, key }));
+    afterKey = candidates.nextAfterKey;
   }
   return cancelled;
 }
@@ -126,16 +126,16 @@ async function cancelAll<Name>(
   for (let at = 0; at < names.length; at += END_BATCH) {
     let batch = names.slice(at, at + END_BATCH);
     await retryWhileStale('a workflow run', async () => {
-      const found: { name: Name; run: Run }[] = [];
+      const active: { name: Name; run: Run }[] = [];
       for (const name of batch) {
         const run = await find(name);
-        if (run?.state === 'RUN_STARTED') found.push({ name, run });
+        if (run?.state === 'RUN_STARTED') active.push({ name, run });
       }
-      if (found.length === 0) return;
-      const runs = found.map(({ run }) => run);
+      if (active.length === 0) return;
+      const runs = active.map(({ run }) => run);
       const results = await endRuns(context, runs, { state: 'RUN_CANCELED' });
       cancelled += results.filter((result) => result === 'ended').length;
-      batch = found.filter((_, index) => results[index] === 'changed').map(({ name }) => name);
+      batch = active.filter((_, index) => results[index] === 'changed').map(({ name }) => name);
       return batch.length > 0 ? STALE : undefined;
     });
   }

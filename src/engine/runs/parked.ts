@@ -25,17 +25,17 @@ export async function resumeParkedRuns(
   let resumed = 0;
   let latestRunKey = -1;
   for (let after = { runKey: -1, key: -1 }; ; ) {
-    const found = await store.runs.findParked({ projectId, runKey, after, limit: BATCH });
+    const parked = await store.runs.findParked({ projectId, runKey, after, limit: BATCH });
     const results = await Promise.all(
-      found.map(({ id }) => store.messages.makeDue({ projectId, id, nowMs: clock.nowMs() })),
+      parked.map(({ id }) => store.messages.makeDue({ projectId, id, nowMs: clock.nowMs() })),
     );
-    for (const [index, message] of found.entries()) {
+    for (const [index, message] of parked.entries()) {
       if (results[index] === 'due' && message.runKey !== latestRunKey) {
         latestRunKey = message.runKey;
         resumed += 1;
       }
       after = message;
     }
-    if (found.length < BATCH) return resumed;
+    if (parked.length < BATCH) return resumed;
   }
 }

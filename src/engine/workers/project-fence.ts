@@ -81,12 +81,12 @@ export class ProjectFence {
 
   /** Notes the result of a heartbeat in the store. */
   noteHeartbeat({ requested, here, startedAtMs, wasKnown }: HeartbeatProjects, store: object): void {
-    const found = new Set(here);
+    const projectsHere = new Set(here);
     const leftProjects: ProjectId[] = [];
     for (const projectId of requested) {
       const known = this.#projects.get(projectId);
       if (!known) continue;
-      if (found.has(projectId)) {
+      if (projectsHere.has(projectId)) {
         // Other workers may have released the claims that moved with the project.
         if (!wasKnown) this.#interrupt(projectId);
         this.#note(projectId, startedAtMs, store);

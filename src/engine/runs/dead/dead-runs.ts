@@ -150,11 +150,11 @@ async function readMessages(
 ): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
   const messages = new Map<MessageKey, Message>();
   for (let from = 0; from < keys.length; from += RETRY_BATCH) {
-    const found = await store.runs.findRecords({
+    const records = await store.runs.findRecords({
       projectId,
       keys: keys.slice(from, from + RETRY_BATCH),
     });
-    for (const message of found) messages.set(message.key, message);
+    for (const message of records) messages.set(message.key, message);
   }
   return messages.size < keys.length ? undefined : messages;
 }

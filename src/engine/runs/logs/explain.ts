@@ -84,8 +84,8 @@ export function explainActive(
   const steps = groupEntries(history.entries).flatMap((group) => group.steps);
   const stepByKey = new Map(steps.flatMap((step) => Object.values(step.byKind).map((entry) => [entry.key, step])));
   const messages = liveEntriesOf(history).flatMap((entry) => {
-    const found = live.get(entry.message.id);
-    return found ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, found, nowMs) : [];
+    const liveMessage = live.get(entry.message.id);
+    return liveMessage ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, liveMessage, nowMs) : [];
   });
   const waits = steps.flatMap((step) => causeOfRecord(step) ?? []);
   waits.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));

@@ -41,9 +41,9 @@ export async function listRuns(
   let { cursor } = page;
   for (let runsRead = 0; runsRead < RUNS_READ_MAX && items.length < page.count; runsRead += page.count) {
     const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
-    const found = await read(context, projectId, wanted, request, bodyBytesMax);
-    items.push(...(states ? found.items.filter((log) => hasStepIn(log, states)) : found.items));
-    cursor = found.cursor;
+    const logs = await read(context, projectId, wanted, request, bodyBytesMax);
+    items.push(...(states ? logs.items.filter((log) => hasStepIn(log, states)) : logs.items));
+    cursor = logs.cursor;
     if (cursor === undefined) return { items };
   }
   return cursor === undefined ? { items } : { items, cursor };
@@ -62,8 +62,8 @@ export async function explainRun(
   const nowMs = clock.nowMs();
   if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
   const ids = liveEntriesOf(history).map(({ message }) => message.id);
-  const found = await Promise.all(ids.map((id) => store.messages.findLive({ projectId, id, nowMs })));
-  const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
+  const messages = await Promise.all(ids.map((id) => store.messages.findLive({ projectId, id, nowMs })));
+  const live = new Map(messages.flatMap((each) => (each ? [[each.message.id, each]] : [])));
   return explainActive(history, live, nowMs);
 }
 

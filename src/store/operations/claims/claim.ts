@@ -268,10 +268,10 @@ async function readWindows(
  * those of one, whatever its statistics are.
  */
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
-  const given = first === '' ? '' : '?, ';
+  const projectParam = first === '' ? '' : '?, ';
   return `select ${candidateFields} from messages
      where claim_token is null and wait_state = ${WAIT_STATE.due}
-       and (${first}due_at_ms) <= (${given}?) and (${first}due_at_ms, key) > (${given}?, ?) and ${NOT_ENDING}${isHere}
+       and (${first}due_at_ms) <= (${projectParam}?) and (${first}due_at_ms, key) > (${projectParam}?, ?) and ${NOT_ENDING}${isHere}
      order by ${first}due_at_ms, key limit ? for update skip locked`;
 }
 

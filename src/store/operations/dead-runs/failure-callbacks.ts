@@ -55,7 +55,7 @@ export const repeatFailureCallback = write(
     if (saved === undefined) throw new Error('a failure callback was not saved');
     return saved;
   },
-  (given: FailureCallbackArgs & { message: NewMessage }) => ({ ...given, message: encodeNewMessage(given.message) }),
+  (args: FailureCallbackArgs & { message: NewMessage }) => ({ ...args, message: encodeNewMessage(args.message) }),
 );
 
 /** Cancels the failure callback. An attempt in flight may still succeed; then the callback counts as delivered. */

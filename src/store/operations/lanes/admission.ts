@@ -125,8 +125,8 @@ export class MessageAdmission {
 }
 
 /** A copy of the row: a rolled-back transaction runs again with the same command, which must be unchanged. */
-function withOwnRow(given: StoredNewMessage): StoredNewMessage {
-  return { ...given, message: [...given.message] };
+function withOwnRow(newMessage: StoredNewMessage): StoredNewMessage {
+  return { ...newMessage, message: [...newMessage.message] };
 }
 
 function makeWait(message: StoredNewMessage['message'], state: WaitState): WaitState {

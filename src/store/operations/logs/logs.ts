@@ -47,7 +47,7 @@ async function windowOf(queries: Queries, args: ListLogsArgs): Promise<LogRows> 
 }
 
 export const listLogs = pagedRead(windowOf, {
-  encode: (given: InProject & { filter: LogFilter; page: PageRequest }) => encodeList(given, codeOfLogState),
+  encode: (args: InProject & { filter: LogFilter; page: PageRequest }) => encodeList(args, codeOfLogState),
   decode,
 });
 

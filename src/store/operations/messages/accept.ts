@@ -95,10 +95,10 @@ export const accept = merged(
 );
 
 /** Encodes a few messages without a pause, so that consecutive calls are written in their order. */
-function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
-  const { messages } = given;
-  if (messages.length < BATCH_SIZE) return { ...given, messages: messages.map(encodeNewMessage) };
-  return mapInBatches(messages, encodeNewMessage, pause).then((encoded) => ({ ...given, messages: encoded }));
+function encodeAccept(args: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
+  const { messages } = args;
+  if (messages.length < BATCH_SIZE) return { ...args, messages: messages.map(encodeNewMessage) };
+  return mapInBatches(messages, encodeNewMessage, pause).then((encoded) => ({ ...args, messages: encoded }));
 }
 
 /**

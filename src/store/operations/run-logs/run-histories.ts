@@ -82,8 +82,8 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
  * runs are too large together, some of them are returned without their bodies.
  */
 export const listRunHistories = pagedRead(windowOf, {
-  encode: ({ bodyBytesMax, ...given }: ListHistoriesInput) => ({
-    ...encodeList(given, (state: keyof typeof RUN_STATE) => RUN_STATE[state]),
+  encode: ({ bodyBytesMax, ...args }: ListHistoriesInput) => ({
+    ...encodeList(args, (state: keyof typeof RUN_STATE) => RUN_STATE[state]),
     ...(bodyBytesMax !== undefined && { bodyBytesMax }),
   }),
   decode: decodeHistories,

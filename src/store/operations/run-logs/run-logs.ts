@@ -54,7 +54,7 @@ async function windowOf(queries: Queries, args: ListRunEventsArgs): Promise<RunL
 }
 
 export const listRunEvents = pagedRead(windowOf, {
-  encode: (given: InProject & { filter: RunEventFilter; page: PageRequest }) => encodeList(given, codeOfLogState),
+  encode: (args: InProject & { filter: RunEventFilter; page: PageRequest }) => encodeList(args, codeOfLogState),
   decode: decodeRunEvents,
 });
 

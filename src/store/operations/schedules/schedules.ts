@@ -68,7 +68,7 @@ export const saveSchedule = write(
     await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
     return 'saved';
   },
-  (given: SaveScheduleArgs<Schedule>) => ({ ...given, schedule: encodeSchedule(given.schedule) }),
+  (args: SaveScheduleArgs<Schedule>) => ({ ...args, schedule: encodeSchedule(args.schedule) }),
 );
 
 export interface ChangeSchedulesArgs<Change = StoredScheduleChange> {
