@@ -1,4 +1,4 @@
-/** What becomes of a run whose code has changed (contract K 7)? */
+/** Runs whose code has changed (contract K 7). */
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import type { Reply } from '../support/endpoint.ts';

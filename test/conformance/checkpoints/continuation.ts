@@ -1,4 +1,4 @@
-/** How does a run go on within one call (contract K 2, 3)? */
+/** How a run continues within one call (contract K 2, 3). */
 import { expect } from 'vitest';
 import { called, callOf, end, save, send, sendText, tokenOf } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

@@ -1,4 +1,4 @@
-/** How many messages of a day may checkpoints bring (contract K 4.5)? */
+/** The daily limit of messages, applied to checkpoints (contract K 4.5). */
 import { expect } from 'vitest';
 import { called, endWith, save, send } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

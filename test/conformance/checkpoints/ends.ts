@@ -1,4 +1,4 @@
-/** How does a call end, and what becomes of the messages that it holds (contract K 5)? */
+/** How a call ends, and the outcome of the messages that it holds (contract K 5). */
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

@@ -1,4 +1,4 @@
-/** What goes on in a call that has nothing under way, and stays for a moment (contract K 3.9 to 3.13)? */
+/** Idle calls: kept open after a checkpoint with nothing in progress (contract K 3.9 to 3.13). */
 import { expect } from 'vitest';
 import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { called, callOf, end, save, saved, send, sendAlone, sendText, stay, stays } from '../support/checkpoints.ts';

@@ -1,4 +1,4 @@
-/** What of a last step that comes with the end of its run (contract K 5.7)? */
+/** The last step of a run, sent together with the end of the run (contract K 5.7). */
 import { expect } from 'vitest';
 import { END_STEP_BYTES_MAX } from '../../../src/protocol/workflow/checkpoints.ts';
 import { called, callOf, end, endWith, save } from '../support/checkpoints.ts';

@@ -1,4 +1,4 @@
-/** Which limits does a call meet that goes on (contract K 3.6, 3.8)? */
+/** The limits of a call that continues (contract K 3.6, 3.8). */
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

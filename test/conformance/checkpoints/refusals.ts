@@ -1,4 +1,4 @@
-/** Which checkpoints are refused, and what then stays as it is (contract K 4)? */
+/** Which checkpoints are refused, and what a refusal leaves unchanged (contract K 4). */
 import { expect } from 'vitest';
 import { called, callOf, end, save, send, sendText } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

@@ -1,4 +1,4 @@
-/** What does a call not go on with (contract K 3.6)? */
+/** Steps with which a call does not continue (contract K 3.6). */
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';

@@ -1,4 +1,4 @@
-/** A paused queue goes on, an active one does not notice (contract I 3.1, 4.1). */
+/** Resuming a paused queue, and an active one, which is unaffected (contract I 3.1, 4.1). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 

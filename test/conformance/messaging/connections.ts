@@ -1,4 +1,4 @@
-/** What becomes of connections (contract M 29.153). */
+/** The handling of connections (contract M 29.153). */
 import { expect } from 'vitest';
 import { RawConnection } from '../../api/support/raw-http.ts';
 import { type Section, statement } from '../support/statement.ts';

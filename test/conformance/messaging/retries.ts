@@ -1,4 +1,4 @@
-/** When is a failed message tried again (contract M 29.51 to 29.64, 29.152)? */
+/** When a failed message is retried (contract M 29.51 to 29.64, 29.152). */
 import { expect } from 'vitest';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Reply } from '../support/endpoint.ts';

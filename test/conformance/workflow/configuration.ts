@@ -1,4 +1,4 @@
-/** What does the trigger fix for all of its run (contract W 26.41 to 26.48, 7)? */
+/** The configuration that the trigger sets for the whole run (contract W 26.41 to 26.48, 7). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import {

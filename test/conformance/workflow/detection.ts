@@ -1,4 +1,4 @@
-/** Which library serves the URL, and does any (contract W 26.22 to 26.29, 5.3, 6.1)? */
+/** Detects whether a workflow library serves the URL, and which one (contract W 26.22 to 26.29, 5.3, 6.1). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json, Subject } from '../support/subject.ts';

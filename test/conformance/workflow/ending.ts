@@ -1,4 +1,4 @@
-/** How does a run end (contract W 26.63 to 26.71, 12, 17.2)? */
+/** How a run ends (contract W 26.63 to 26.71, 12, 17.2). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
 import type { Subject } from '../support/subject.ts';

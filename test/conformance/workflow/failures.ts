@@ -1,4 +1,4 @@
-/** What becomes of a delivery that fails, and of its run (contract W 26.49 to 26.62, 10 to 13)? */
+/** The effect of a failed delivery on its run (contract W 26.49 to 26.62, 10 to 13). */
 import { expect } from 'vitest';
 import type { Millis } from '../../../src/engine/model.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,4 +1,4 @@
-/** What is recorded of a run, and what is delivered of it (contract W 26.30 to 26.40, 4.4, 4.6, 8)? */
+/** What the journal of a run records, and what deliveries contain of it (contract W 26.30 to 26.40, 4.4, 4.6, 8). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';

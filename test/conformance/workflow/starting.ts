@@ -1,4 +1,4 @@
-/** How does a run begin (contract W 26.1 to 26.21, 4.5, 5.2, 9)? */
+/** How a run starts (contract W 26.1 to 26.21, 4.5, 5.2, 9). */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { signatureOf } from '../support/signature.ts';
