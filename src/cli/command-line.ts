@@ -60,18 +60,18 @@ function overview(): string {
 /** Prints one line for each problem on standard error. An unexpected error is a bug, and is printed with its stack. */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof ConfigError) {
-    for (const problem of error.problems) terminal.complain(`waypost: ${problem}\n`);
+    for (const problem of error.problems) terminal.printError(`waypost: ${problem}\n`);
     return EXIT.usage;
   }
   if (error instanceof CommandFailed) {
-    terminal.complain(`waypost: ${error.message}\n`);
+    terminal.printError(`waypost: ${error.message}\n`);
     return error.exitCode;
   }
   // Such as a full disk or an unreachable database, which the operator can fix.
   if (error instanceof CannotStart || error instanceof StoreUnavailable) {
-    terminal.complain(`waypost: ${error.message}\n`);
+    terminal.printError(`waypost: ${error.message}\n`);
     return EXIT.failed;
   }
-  terminal.complain(`waypost: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  terminal.printError(`waypost: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return EXIT.fatal;
 }

@@ -9,7 +9,7 @@ export interface Terminal {
   /** Standard output. Whole lines. */
   print(text: string): void;
   /** Standard error. */
-  complain(text: string): void;
+  printError(text: string): void;
   /** Whether standard output is a terminal. */
   isInteractive: boolean;
   /** False when `NO_COLOR` is set, whatever its value. */

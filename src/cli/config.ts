@@ -2,9 +2,9 @@
 import { describeConfig } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { EXIT } from './command.ts';
-import { configured } from './configured.ts';
+import { commandWithSettings } from './command-with-settings.ts';
 
-export const config = configured(
+export const config = commandWithSettings(
   'config',
   {
     about: `Usage: waypost config [--dev] [options]

@@ -6,14 +6,14 @@ import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Machine } from '../engine/ports.ts';
 import { CommandFailed, EXIT, type Terminal } from './command.ts';
-import { configured } from './configured.ts';
+import { commandWithSettings } from './command-with-settings.ts';
 import { nextSignal } from './signal.ts';
 
 const MINUTE_MS = 60_000;
 /** About the duration of the scenes before the schedule. */
 const UNTIL_MINUTE_MS = 8_000;
 
-export const demo = configured(
+export const demo = commandWithSettings(
   'demo',
   {
     about: `Usage: waypost demo [--keep] [options]
@@ -36,7 +36,7 @@ Accepts the settings of "waypost dev"; "waypost dev --help" lists them.`,
     const { startServer } = await import('../server/server.ts');
     const { systemClock } = await import('../system/system.ts');
     const { createEventLog } = await import('../telemetry/event-log.ts');
-    const log = createEventLog({ format: 'pretty', level: 'error', color: terminal.color, write: terminal.complain });
+    const log = createEventLog({ format: 'pretty', level: 'error', color: terminal.color, write: terminal.printError });
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
@@ -113,6 +113,6 @@ function fail(error: Error): never {
 }
 
 function reportFailure(error: unknown, terminal: Terminal): number {
-  terminal.complain(`waypost: the demo failed: ${error instanceof Error ? error.message : String(error)}\n`);
+  terminal.printError(`waypost: the demo failed: ${error instanceof Error ? error.message : String(error)}\n`);
   return EXIT.failed;
 }

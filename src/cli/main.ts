@@ -19,7 +19,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   print: (text) => process.stdout.write(text),
-  complain: (text) => process.stderr.write(text),
+  printError: (text) => process.stderr.write(text),
   readInput: () => buffer(process.stdin),
   isInteractive: process.stdout.isTTY === true,
   ...(isAttended && { ask }),

@@ -11,7 +11,7 @@ export interface Progress {
 }
 
 /** One line that is overwritten in an interactive terminal; nothing otherwise. */
-export function progressOf({ ask, complain }: Terminal): Progress {
+export function progressOf({ ask, printError }: Terminal): Progress {
   let last = '';
   return {
     report(done, total, noun = '') {
@@ -19,11 +19,11 @@ export function progressOf({ ask, complain }: Terminal): Progress {
       const share = total === undefined || total === 0 ? undefined : Math.min(1, done / total);
       const bar = share === undefined ? '' : `[${'#'.repeat(Math.floor(share * BAR_LENGTH)).padEnd(BAR_LENGTH)}] `;
       const text = `${bar}${done}${total === undefined ? '' : ` of ${total}`} ${noun}`.trimEnd();
-      complain(`\r${text.padEnd(last.length)}`);
+      printError(`\r${text.padEnd(last.length)}`);
       last = text;
     },
     end() {
-      if (last !== '') complain('\n');
+      if (last !== '') printError('\n');
       last = '';
     },
   };
@@ -48,7 +48,7 @@ export function reportCopy(terminal: Terminal): CopyReport & Progress {
       progress.report(rows, undefined, `rows of ${table}`);
       if (terminal.ask !== undefined || rows < reported + ROWS_PER_LINE) return;
       reported = rows - (rows % ROWS_PER_LINE);
-      terminal.complain(`${table}: ${rows} rows\n`);
+      terminal.printError(`${table}: ${rows} rows\n`);
     },
   };
 }

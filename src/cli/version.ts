@@ -1,9 +1,9 @@
 /** `waypost version`: prints the version. */
 import { readVersion } from '../system/version.ts';
 import { EXIT } from './command.ts';
-import { configured } from './configured.ts';
+import { commandWithSettings } from './command-with-settings.ts';
 
-export const version = configured(
+export const version = commandWithSettings(
   'version',
   { about: 'Usage: waypost version', example: 'version' },
   async (_parsed, terminal) => {

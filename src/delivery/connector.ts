@@ -12,12 +12,12 @@ import { type AddressClass, type AddressGuard, literalAddress } from './addresse
 import type { LookUp, LookupRequest, Resolver } from './addresses/resolver.ts';
 
 /** The address guard blocked an address. It names only the class, since the addresses behind names are confidential. */
-export class RefusedAddress extends Error {
+export class BlockedAddress extends Error {
   readonly addressClass: AddressClass;
 
   constructor(addressClass: AddressClass) {
     super(`refused a ${addressClass} address`);
-    this.name = 'RefusedAddress';
+    this.name = 'BlockedAddress';
     this.addressClass = addressClass;
   }
 }
@@ -53,9 +53,9 @@ export function createConnector(guard: AddressGuard, resolver: Resolver, verifyT
 
   return (options, callback) => {
     const literal = literalAddress(options.hostname);
-    const refused = literal === undefined ? undefined : guard.refusal(literal, literal);
+    const refused = literal === undefined ? undefined : guard.blockedClass(literal, literal);
     if (refused !== undefined) {
-      callback(new RefusedAddress(refused), null);
+      callback(new BlockedAddress(refused), null);
       return undefined;
     }
     let request: LookupRequest | undefined;
@@ -69,10 +69,10 @@ export function createConnector(guard: AddressGuard, resolver: Resolver, verifyT
       const { remoteAddress } = socket;
       // Without an address the peer has already disconnected, so there is nothing to check.
       if (remoteAddress === undefined) return callback(connectionLost(socket), null);
-      const connected = guard.refusal(remoteAddress, options.hostname);
+      const connected = guard.blockedClass(remoteAddress, options.hostname);
       if (connected === undefined) return callback(null, socket);
       socket.destroy();
-      callback(new RefusedAddress(connected), null);
+      callback(new BlockedAddress(connected), null);
     });
     return opening.once('close', () => request?.cancel());
   };
@@ -85,9 +85,9 @@ function guardedLookup(guard: AddressGuard, lookUp: LookUp): LookupFunction {
         const [first] = addresses;
         if (first === undefined) return callback(noSuchHost(hostname), '');
         for (const { address } of addresses) {
-          const refused = guard.refusal(address, hostname);
+          const refused = guard.blockedClass(address, hostname);
           // One forbidden address blocks all: a name with both kinds is an attack or a mistake.
-          if (refused !== undefined) return callback(new RefusedAddress(refused), '');
+          if (refused !== undefined) return callback(new BlockedAddress(refused), '');
         }
         if (options.all) callback(null, addresses);
         else callback(null, first.address, first.family);

@@ -88,7 +88,7 @@ class HttpDelivery implements Delivery {
     this.#random = (count) => options.randomness.bytes(count);
     this.#literalVerdict = memo((hostname) => {
       const literal = literalAddress(hostname);
-      return { refused: literal === undefined ? undefined : this.#guard.refusal(literal, literal) };
+      return { refused: literal === undefined ? undefined : this.#guard.blockedClass(literal, literal) };
     });
     const { resolver = resolverOf(1) } = options;
     this.#origins = new Origins({

@@ -1,7 +1,7 @@
 /** Maps a failed exchange to its outcome, and to the error text for the user (contract M 7.3, 7.4). */
 import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
 import { type AddressClass, ALLOW_SETTING } from './addresses/address-guard.ts';
-import { RefusedAddress } from './connector.ts';
+import { BlockedAddress } from './connector.ts';
 
 type Unreachable = Extract<Outcome, { kind: 'unreachable' }>;
 
@@ -53,7 +53,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
 
 /** Classifies errors of undici, Node and our own filters. The text never contains an address. */
 export function unreachable(error: Error, progress: Progress): Unreachable {
-  if (error instanceof RefusedAddress) return blocked(error.addressClass);
+  if (error instanceof BlockedAddress) return blocked(error.addressClass);
   const code = codeOf(error);
   const reason = reasonOf(code, progress);
   return { kind: 'unreachable', reason, error: textOf(reason, code, error, progress) };

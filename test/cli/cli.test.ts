@@ -39,7 +39,7 @@ describe('waypost', () => {
       } });
       const { runCommandLine } = await import(${JSON.stringify(new URL('../../src/cli/command-line.ts', import.meta.url))});
       let names = '';
-      const terminal = { env: {}, print: (text) => void (names += text), complain() {}, isInteractive: false, color: false };
+      const terminal = { env: {}, print: (text) => void (names += text), printError() {}, isInteractive: false, color: false };
       await runCommandLine(['--help'], terminal);
       for (const [, name] of names.matchAll(/^ {2}(\\S+) /gm)) await runCommandLine([name, '--help'], terminal);
       console.log([...loaded].join('\\n'));`;

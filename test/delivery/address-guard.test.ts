@@ -87,12 +87,12 @@ describe('deny', () => {
   const guard = new AddressGuard({ kind: 'deny' });
 
   it.each(DENIED)('refuses %s as %s', (address, addressClass) => {
-    expect(guard.refusal(address, 'name.example')).toBe(addressClass);
+    expect(guard.blockedClass(address, 'name.example')).toBe(addressClass);
     expect(addressClassOf(address)).toBe(addressClass);
   });
 
   it.each(PUBLIC)('lets %s pass', (address) => {
-    expect(guard.refusal(address, 'name.example')).toBeUndefined();
+    expect(guard.blockedClass(address, 'name.example')).toBeUndefined();
     expect(addressClassOf(address)).toBe('public');
   });
 });
@@ -100,56 +100,53 @@ describe('deny', () => {
 describe('an allow-list', () => {
   it.each(NEVER)('of all networks and all hosts does not allow %s', (address) => {
     const guard = new AddressGuard(parseAddressPolicy('0.0.0.0/0, ::/0, loopback, *.example'));
-    expect(guard.refusal(address, 'name.example')).toMatch(/metadata|link-local/);
+    expect(guard.blockedClass(address, 'name.example')).toMatch(/metadata|link-local/);
   });
 
   it('allows the networks and addresses it names, also in their mapped form', () => {
     const guard = new AddressGuard(parseAddressPolicy('10.1.0.0/16, 192.168.5.5, fd00:1::/32'));
     const verdicts = ['10.1.2.3', '::ffff:10.1.2.3', '192.168.5.5', 'fd00:1::7', '8.8.8.8'].map((address) =>
-      guard.refusal(address, 'x'),
+      guard.blockedClass(address, 'x'),
     );
     expect(verdicts).toEqual([undefined, undefined, undefined, undefined, undefined]);
-    expect(['10.2.0.0', '192.168.5.6', 'fd01::1', '127.0.0.1'].map((address) => guard.refusal(address, 'x'))).toEqual([
-      'private',
-      'private',
-      'private',
-      'loopback',
-    ]);
+    expect(
+      ['10.2.0.0', '192.168.5.6', 'fd01::1', '127.0.0.1'].map((address) => guard.blockedClass(address, 'x')),
+    ).toEqual(['private', 'private', 'private', 'loopback']);
   });
 
   it('allows private addresses for the hosts it names', () => {
     const guard = new AddressGuard(parseAddressPolicy('Db.Internal, *.svc.local'));
-    expect(guard.refusal('10.0.0.1', 'db.internal')).toBeUndefined();
-    expect(guard.refusal('10.0.0.1', 'DB.internal.')).toBeUndefined();
-    expect(guard.refusal('10.0.0.1', 'a.b.svc.local')).toBeUndefined();
-    expect(guard.refusal('10.0.0.1', 'svc.local')).toBe('private');
-    expect(guard.refusal('10.0.0.1', 'xdb.internal')).toBe('private');
-    expect(guard.refusal('10.0.0.1', 'db.internal.evil.example')).toBe('private');
+    expect(guard.blockedClass('10.0.0.1', 'db.internal')).toBeUndefined();
+    expect(guard.blockedClass('10.0.0.1', 'DB.internal.')).toBeUndefined();
+    expect(guard.blockedClass('10.0.0.1', 'a.b.svc.local')).toBeUndefined();
+    expect(guard.blockedClass('10.0.0.1', 'svc.local')).toBe('private');
+    expect(guard.blockedClass('10.0.0.1', 'xdb.internal')).toBe('private');
+    expect(guard.blockedClass('10.0.0.1', 'db.internal.evil.example')).toBe('private');
   });
 
   it('allows only loopback for the word loopback', () => {
     const guard = new AddressGuard(parseAddressPolicy('loopback'));
-    expect(['127.0.0.1', '::1', '::ffff:7f00:1'].map((address) => guard.refusal(address, 'x'))).toEqual([
+    expect(['127.0.0.1', '::1', '::ffff:7f00:1'].map((address) => guard.blockedClass(address, 'x'))).toEqual([
       undefined,
       undefined,
       undefined,
     ]);
-    expect(guard.refusal('10.0.0.1', 'x')).toBe('private');
-    expect(guard.refusal('0.0.0.0', 'x')).toBe('unspecified');
+    expect(guard.blockedClass('10.0.0.1', 'x')).toBe('private');
+    expect(guard.blockedClass('0.0.0.0', 'x')).toBe('unspecified');
   });
 
   it('that names a NAT64 network still checks the embedded address', () => {
     const guard = new AddressGuard(parseAddressPolicy('64:ff9b::/96, 2002::/16'));
-    expect(guard.refusal('64:ff9b::8.8.8.8', 'x')).toBeUndefined();
-    expect(guard.refusal('64:ff9b::127.0.0.1', 'x')).toBe('loopback');
-    expect(guard.refusal('64:ff9b::a9fe:a9fe', 'x')).toBe('metadata');
-    expect(guard.refusal('2002:a00:1::', 'x')).toBe('private');
+    expect(guard.blockedClass('64:ff9b::8.8.8.8', 'x')).toBeUndefined();
+    expect(guard.blockedClass('64:ff9b::127.0.0.1', 'x')).toBe('loopback');
+    expect(guard.blockedClass('64:ff9b::a9fe:a9fe', 'x')).toBe('metadata');
+    expect(guard.blockedClass('2002:a00:1::', 'x')).toBe('private');
   });
 });
 
 it('allows every address under all', () => {
   const guard = new AddressGuard({ kind: 'all' });
-  expect(DENIED.map(([address]) => guard.refusal(address, 'x'))).toEqual(DENIED.map(() => undefined));
+  expect(DENIED.map(([address]) => guard.blockedClass(address, 'x'))).toEqual(DENIED.map(() => undefined));
 });
 
 describe('the setting', () => {

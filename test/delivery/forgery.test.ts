@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { describe, expect, it } from 'vitest';
 import { AddressGuard } from '../../src/delivery/addresses/address-guard.ts';
 import { type ResolvedAddress, Resolver } from '../../src/delivery/addresses/resolver.ts';
-import { createConnector, RefusedAddress } from '../../src/delivery/connector.ts';
+import { BlockedAddress, createConnector } from '../../src/delivery/connector.ts';
 import { claimOf, openDelivery, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
 
 const DENY = { kind: 'deny' } as const;
@@ -144,12 +144,12 @@ it('checks the address that a socket is connected to', async () => {
   // A guard that is asked about names first and then changes its mind, as if the lookup had been bypassed.
   const guard = new AddressGuard(DENY);
   let asked = 0;
-  guard.refusal = () => (++asked === 1 ? undefined : 'loopback');
+  guard.blockedClass = () => (++asked === 1 ? undefined : 'loopback');
   const connect = createConnector(guard, new Resolver(async () => []), true);
   const error = await new Promise((resolve) => {
     const port = String(endpoint.port);
     connect({ hostname: '127.0.0.1', host: '127.0.0.1', protocol: 'http:', port, projectId: 1 }, resolve);
   });
-  expect(error).toBeInstanceOf(RefusedAddress);
+  expect(error).toBeInstanceOf(BlockedAddress);
   expect(asked).toBe(2);
 });

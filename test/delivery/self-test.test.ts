@@ -10,7 +10,7 @@ it.each(POLICIES)('passes under %o', async (addresses) => {
 });
 
 it.each(POLICIES.slice(0, 2))('stops the start when the guard under %o lets everything pass', async (addresses) => {
-  const broken = vi.spyOn(AddressGuard.prototype, 'refusal').mockReturnValue(undefined);
+  const broken = vi.spyOn(AddressGuard.prototype, 'blockedClass').mockReturnValue(undefined);
   try {
     await expect(selfTest(deliveryOptions({ addresses }))).rejects.toThrow(AddressGuardBroken);
   } finally {

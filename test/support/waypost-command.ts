@@ -25,7 +25,7 @@ export async function giveCommand(
     print: (text) => {
       stdout += text;
     },
-    complain: (text) => {
+    printError: (text) => {
       stderr += text;
     },
     readInput: async () => new TextEncoder().encode(input),

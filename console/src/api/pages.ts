@@ -49,7 +49,7 @@ export function useRows<Page, Row>(
 }
 
 /** Loads the next page, unless it is already loading. */
-export function onEndOf({
+export function nextPageLoaderOf({
   hasNextPage,
   isFetching,
   fetchNextPage,

@@ -106,8 +106,8 @@ class RunningCall<TInitialPayload, TResult> {
     }
     const call = this.#call;
     const execution = new Execution(journal, call, handover.token, {
-      beforeExecution: (stepName) => middlewares.life('beforeExecution', { stepName }),
-      afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
+      beforeExecution: (stepName) => middlewares.lifeCycle('beforeExecution', { stepName }),
+      afterExecution: (stepName, result) => middlewares.lifeCycle('afterExecution', { stepName, result }),
       continued: async () => {
         await middlewares.info(INFO.executed);
         await middlewares.messageStarted();
@@ -117,7 +117,7 @@ class RunningCall<TInitialPayload, TResult> {
     const callFacts = { ...facts, retried: handover.retried, requestPayload };
     const context = new CallContext(callFacts, endpoint.server, execution, call.signal);
     middlewares.context = context;
-    if (!journal.last) await middlewares.life('runStarted', {});
+    if (!journal.last) await middlewares.lifeCycle('runStarted', {});
     try {
       const running = this.#workflow.routeFunction(context).then((result) => ({ result }));
       const ended = await Promise.race([running, execution.suspended]);
@@ -128,7 +128,7 @@ class RunningCall<TInitialPayload, TResult> {
       if (execution.changeAtReturn) throw execution.changeAtReturn;
       if (execution.count === 0) return this.#rejected();
       const { result } = ended;
-      await middlewares.life('runCompleted', { result });
+      await middlewares.lifeCycle('runCompleted', { result });
       const end = await execution.end();
       if (!end) return this.#executed();
       await middlewares.info(INFO.ending(facts.workflowRunId));

@@ -67,7 +67,10 @@ export class Middlewares {
     return this.debug('onInfo', { info });
   }
 
-  async life<K extends keyof LifeCycleEvents<unknown>>(event: K, params: LifeCycleEvents<unknown>[K]): Promise<void> {
+  async lifeCycle<K extends keyof LifeCycleEvents<unknown>>(
+    event: K,
+    params: LifeCycleEvents<unknown>[K],
+  ): Promise<void> {
     if (this.context) await this.#dispatch(event, { ...params, context: this.context });
   }
 

@@ -35,7 +35,7 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
         const entries = events.filter(({ name }) => name === 'entry').map(({ data }) => data as Entry);
         const opened = events.find(({ name }) => name === 'open');
         if (opened) {
-          terminal.complain(`Following the log at ${server.title}${seen.hasStarted ? ' again' : ''}.\n`);
+          terminal.printError(`Following the log at ${server.title}${seen.hasStarted ? ' again' : ''}.\n`);
           failures = 0;
         }
         const isBehind = (opened && seen.hasStarted) || events.some(({ name }) => name === 'lost');
@@ -50,7 +50,7 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
       const isTransient = error instanceof CommandFailed && error.exitCode === EXIT.unavailable;
       if (!isTransient || !seen.hasStarted) throw error;
       const backOffMs = BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0;
-      terminal.complain(`waypost: ${error.message}; trying again in ${backOffMs / 1000} s\n`);
+      terminal.printError(`waypost: ${error.message}; trying again in ${backOffMs / 1000} s\n`);
       await new Promise((resolve) => setTimeout(resolve, backOffMs));
     }
   }

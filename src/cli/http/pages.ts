@@ -60,7 +60,7 @@ export async function readList<Item>(
   // One extra item shows whether there are more.
   const isDefault = !call.query.has('count');
   const found = await readItems<Item>(call, operationId, { member, pageMax, countMax: countMax + (isDefault ? 1 : 0) });
-  if (found.length > countMax) call.terminal.complain(`Showing the first ${countMax}; use --count for more.\n`);
+  if (found.length > countMax) call.terminal.printError(`Showing the first ${countMax}; use --count for more.\n`);
   return found.slice(0, countMax);
 }
 

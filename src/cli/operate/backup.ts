@@ -1,11 +1,11 @@
 /** `waypost backup`: writes a whole store into one file, while its servers run. */
 import { parseConfig } from '../../config/parse.ts';
 import { EXIT, printJson, required } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { reportCopy } from '../progress.ts';
 import { censusLine } from './census.ts';
 
-export const backup = configured(
+export const backup = commandWithSettings(
   'backup',
   {
     about: `Usage: waypost backup --to <file or folder> [--json] [options]

@@ -6,12 +6,12 @@ import { parseConfig } from '../../config/parse.ts';
 import type { Config } from '../../config/table.ts';
 import { columns, inZone, isoOf, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT, printJson, type Terminal } from '../command.ts';
-import { configured, type ParsedCommand } from '../configured.ts';
+import { commandWithSettings, type ParsedCommand } from '../command-with-settings.ts';
 import { progressOf } from '../progress.ts';
 
 const NAME = "the cell's name";
 
-export const cells = configured(
+export const cells = commandWithSettings(
   'cells',
   {
     about: `Usage: waypost cells [list] [--json] [options]
@@ -98,7 +98,7 @@ async function add(parsed: ParsedCommand, terminal: Terminal): Promise<number> {
   const config = configOf(parsed, terminal);
   const { addCell } = await operations();
   await addCell(config, { name, url });
-  terminal.complain(
+  terminal.printError(
     `Added the cell "${name}". New projects go there while it has the lowest load; "waypost cells balance" moves existing ones.\n`,
   );
   return EXIT.ok;
@@ -110,7 +110,7 @@ async function drain(parsed: ParsedCommand, terminal: Terminal, action: 'drain' 
   const { drainCell } = await operations();
   await drainCell(config, { name, isDraining: action === 'drain' });
   if (action === 'drain')
-    terminal.complain(`"waypost cells balance --yes" moves the projects of "${name}" to other cells.\n`);
+    terminal.printError(`"waypost cells balance --yes" moves the projects of "${name}" to other cells.\n`);
   return EXIT.ok;
 }
 
@@ -123,7 +123,7 @@ async function balance(parsed: ParsedCommand, terminal: Terminal): Promise<numbe
     if (json) printJson(terminal, plan);
     else printPlan(plan, terminal);
     if (plan.moves.length + plan.unfinished.length > 0)
-      terminal.complain('Nothing was moved. Run it again with --yes to move them.\n');
+      terminal.printError('Nothing was moved. Run it again with --yes to move them.\n');
     return EXIT.ok;
   }
   const progress = progressOf(terminal);
@@ -135,7 +135,7 @@ async function balance(parsed: ParsedCommand, terminal: Terminal): Promise<numbe
     onMove: ({ project, from, to }) => {
       rows = 0;
       progress.end();
-      terminal.complain(`${project}: ${from} -> ${to}\n`);
+      terminal.printError(`${project}: ${from} -> ${to}\n`);
     },
     onProgress: (copied) => {
       if ('step' in copied) return;
@@ -178,10 +178,10 @@ function printPlan({ unfinished, moves, cells: all }: BalancePlan, terminal: Ter
 function reportBalanced({ done, failed }: BalanceResult, terminal: Terminal): void {
   for (const { project, pausedMs } of done) {
     const paused = pausedMs === undefined ? '' : `, unavailable for ${Math.round(pausedMs)} ms`;
-    terminal.complain(`moved: ${project}${paused}\n`);
+    terminal.printError(`moved: ${project}${paused}\n`);
   }
-  for (const { project, reason } of failed) terminal.complain(`not moved: ${project}: ${reason}\n`);
-  if (failed.length > 0) terminal.complain('Run it again to move the rest.\n');
+  for (const { project, reason } of failed) terminal.printError(`not moved: ${project}: ${reason}\n`);
+  if (failed.length > 0) terminal.printError('Run it again to move the rest.\n');
 }
 
 function stateOf(isDraining: boolean, share: number | undefined): string {

@@ -4,10 +4,10 @@ import type { Examination } from '../../admin/examine.ts';
 import type { ExaminedCell } from '../../cells/operate/examine-cells.ts';
 import { parseConfig } from '../../config/parse.ts';
 import { EXIT } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { censusLine } from './census.ts';
 
-export const doctor = configured(
+export const doctor = commandWithSettings(
   'doctor',
   {
     about: `Usage: waypost doctor [--json] [options]

@@ -1,9 +1,9 @@
 /** `waypost init`: prepares a store for `waypost serve`, and shows the token once. */
 import { parseConfig } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 
-export const init = configured(
+export const init = commandWithSettings(
   'init',
   {
     about: `Usage: waypost init [--project <name>] [--add-token] [--read-only] [options]
@@ -30,7 +30,7 @@ the token is stored, so it cannot be shown again. No server may be running on th
       addToken: parsed.has('add-token'),
       scope: isReadOnly ? 'read-only' : 'full',
     });
-    terminal.complain('The token is shown only once. Store these lines where only your app can read them:\n\n');
+    terminal.printError('The token is shown only once. Store these lines where only your app can read them:\n\n');
     terminal.print(`QSTASH_TOKEN=${token}\n`);
     // A read-only token does not give access to the signing keys.
     if (!isReadOnly) {

@@ -2,10 +2,10 @@
 import type { moveStore } from '../../admin/move-store.ts';
 import { columns } from '../columns.ts';
 import { EXIT, printJson, required } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { reportCopy } from '../progress.ts';
 
-export const migrateStore = configured(
+export const migrateStore = commandWithSettings(
   'migrate-store',
   {
     about: `Usage: waypost migrate-store --from <url> --to <url> [--overwrite] [--json]

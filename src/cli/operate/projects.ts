@@ -2,11 +2,11 @@
 import { parseConfig } from '../../config/parse.ts';
 import { columns, inZone, isoOf, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT, printJson, type Terminal } from '../command.ts';
-import { configured, type ParsedCommand } from '../configured.ts';
+import { commandWithSettings, type ParsedCommand } from '../command-with-settings.ts';
 import { progressOf } from '../progress.ts';
 import { operate } from './operate.ts';
 
-export const projects = configured(
+export const projects = commandWithSettings(
   'projects',
   {
     about: `Usage: waypost projects [list] [--json] [options]
@@ -60,7 +60,7 @@ async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number
   if (parsed.has('json')) {
     printJson(terminal, { name, signingKeys });
   } else {
-    terminal.complain(`Created the project "${name}". Its endpoints verify deliveries with these keys:\n\n`);
+    terminal.printError(`Created the project "${name}". Its endpoints verify deliveries with these keys:\n\n`);
     terminal.print(`QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`);
   }
   return EXIT.ok;
@@ -75,7 +75,7 @@ async function move(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
   const { cancelMoveOf, moveProjectTo } = await import('../../cells/operate/move-command.ts');
   if (to === undefined) {
     await cancelMoveOf(config, { project });
-    terminal.complain(`Cancelled the move of the project "${project}". It stays in its cell.\n`);
+    terminal.printError(`Cancelled the move of the project "${project}". It stays in its cell.\n`);
     return EXIT.ok;
   }
   const progress = progressOf(terminal);
@@ -85,7 +85,7 @@ async function move(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
     onProgress: (copied) => {
       if ('step' in copied) {
         progress.end();
-        terminal.complain(`${copied.step}\n`);
+        terminal.printError(`${copied.step}\n`);
         return;
       }
       rows += copied.rows;
@@ -100,7 +100,7 @@ async function move(parsed: ParsedCommand, terminal: Terminal): Promise<number> 
       .map(({ table, rows: count, checksum }) => [table, String(count), checksum]);
     if (lines.length > 0) terminal.print(columns([['TABLE', 'ROWS', 'CHECKSUM ON BOTH SIDES'], ...lines]));
     const paused = pausedMs === undefined ? '' : ` It was unavailable for ${Math.round(pausedMs)} ms.`;
-    terminal.complain(`The project "${project}" is now in the cell "${to}".${paused}\n`);
+    terminal.printError(`The project "${project}" is now in the cell "${to}".${paused}\n`);
   }
   return EXIT.ok;
 }

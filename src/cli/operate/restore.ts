@@ -3,11 +3,11 @@
 import type { RestoreResult } from '../../admin/restore.ts';
 import { parseConfig } from '../../config/parse.ts';
 import { EXIT, printJson, required } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { reportCopy } from '../progress.ts';
 import { censusLine } from './census.ts';
 
-export const restore = configured(
+export const restore = commandWithSettings(
   'restore',
   {
     about: `Usage: waypost restore --from <file> [--overwrite] [--json] [options]
@@ -38,7 +38,7 @@ Messages that were delivered after the backup was made are delivered again.`,
     if (parsed.has('json')) printJson(terminal, restored);
     else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
     const remark = KEY_WARNINGS[restored.key];
-    if (remark !== undefined) terminal.complain(`waypost: ${remark}\n`);
+    if (remark !== undefined) terminal.printError(`waypost: ${remark}\n`);
     return EXIT.ok;
   },
 );

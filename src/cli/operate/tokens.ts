@@ -4,10 +4,10 @@ import type { CreateTokenRequest, TokenEntry } from '../../admin/socket/commands
 import { TOKEN_SCOPES, type TokenScope } from '../../engine/accounts/store.ts';
 import { columns, inZone, isoOf, minuteOf } from '../columns.ts';
 import { CommandFailed, EXIT, printJson, required, type Terminal } from '../command.ts';
-import { configured, type ParsedCommand } from '../configured.ts';
+import { commandWithSettings, type ParsedCommand } from '../command-with-settings.ts';
 import { operate } from './operate.ts';
 
-export const tokens = configured(
+export const tokens = commandWithSettings(
   'tokens',
   {
     about: `Usage: waypost tokens [list] [--project <name>] [--json] [options]
@@ -66,7 +66,7 @@ async function create(parsed: ParsedCommand, terminal: Terminal): Promise<number
   if (parsed.has('json')) {
     printJson(terminal, { ...view(entry), token });
   } else {
-    terminal.complain(`The token ${entry.id} is shown only once. Store it where only your app can read it:\n\n`);
+    terminal.printError(`The token ${entry.id} is shown only once. Store it where only your app can read it:\n\n`);
     terminal.print(`QSTASH_TOKEN=${token}\n`);
   }
   return EXIT.ok;

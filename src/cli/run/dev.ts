@@ -2,10 +2,10 @@
 import { parseConfig } from '../../config/parse.ts';
 import type { RunningServer } from '../../server/server.ts';
 import { CommandFailed, EXIT } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { nextSignal } from '../signal.ts';
 
-export const dev = configured(
+export const dev = commandWithSettings(
   'dev',
   {
     about: `Usage: waypost dev [--force] [--virtual-time] [options]

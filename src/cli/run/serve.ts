@@ -1,10 +1,10 @@
 /** `waypost serve`: runs the server for production. */
 import { parseConfig } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
-import { configured } from '../configured.ts';
+import { commandWithSettings } from '../command-with-settings.ts';
 import { nextSignal } from '../signal.ts';
 
-export const serve = configured(
+export const serve = commandWithSettings(
   'serve',
   {
     about: `Usage: waypost serve [options]

@@ -52,7 +52,7 @@ async function list(call: Call): Promise<number> {
   const entries = await readList<LogEntry>(call, 'listEvents', 'events', PAGE_MAX);
   if (call.query.get('order') !== 'earliestFirst') entries.reverse();
   if (call.isJson) call.terminal.print(jsonLines(entries));
-  else if (entries.length === 0) call.terminal.complain('No entries.\n');
+  else if (entries.length === 0) call.terminal.printError('No entries.\n');
   else call.terminal.print(columns(entries.map((entry) => cellsOf(entry, call))));
   return EXIT.ok;
 }

@@ -77,20 +77,20 @@ export class AddressGuard {
    * The class for which `address` (textual IPv4 or IPv6) is blocked; undefined if it is allowed.
    * `hostname` is the host of the URL: a listed host may resolve to private addresses.
    */
-  refusal(address: string, hostname: string): AddressClass | undefined {
+  blockedClass(address: string, hostname: string): AddressClass | undefined {
     if (this.policy.kind === 'all') return undefined;
     if (isIP(address) === 0) return 'reserved';
-    return this.#refusalOf(readCanonical(address), hostname);
+    return this.#blockedClassOf(readCanonical(address), hostname);
   }
 
-  #refusalOf(address: Address, hostname: string): AddressClass | undefined {
+  #blockedClassOf(address: Address, hostname: string): AddressClass | undefined {
     const addressClass = classOf(address);
     if (addressClass === 'public') return undefined;
     if (addressClass === 'metadata' || addressClass === 'link-local') return addressClass;
     if (!this.#isListed(address, addressClass, hostname)) return addressClass;
     // A listed NAT64 network must not bypass the rules for the embedded IPv4 address.
     const embedded = embeddedIpv4(address);
-    return embedded === undefined ? undefined : this.#refusalOf(embedded, hostname);
+    return embedded === undefined ? undefined : this.#blockedClassOf(embedded, hostname);
   }
 
   #isListed(address: Address, addressClass: AddressClass, hostname: string): boolean {

@@ -31,7 +31,7 @@ const OK: DestinationVerdict = { kind: 'ok' };
 export function checkDestination(url: URL, guard: AddressGuard): DestinationVerdict {
   const literal = literalAddress(url.hostname);
   if (literal === undefined) return OK;
-  const refused = guard.refusal(literal, literal);
+  const refused = guard.blockedClass(literal, literal);
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
@@ -95,7 +95,7 @@ export class DestinationCheck {
       return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no response in time` };
     if (addresses.length === 0) return unresolvable(hostname, undefined);
     for (const { address } of addresses) {
-      const refused = this.#guard.refusal(address, hostname);
+      const refused = this.#guard.blockedClass(address, hostname);
       if (refused !== undefined) return blockedAt(refused, address, hostname);
     }
     this.#cache(hostname, nowMs);

@@ -24,7 +24,7 @@ class Following {
       print: (text) => {
         this.stdout += text;
       },
-      complain: (text) => {
+      printError: (text) => {
         this.stderr += text;
       },
       readInput: async () => new Uint8Array(),

@@ -1,7 +1,7 @@
 /** The dead letter queue: dead messages with their last response, to retry or delete. */
 import { useState } from 'react';
 import { type ResponseOf, useChange } from '../../api/client.ts';
-import { onEndOf, usePages, useRows } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import type { Job } from '../../parts/bulk.ts';
@@ -170,7 +170,7 @@ function DlqList({ filter }: { filter: Record<string, string> }) {
               keyOf={({ dlqId }) => dlqId}
               openKey={openKey}
               detail={(dead) => <Detail dead={dead} />}
-              onEnd={onEndOf(pages)}
+              onEnd={nextPageLoaderOf(pages)}
               onPause={setIsPaused}
             />
           )

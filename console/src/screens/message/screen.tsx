@@ -3,7 +3,7 @@
 import { useParams } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { REFRESH_MS, type ResponseOf, useCall } from '../../api/client.ts';
-import { onEndOf, usePages, useRows } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages, useRows } from '../../api/pages.ts';
 import { Button } from '../../parts/button.tsx';
 import { Copy } from '../../parts/copy.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
@@ -87,7 +87,7 @@ export function Screen() {
           <Panel title="Timeline">
             <Timeline items={timelineOf(entries)} isFinished={isFinished} />
             {log.hasNextPage && (
-              <Button className="mt-3" disabled={log.isFetching} onClick={onEndOf(log)}>
+              <Button className="mt-3" disabled={log.isFetching} onClick={nextPageLoaderOf(log)}>
                 Load more
               </Button>
             )}

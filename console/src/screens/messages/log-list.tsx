@@ -1,7 +1,7 @@
 /** The log of the project, newest first, with live updates. */
 import { useMemo, useState } from 'react';
 import type { LiveEntry } from '../../api/live.ts';
-import { onEndOf } from '../../api/pages.ts';
+import { nextPageLoaderOf } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
@@ -56,7 +56,7 @@ export function LogList({ filter, isGrouped }: Props) {
               keyOf={keyOfRow}
               openKey={openKey}
               detail={(entry) => <Detail entry={entry} />}
-              onEnd={onEndOf(history)}
+              onEnd={nextPageLoaderOf(history)}
               onPause={setIsPaused}
             />
           ) : Object.keys(filter).length > 0 ? (

@@ -1,7 +1,7 @@
 /** Unfinished messages, newest first, with the reason why each is unfinished. */
 import { useState } from 'react';
 import type { ResponseOf } from '../../api/client.ts';
-import { onEndOf, usePages, useRows } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
@@ -94,7 +94,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
               keyOf={({ messageId }) => messageId}
               openKey={openKey}
               detail={(message) => <Detail message={message} />}
-              onEnd={onEndOf(pages)}
+              onEnd={nextPageLoaderOf(pages)}
               onPause={setIsPaused}
             />
           )

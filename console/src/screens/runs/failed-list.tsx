@@ -1,7 +1,7 @@
 /** Failed runs, to resume, restart or delete, individually or in bulk. */
 import { useState } from 'react';
 import type { ResponseOf } from '../../api/client.ts';
-import { onEndOf, usePages } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages } from '../../api/pages.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import type { Job } from '../../parts/bulk.ts';
@@ -82,7 +82,7 @@ export function FailedList({ filter }: { filter: Record<string, string> }) {
               grid={GRID}
               rows={rows}
               keyOf={({ dlqId }) => dlqId}
-              onEnd={onEndOf(pages)}
+              onEnd={nextPageLoaderOf(pages)}
               onPause={setIsPaused}
             />
           )

@@ -1,6 +1,6 @@
 /** The runs that match a filter, newest first, with bulk cancel. */
 import { useState } from 'react';
-import { onEndOf, usePages } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
 import { BulkDialog } from '../../parts/bulk-dialog.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -77,7 +77,7 @@ export function RunList({ filter }: { filter: Record<string, string> }) {
               grid={GRID}
               rows={rows}
               keyOf={(run) => `${run.workflowRunId}@${run.workflowRunCreatedAt}`}
-              onEnd={onEndOf(pages)}
+              onEnd={nextPageLoaderOf(pages)}
               onPause={setIsPaused}
             />
           )

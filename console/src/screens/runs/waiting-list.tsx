@@ -1,7 +1,7 @@
 /** Runs that wait for events, sorted by event. Each event can be sent from here. */
 import { useState } from 'react';
 import type { ResponseOf } from '../../api/client.ts';
-import { onEndOf, usePages, useRows } from '../../api/pages.ts';
+import { nextPageLoaderOf, usePages, useRows } from '../../api/pages.ts';
 import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
@@ -39,7 +39,7 @@ export function WaitingList({ filter }: { filter: Record<string, string> }) {
               grid={GRID}
               rows={rows}
               keyOf={({ messageId }) => messageId}
-              onEnd={onEndOf(pages)}
+              onEnd={nextPageLoaderOf(pages)}
               onPause={setIsPaused}
             />
           )

@@ -31,7 +31,11 @@ type Run = (parsed: ParsedCommand, terminal: Terminal) => Promise<number>;
 export type Action = readonly [meaning: string, run: Run, word?: string];
 
 /** The command `name`. If it has several actions, the first argument selects one; the default is `list`. */
-export function configured(name: string, definition: Definition, run: Run | Readonly<Record<string, Action>>): Command {
+export function commandWithSettings(
+  name: string,
+  definition: Definition,
+  run: Run | Readonly<Record<string, Action>>,
+): Command {
   return {
     ...(typeof run === 'object' && {
       verbs: Object.fromEntries(Object.entries(run).map(([verb, [meaning]]) => [verb, meaning])),
