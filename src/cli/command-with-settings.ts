@@ -1,4 +1,4 @@
-/** Commands that run a server or work on its store. They accept its settings as options besides their own. */
+/** Creates commands that run a server or work on its store: they accept the settings of the server as options too. */
 import { readArguments } from '../config/arguments.ts';
 import { settingOptions, settingsHelp, storeSettingsHelp } from '../config/page.ts';
 import { ConfigError, settingFlags } from '../config/parse.ts';

@@ -2,9 +2,9 @@
 import { buffer } from 'node:stream/consumers';
 import { runCommandLine } from './command-line.ts';
 
-const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
+const canPrompt = process.stdin.isTTY === true && process.stderr.isTTY === true;
 
-/** Errors of a full or failing disk, or of a pipe whose reader is too slow. */
+/** Error codes for a full or failing disk, or for a pipe whose reader is too slow. */
 const LOST_LINE_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN']);
 
 // A reader such as `head` may close the output early: then a command exits, and a server treats it as an error. A server
@@ -22,13 +22,13 @@ const exitCode = await runCommandLine(process.argv.slice(2), {
   printError: (text) => process.stderr.write(text),
   readInput: () => buffer(process.stdin),
   isInteractive: process.stdout.isTTY === true,
-  ...(isAttended && { ask }),
+  ...(canPrompt && { ask }),
   color: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
 });
 // The work is done. Pending operations, such as a DNS look-up for a finished attempt, would only delay the exit.
 for (const stream of [process.stdout, process.stderr]) {
-  await new Promise((written) => {
-    stream.write('', written);
+  await new Promise((resolve) => {
+    stream.write('', resolve);
   });
 }
 process.exit(exitCode);

@@ -23,8 +23,8 @@ export class BlockedAddress extends Error {
 }
 
 /**
- * Like undici's connector, but for a project. It returns the socket at once, so that it can be closed while it is
- * connecting.
+ * Like undici's connector, with the project whose name look-ups are counted. It returns the socket at once, so that it can
+ * be closed while it is connecting.
  */
 export type Connector = (
   options: buildConnector.Options & { projectId: ProjectId },
@@ -38,7 +38,7 @@ type SocketReturningConnector = (
 ) => Socket;
 
 export function createConnector(guard: AddressGuard, resolver: Resolver, verifyTls: boolean): Connector {
-  /** Resolves the name for the socket that is being opened, and its project. `open` calls it before it returns. */
+  /** The look-up for the socket that is being opened. `open` calls it synchronously, so the next socket may replace it. */
   let lookUp: LookUp;
   const open = buildConnector({
     allowH2: false,

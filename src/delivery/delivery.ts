@@ -199,7 +199,7 @@ class HttpDelivery implements Delivery {
   }
 }
 
-/** The body to send: for a workflow message usually the journal up to it (contract W 8.1). */
+/** The body to send. For a message of a run, usually the journal of the run, which ends with that message (contract W 8.1). */
 function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
   return deliveredBody ?? message.body;
 }

@@ -1,4 +1,4 @@
-/** Listens on the configured address, and explains errors to the operator. */
+/** Listens on the configured address, and explains errors that the operator can fix. */
 import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
 import type { Listener } from '../api/edge/listener.ts';
@@ -19,22 +19,22 @@ export interface BoundAddress {
 }
 
 /** Throws `CannotStart` for problems that the operator can fix. */
-export async function listen(listener: Listener, at: ListenAddress): Promise<BoundAddress> {
-  const { host, port: requestedPort, isShared } = at;
+export async function listen(listener: Listener, requested: ListenAddress): Promise<BoundAddress> {
+  const { host, port: requestedPort, isShared } = requested;
   try {
     // Several sockets on one port accept connections faster. Without `isShared`, a single socket is used if the system does
     // not support shared ports.
-    if (requestedPort !== 0 && !isShared) await checkIsFree(at);
+    if (requestedPort !== 0 && !isShared) await checkIsFree(requested);
     const [first = host, ...others] = await addressesOf(host);
     const reusePort = isShared || process.platform === 'linux';
     const { family, address, port } = await listener.listen({ host: first, port: requestedPort, reusePort }, others);
     return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port };
   } catch (error) {
-    throw cannotListen(error, at);
+    throw cannotListen(error, requested);
   }
 }
 
-/** `localhost` stands for both address families, because clients try both. */
+/** Returns the addresses of both families for `localhost`, because clients try both. */
 async function addressesOf(host: string): Promise<string[]> {
   if (host !== 'localhost') return [host];
   const found = await lookup(host, { all: true });
@@ -43,7 +43,7 @@ async function addressesOf(host: string): Promise<string[]> {
 
 /**
  * Throws `CannotStart` when another program listens on the port. Without this check, another program of the same user that
- * shares its port too would go unnoticed, and would receive half of the requests.
+ * sets SO_REUSEPORT too would go unnoticed, and would receive half of the requests.
  */
 export async function checkIsFree({ host, port }: Pick<ListenAddress, 'host' | 'port'>): Promise<void> {
   const probe = createServer();

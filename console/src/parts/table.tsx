@@ -1,7 +1,8 @@
+/** A plain table for up to some hundred rows; `long-list.tsx` is for longer lists. */
+
 /** Columns without a name hold buttons, which stay visible in a narrow window. */
 const ACTIONS = 'max-md:sticky max-md:right-0 max-md:bg-panel max-md:*:flex-col';
 
-/** A plain table for up to some hundred rows; `long-list.tsx` is for longer lists. */
 export interface Column<Row> {
   /** Empty for a column of buttons. */
   name: string;

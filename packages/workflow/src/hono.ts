@@ -6,7 +6,7 @@ import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 
-/** The environment variables of a worker. */
+/** The environment variables of a Cloudflare Worker. */
 export interface WorkflowBindings {
   QSTASH_TOKEN: string;
   QSTASH_URL?: string;
@@ -40,7 +40,7 @@ export function serveMany(workflows: Workflows, options?: ServeManyOptions): Hon
 function routeOf(handle: Handler): HonoHandler {
   return ({ env, req }) => {
     // On Node, `env` holds the connection instead of variables.
-    const isOfWorker = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
-    return respondWeb(handle, req.raw, isOfWorker ? env : undefined);
+    const hasVariables = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
+    return respondWeb(handle, req.raw, hasVariables ? env : undefined);
   };
 }

@@ -20,7 +20,7 @@ export const INFO = {
   noFailureFunction: 'Failure callback invoked but no failure function defined.',
 } as const;
 
-/** The `onInfo` texts for the entries of `append` whose messages will bring results. */
+/** The `onInfo` texts for the appended entries that the official library reports. */
 export function submissionsOf(append: readonly Append[], entries: readonly SavedEntry[]): string[] {
   const ids = entries.map(({ messageId }) => messageId);
   if (append.length > 1 && append.every((each) => 'step' in each && each.step.stepId === 0)) return [INFO.planned(ids)];
@@ -30,7 +30,7 @@ export function submissionsOf(append: readonly Append[], entries: readonly Saved
   });
 }
 
-/** `undefined`: the official library does not report this entry either. */
+/** The step name of an entry; undefined for an entry that the official library does not report. */
 function nameOf(append: Append): string | undefined {
   if ('wait' in append) return undefined;
   if ('call' in append)
@@ -58,7 +58,7 @@ export class Middlewares {
     return this.#all.length === 0;
   }
 
-  /** The call continues the run with another message. */
+  /** Reports that the call continues the run with another message. */
   messageStarted(): Promise<void> {
     return this.info(INFO.identified(false, false));
   }

@@ -85,7 +85,7 @@ async function deliver<TInitialPayload, TResult>(
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
   const workflowRunId = isPlain ? runIdOf() : (headers.get(HEADER.runId) ?? '');
   if (isCallResult && !hasRunHeaders(headers)) return rejectUnauthenticated('no-workflow-id', middlewares);
-  // The body of a failure also names its run, and an unauthorized report of one gets its own error.
+  // The body of a failure callback names the run too. `handleFailure` rejects an unauthorized one with another error.
   if (!workflowRunId && !isFailure) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
   const delivery: Delivery<TInitialPayload> = {
@@ -115,7 +115,7 @@ async function deliver<TInitialPayload, TResult>(
   return startRun(workflow, delivery, readJournal(entries).initialPayload, true);
 }
 
-/** Starts a run for a plain request, or for a delivery that was sent before the server knew this library. */
+/** Starts a run for a plain request, or for a delivery from a server that did not know yet that this library is used. */
 async function startRun<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   { endpoint, facts, headers, middlewares }: Delivery<TInitialPayload>,

@@ -1,13 +1,13 @@
 /**
- * Announces workers with attempts of a moved project in its new cell. The claims move along, but their worker may have no
- * heartbeat there. It would count as lost, and its attempts would be repeated. So a heartbeat is recorded for it. Before that
- * expires, the worker reads the switch in the directory and sends its own.
+ * Records a heartbeat in the new cell of a project for each worker with an attempt of the project. The claims are moved too.
+ * A worker without a heartbeat in the new cell would expire there, and its attempts would be repeated. Before the recorded
+ * heartbeat expires, the worker reads the new placement from the directory and sends its own heartbeats.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Driver } from '../../store/driver.ts';
 
-export async function announceWorkers(ends: { source: Driver; target: Driver; projectId: ProjectId }): Promise<void> {
-  const { source, target, projectId } = ends;
+export async function announceWorkers(move: { source: Driver; target: Driver; projectId: ProjectId }): Promise<void> {
+  const { source, target, projectId } = move;
   const busy = await source.transaction(async (tx) =>
     tx.query<{ id: string; timeout_ms: number; leaving: number }>(
       `select id, timeout_ms, leaving from workers

@@ -105,8 +105,8 @@ async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions
 }
 
 /**
- * Resumes a project whose move has stopped in its pause: in its former cell, or in the new one if the directory was switched. A
- * later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier mover can then
+ * Resumes a project that an interrupted move has left paused: in its former cell, or in the new one if the directory was
+ * switched. A later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier mover can then
  * neither write in the former cell nor switch. Throws `MoveRefused` when another mover has taken over.
  */
 export async function endPause(context: MoveContext): Promise<void> {

@@ -7,16 +7,16 @@ import type { Machine } from '../../engine/ports.ts';
 import type { Driver } from '../../store/driver.ts';
 
 export interface CellsContext {
-  /** The engine of the first cell, whose store is open already. Its clock, log and worker are those of all cells. */
+  /** The engine of the first cell, whose store is already open. All cells share its log and its worker. */
   first: EngineDeps & { recovery: Extract<Recovery, { kind: 'heartbeat' }> };
   accounts: StoredAccounts;
   sealer: Sealer;
   /** The machine's clock: each database gets a clock of its own from it. */
   machine: Machine;
   openCell: OpenCell;
-  /** Absent: a cell that is open stays open. */
+  /** Absent: an open cell is never closed for lack of work. */
   watchCell?: WatchCell | undefined;
-  /** Opens a short connection to a cell. Absent: projects whose move has stopped in its pause are not resumed. */
+  /** Opens a short connection to a cell. Absent: projects that an interrupted move has left paused are not resumed. */
   openDriver?: ((cellId: CellId) => Driver) | undefined;
   /** How many cells a worker serves before they are divided among workers. Default: `CELLS_PER_WORKER`. */
   cellsPerWorker?: number | undefined;

@@ -1,5 +1,4 @@
 /** Creates the engine of a worker, which serves the only store, or all cells of an installation on PostgreSQL. */
-
 import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
 import { databaseOf, type OpenedStore } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
@@ -19,10 +18,10 @@ import { Cells, type CreateEngine } from './cells.ts';
 import type { CellsContext } from './context.ts';
 import { engineOver } from './router.ts';
 
-/** The limit of a statement that resumes a project whose move has stopped in its pause. */
+/** The time limit of a statement that resumes a project which an interrupted move has left paused. */
 const RESUME_TIMEOUT_MS = 5_000;
 
-/** What `openEngine` needs besides the dependencies of one engine, because there may be several cells. */
+/** The dependencies of `openEngine` that serve several cells. */
 interface Installation {
   config: Config;
   store: OpenedStore;
@@ -52,7 +51,7 @@ export async function openCells(context: CellsContext): Promise<Engine> {
   const isActiveElsewhere = (claimToken: ClaimToken) => cells.hasClaim(claimToken);
   const recovery = { ...first.recovery, projects, isActiveElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
-  let all: Engine | undefined;
+  let combined: Engine | undefined;
   /** The cell for the operator events of an engine. Undefined while there is only one cell. */
   const eventsOf = (name: string | undefined): ReturnType<NonNullable<OperatorEventsOptions['cell']>> =>
     name === undefined || events === undefined
@@ -60,8 +59,8 @@ export async function openCells(context: CellsContext): Promise<Engine> {
       : {
           name,
           saveElsewhere: async (message, hash) => {
-            if (!all) throw new StoreUnavailable('the cells are being opened');
-            await all.saveEvent(events.projectId, message, hash);
+            if (!combined) throw new StoreUnavailable('the cells are being opened');
+            await combined.saveEvent(events.projectId, message, hash);
           },
         };
   const create: CreateEngine = (store, name) => {
@@ -69,20 +68,20 @@ export async function openCells(context: CellsContext): Promise<Engine> {
       const operatorEvents = events && { ...events, cell: () => eventsOf(firstName()) };
       return createEngine({ ...first, store, recovery, operatorEvents });
     }
-    const own = new DatabaseClock(machine); // each database has its own
-    const { accounts: _, ...elsewhere } = recovery;
+    const cellClock = new DatabaseClock(machine);
+    const { accounts: _, ...recoveryWithoutAccounts } = recovery;
     // Each cell notices a lost worker; the first one reports it.
     const { worker_lost: __, ...thresholds } = events?.thresholds ?? {};
     return createEngine({
       ...first,
       store,
-      clock: own,
+      clock: cellClock,
       log: logWith(log, { cell: name }),
-      recovery: { ...elsewhere, clock: own },
+      recovery: { ...recoveryWithoutAccounts, clock: cellClock },
       operatorEvents: events && { ...events, thresholds, cell: () => eventsOf(name) },
     });
   };
   const cells: Cells = await Cells.open(context, create, projects);
-  all = engineOver(cells, clock);
-  return all;
+  combined = engineOver(cells, clock);
+  return combined;
 }

@@ -1,5 +1,5 @@
 /**
- * Resumes projects whose move has stopped in its pause, because its command was killed or its machine was lost. The worker that
+ * Resumes projects that a move has left paused because its command was killed or its machine was lost. The worker that
  * notices this takes over the move as another command would, and ends the pause. The next command continues the move.
  */
 

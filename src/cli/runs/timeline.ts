@@ -4,17 +4,17 @@ import { excerpt, plain } from '../plain.ts';
 import { resultLinesOf } from './result.ts';
 import type { RunView, StepView } from './view.ts';
 
-const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
-  STEP_SUCCESS: { mark: '✓', colour: 32 },
-  STEP_FAILED: { mark: '✗', colour: 31 },
-  STEP_RETRY: { mark: '↻', colour: 33 },
-  STEP_PARKED: { mark: '‖', colour: 33 },
-  STEP_PROGRESS: { mark: '…', colour: 36 },
-  STEP_CANCELED: { mark: '–', colour: 90 },
-  RUN_SUCCESS: { mark: '✓', colour: 32 },
-  RUN_FAILED: { mark: '✗', colour: 31 },
-  RUN_STARTED: { mark: '…', colour: 36 },
-  RUN_CANCELED: { mark: '–', colour: 90 },
+const MARKS: Readonly<Record<string, { mark: string; ansiCode: number }>> = {
+  STEP_SUCCESS: { mark: '✓', ansiCode: 32 },
+  STEP_FAILED: { mark: '✗', ansiCode: 31 },
+  STEP_RETRY: { mark: '↻', ansiCode: 33 },
+  STEP_PARKED: { mark: '‖', ansiCode: 33 },
+  STEP_PROGRESS: { mark: '…', ansiCode: 36 },
+  STEP_CANCELED: { mark: '–', ansiCode: 90 },
+  RUN_SUCCESS: { mark: '✓', ansiCode: 32 },
+  RUN_FAILED: { mark: '✗', ansiCode: 31 },
+  RUN_STARTED: { mark: '…', ansiCode: 36 },
+  RUN_CANCELED: { mark: '–', ansiCode: 90 },
 };
 
 /** `nowMs`: the time until which the duration of an active run is counted. */
@@ -22,13 +22,13 @@ export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; colo
   return `${[...headOf(run, { nowMs, color }), '', ...stepLinesOf(run, color)].join('\n')}\n`;
 }
 
-/** One line for each step, in their order. */
+/** One line for each step, in the order of the run. */
 export function stepLinesOf(run: RunView, color: boolean): string[] {
   const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
   const typeWidth = widest(rows.map(({ step }) => plain(step.stepType ?? '')));
-  const tookWidth = widest(rows.map(({ tookMs }) => tookText(tookMs)));
-  return rows.map(({ type, step, tookMs }) => {
+  const elapsedWidth = widest(rows.map(({ elapsedMs }) => elapsedText(elapsedMs)));
+  return rows.map(({ type, step, elapsedMs }) => {
     const cells = [
       type === 'parallel' ? '│' : ' ',
       markOf(step.state, color),
@@ -36,7 +36,7 @@ export function stepLinesOf(run: RunView, color: boolean): string[] {
       plain(step.stepType ?? '').padEnd(typeWidth),
       stateOf(step).padEnd('CANCELED'.length),
       step.createdAt === undefined ? ' '.repeat(12) : timeOf(step.createdAt).slice(11, 23),
-      tookText(tookMs).padStart(tookWidth),
+      elapsedText(elapsedMs).padStart(elapsedWidth),
       detailOf(step),
     ];
     return cells.join('  ').trimEnd();
@@ -47,26 +47,26 @@ interface Row {
   type: string;
   step: StepView;
   /** Time since the previous steps; absent for the first step, and for a step without a result. */
-  tookMs?: number;
+  elapsedMs?: number;
 }
 
 function rowsOf({ steps: groups }: RunView): Row[] {
-  let beforeMs: number | undefined;
+  let latestMs: number | undefined;
   return groups.flatMap(({ type, steps }) => {
-    const sinceMs = beforeMs;
+    const previousMs = latestMs;
     const times = steps.flatMap(({ createdAt }) => createdAt ?? []);
-    if (times.length > 0) beforeMs = Math.max(...times);
+    if (times.length > 0) latestMs = Math.max(...times);
     return steps.map((step): Row => {
       const { createdAt } = step;
-      return sinceMs === undefined || createdAt === undefined
+      return previousMs === undefined || createdAt === undefined
         ? { type, step }
-        : { type, step, tookMs: createdAt - sinceMs };
+        : { type, step, elapsedMs: createdAt - previousMs };
     });
   });
 }
 
 /** `+1.2s`: the time since the previous steps. */
-function tookText(ms: number | undefined): string {
+function elapsedText(ms: number | undefined): string {
   return ms === undefined ? '' : `+${durationOf(ms)}`;
 }
 
@@ -176,8 +176,8 @@ export function durationOf(ms: number): string {
 }
 
 function markOf(state: string, color: boolean): string {
-  const { mark, colour } = MARKS[state] ?? { mark: '?', colour: 0 };
-  return color ? `\u001B[${colour}m${mark}\u001B[0m` : mark;
+  const { mark, ansiCode } = MARKS[state] ?? { mark: '?', ansiCode: 0 };
+  return color ? `\u001B[${ansiCode}m${mark}\u001B[0m` : mark;
 }
 
 function widest(texts: readonly string[]): number {

@@ -163,7 +163,7 @@ function readNetwork(cidr: string): Network {
   return [readAddress(cidr.slice(0, slash)), Number(cidr.slice(slash + 1))];
 }
 
-/** `hosts`: exact names in lower case, or `*.suffix` for all below. */
+/** `hosts`: exact names in lower case, or `*.suffix` for all subdomains. */
 export function isListedHost(hosts: readonly string[], hostname: string): boolean {
   const lowered = hostname.toLowerCase();
   const name = lowered.endsWith('.') ? lowered.slice(0, -1) : lowered;

@@ -40,7 +40,7 @@ const LOOPBACK: readonly ResolvedAddress[] = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
 ];
-/** Names that always mean this machine (RFC 6761 6.3). Few resolvers know any but `localhost`. */
+/** Names that always mean this machine (RFC 6761 6.3). Most resolvers know only `localhost`. */
 const IS_LOOPBACK = /(?:^localhost\.|\.localhost\.?)$/i;
 
 /**

@@ -7,8 +7,8 @@ export class ResponseMemory {
   }
 
   /**
-   * Reserves `bytes` for a response that has already reserved `reserved` bytes; returns false if that is too much. A response
-   * may reserve at most as much as is then free, so that large responses always leave capacity for a new one.
+   * Reserves `bytes` more for a response that holds `reserved` bytes, or returns false. A response may hold no more than
+   * what remains free, so that large responses always leave capacity for a new one.
    */
   tryReserve(bytes: number, reserved: number): boolean {
     if (reserved + 2 * bytes > this.#bytesFree) return false;
