@@ -46,7 +46,7 @@ afterEach(async () => {
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
-/** Publishes to all projects in turns until it is stopped; answers what was accepted. */
+/** Publishes to all projects round-robin until it is stopped. Resolves to the accepted bodies. */
 function publishing(): () => Promise<string[]> {
   const accepted: string[] = [];
   let isGoingOn = true;
@@ -70,7 +70,7 @@ function publishing(): () => Promise<string[]> {
   };
 }
 
-it('a cell that drains is emptied by calling a killed command again, and every message arrives once', async () => {
+it('repeating a killed command empties a draining cell, and every message arrives once', async () => {
   const random = new SeededRandom(4);
   const stop = publishing();
   await done('cells', 'drain', 'first');

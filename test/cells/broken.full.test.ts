@@ -10,9 +10,9 @@ import { outputOf, projectWithToken } from '../support/waypost-command.ts';
 interface Place {
   role: string;
   database: string;
-  /** As an administrator, in the database. */
+  /** Runs a statement as an administrator in the database. */
   execute(text: string): Promise<void>;
-  /** As an administrator, from outside the database. */
+  /** Runs a statement as an administrator in another database. */
   executeOutside(text: string): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ interface Breakage {
   name: string;
   spoil(place: Place): Promise<void>;
   repair(place: Place): Promise<void>;
-  /** What `/readyz` and the log say. */
+  /** The reason in `/readyz` and in the log. */
   reason: string;
 }
 
@@ -60,7 +60,7 @@ const BREAKAGES: Breakage[] = [
   },
 ];
 
-/** Which schema a store is in is settled when it is opened. */
+/** The schema of a store is determined when it is opened. */
 const WRONG_PATH: Breakage = {
   name: 'a search path that leads elsewhere',
   spoil: ({ execute, role, database }) =>
@@ -70,14 +70,14 @@ const WRONG_PATH: Breakage = {
   reason: 'the database has no store where its tables are looked for',
 };
 
-// What is refused is told from what is away in one place, whichever cell it is: one way of each kind shows that it is asked there.
+// Rejected statements and unreachable databases are told apart in one function for all cells, so one case of each kind is enough.
 const ONE_CELL = BREAKAGES.filter(({ name }) => /no connections|missing table/.test(name));
 const AT_FIRST = [...ONE_CELL, WRONG_PATH];
 
 let folder: string;
 let env: Record<string, string>;
 let place: Place;
-/** Of the database that is broken, for a role that is no superuser. */
+/** The URL of the broken database, for a role that is not a superuser. */
 let url: string;
 const servers: InProcessServer[] = [];
 
@@ -142,7 +142,7 @@ const logged = (server: InProcessServer, reason: string) =>
   );
 
 describe.each(ONE_CELL)('$name', ({ spoil, repair, reason }) => {
-  it('makes the only cell unavailable, without ending its worker, until that is repaired', async () => {
+  it('makes the only cell unavailable until it is repaired, and its worker continues to run', async () => {
     env['WAYPOST_DATABASE_URL'] = url;
     await done('init');
     const token = await projectWithToken('shop', env);
@@ -162,7 +162,7 @@ describe.each(ONE_CELL)('$name', ({ spoil, repair, reason }) => {
 });
 
 describe.each(BREAKAGES)('one of two cells with $name', ({ spoil, repair, reason }) => {
-  it('costs only its own projects their service, until that is repaired', async () => {
+  it('makes only its own projects unavailable until it is repaired', async () => {
     const { server, first, second } = await serveTwo();
     await opened(server);
     expect(await publish(server, second)).toBe(200);
@@ -177,7 +177,7 @@ describe.each(BREAKAGES)('one of two cells with $name', ({ spoil, repair, reason
 });
 
 describe.each(AT_FIRST)('one of two cells that has $name at first', ({ spoil, repair, reason }) => {
-  it('is opened once that is repaired, and keeps no worker from its start', async () => {
+  it('is opened once it is repaired, and does not prevent a worker from starting', async () => {
     const { server, first, second } = await serveTwo(() => spoil(place));
     expect([await publish(server, second), await publish(server, first)]).toEqual([503, 200]);
     await eventually('/readyz says why', async () => (await readiness(server)).reason?.includes(reason));

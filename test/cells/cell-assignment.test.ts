@@ -7,7 +7,7 @@ const cellsUpTo = (count: number) => Array.from({ length: count }, (_, index) =>
 const names = (count: number) =>
   fc.uniqueArray(fc.string({ minLength: 1, maxLength: 40 }), { minLength: count, maxLength: count });
 
-/** By worker, what each takes for its own when all know each other. */
+/** By worker: the cells that it serves when all workers know each other. */
 function shares(cells: readonly number[], workers: readonly string[]): Map<string, Set<number>> {
   return new Map(
     workers.map((worker) => [
@@ -18,18 +18,18 @@ function shares(cells: readonly number[], workers: readonly string[]): Map<strin
 }
 
 describe('a worker serves', () => {
-  it('all cells while there are no more than 64', () => {
+  it('all cells if there are at most 64', () => {
     const cells = cellsUpTo(64);
     for (const share of shares(cells, ['a', 'b', 'c', 'd', 'e']).values()) expect(share).toEqual(new Set(cells));
   });
 
-  it('all cells while it is alone or one of two', () => {
+  it('all cells if there are at most two workers', () => {
     const cells = cellsUpTo(1_000);
     for (const share of shares(cells, ['a', 'b']).values()) expect(share).toEqual(new Set(cells));
     expect(assignedCells(cells, { worker: 'a', others: [] })).toEqual(new Set(cells));
   });
 
-  it('about as many of 1,000 cells as any other of twenty, and each cell is served by two', () => {
+  it('about as many of 1,000 cells as each of nineteen others, with two workers for each cell', () => {
     fc.assert(
       fc.property(names(20), (workers) => {
         const cells = cellsUpTo(1_000);
@@ -48,7 +48,7 @@ describe('a worker serves', () => {
   });
 });
 
-it('when a worker leaves, its cells go to others, and nobody gives one up', () => {
+it('when a worker leaves, its cells are assigned to others, and no other assignment changes', () => {
   fc.assert(
     fc.property(names(8), ([leaving = '', ...staying]) => {
       const cells = cellsUpTo(1_000);

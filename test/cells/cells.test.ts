@@ -83,7 +83,7 @@ const opened = (server: InProcessServer, name: string) =>
 const isReceived = (...bodies: string[]) =>
   eventually(`${bodies} are received`, () => bodies.every((body) => received.includes(body)));
 
-it('serves a cell that is added while workers run, and lets new projects live there', async () => {
+it('serves a cell that is added while workers run, and places new projects there', async () => {
   const [one, two] = await Promise.all([serve(), serve()]);
   await done('cells', 'add', 'second', '--schema', 'second');
   const token = await projectWithToken('shop', env);
@@ -95,7 +95,7 @@ it('serves a cell that is added while workers run, and lets new projects live th
   expect(await countIn('contents')).toBe(0);
 });
 
-it('finds a message of any cell through any worker, by an id that no other cell gives', async () => {
+it('finds a message of any cell through any worker, by an id that is unique among cells', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   const [one, two] = await Promise.all([serve(), serve()]);
   const token = await projectWithToken('shop', env);
@@ -144,7 +144,7 @@ it('moves a project to another cell and back while it is in use, and delivers ev
   expect(await countIn('second.contents')).toBe(0);
 });
 
-it('says why a project cannot be moved', async () => {
+it('reports why a project cannot be moved', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   const said = async (...args: string[]) => (await give('projects', 'move', ...args)).stderr;
   expect(await said('nobody', '--to', 'second')).toContain('there is no project "nobody"');
@@ -153,7 +153,7 @@ it('says why a project cannot be moved', async () => {
   expect(await said('default')).toContain('give --to or --cancel');
 });
 
-it('lists cells with what is in them', async () => {
+it('lists cells with their contents', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   await done('projects', 'create', 'shop');
   expect(JSON.parse(await done('cells', '--json'))).toEqual([
@@ -164,7 +164,7 @@ it('lists cells with what is in them', async () => {
   expect(await done('cells')).toMatch(/^second .*schema second.* draining$/m);
 });
 
-it('is examined with all of its cells', async () => {
+it('is examined by the doctor with all of its cells', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   await done('projects', 'create', 'shop');
   const examined = JSON.parse(await done('doctor', '--json'));
@@ -175,7 +175,7 @@ it('is examined with all of its cells', async () => {
   ]);
 });
 
-it('is not sound while a cell has a project that lives elsewhere', async () => {
+it('is unsound while a cell has rows of a project that is placed in another cell', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   await execute("insert into second.projects select id, name, '', '', 0 from projects limit 1");
   const { code, stdout } = await give('doctor');
@@ -211,14 +211,14 @@ describe('a cell is added', () => {
   });
 
   it.each([
-    ['without a place', []],
-    ['with two places', ['--url', 'postgres://localhost/x', '--schema', 'x']],
+    ['without a location', []],
+    ['with two locations', ['--url', 'postgres://localhost/x', '--schema', 'x']],
   ])('not %s', async (_, args) => {
     expect(await give('cells', 'add', 'second', ...args)).toMatchObject({ code: 2 });
   });
 });
 
-describe('while a cell is away', () => {
+describe('while a cell is unavailable', () => {
   let proxy: TcpProxy;
   let port: number;
   let tokens: { first: string; second: string };
@@ -234,48 +234,48 @@ describe('while a cell is away', () => {
   afterEach(() => proxy.close());
 
   const takeAway = (): void => {
-    proxy.pointTo(1); // where nobody listens
+    proxy.pointTo(1); // a port without a listener
     proxy.cutAll();
   };
 
-  it('its projects are refused with 503, all others go on, and /readyz names it', async () => {
+  it('rejects requests of its projects with 503, serves all others, and names the cell in /readyz', async () => {
     const server = await serve();
     await opened(server, 'second');
     takeAway();
-    expect((await publish(server, tokens.first, 'goes on')).status).toBe(200);
+    expect((await publish(server, tokens.first, 'accepted meanwhile')).status).toBe(200);
     const ready = await fetch(`${server.url}/readyz`);
-    const told = {
+    const reported = {
       status: 'ready',
       away: ['second'],
       reasons: { second: expect.stringContaining('cannot be reached') },
     };
-    expect([ready.status, await ready.json()]).toEqual([200, told]);
-    await isReceived('goes on');
+    expect([ready.status, await ready.json()]).toEqual([200, reported]);
+    await isReceived('accepted meanwhile');
     const refused = await publish(server, tokens.second, 'refused');
     expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
   });
 
-  it('/metrics says so and tells of the others, and tells of it when it is back', async () => {
+  it('/metrics reports it as unavailable, reports the other cells, and reports its backlog after recovery', async () => {
     env['WAYPOST_METRICS_ADDRESS'] = '0';
     const server = await serve();
     await opened(server, 'second');
     for (const token of [tokens.first, tokens.second, tokens.second]) {
       expect((await publish(server, token, 'later', { 'upstash-delay': '1h' })).status).toBe(200);
     }
-    const told = async (sample: string) =>
+    const reported = async (sample: string) =>
       sampleOf(parseExposition(await (await fetch(server.metricsUrl ?? '')).text()), sample);
     takeAway();
-    expect(await told('waypost_cell_away{cell="second"}')).toBe(1);
-    expect(await told('waypost_backlog_messages{cell="first",state="scheduled"}')).toBe(1);
+    expect(await reported('waypost_cell_away{cell="second"}')).toBe(1);
+    expect(await reported('waypost_backlog_messages{cell="first",state="scheduled"}')).toBe(1);
     proxy.pointTo(port);
-    await eventually('the cell is told of', async () => {
-      const scheduled = await told('waypost_backlog_messages{cell="second",state="scheduled"}');
+    await eventually('/metrics reports the cell', async () => {
+      const scheduled = await reported('waypost_backlog_messages{cell="second",state="scheduled"}');
       return scheduled === 2;
     });
-    expect(await told('waypost_cell_away{cell="second"}')).toBe(0);
+    expect(await reported('waypost_cell_away{cell="second"}')).toBe(0);
   });
 
-  it('a worker starts all the same, and serves it when it is back', async () => {
+  it('a worker starts nevertheless, and serves the cell after its recovery', async () => {
     takeAway();
     const server = await serve();
     expect((await publish(server, tokens.first, 'first')).status).toBe(200);
@@ -286,8 +286,8 @@ describe('while a cell is away', () => {
   });
 });
 
-describe('while the directory is away', () => {
-  it('known projects of other cells go on', async () => {
+describe('while the directory is unavailable', () => {
+  it('known projects of other cells are served', async () => {
     const proxy = await TcpProxy.open(Number(new URL(databaseUrl).port));
     const first = await projectWithToken('in-first', env);
     await done('cells', 'add', 'second', '--url', await freshDatabase());
@@ -296,14 +296,14 @@ describe('while the directory is away', () => {
     env['WAYPOST_WORKER_TIMEOUT'] = '3s';
     const server = await serve();
     await opened(server, 'second');
-    proxy.pointTo(1); // where nobody listens
+    proxy.pointTo(1); // a port without a listener
     proxy.cutAll();
     await eventually('the worker does not know whether its accounts are current', () =>
       server.events.some(({ event }) => event === 'fence_closed'),
     );
-    expect((await publish(server, second, 'goes on')).status).toBe(200);
+    expect((await publish(server, second, 'accepted meanwhile')).status).toBe(200);
     expect((await publish(server, first, 'refused')).status).toBe(503);
-    await isReceived('goes on');
+    await isReceived('accepted meanwhile');
     expect(await (await fetch(`${server.url}/readyz`)).json()).toMatchObject({ status: 'ready', away: ['first'] });
     await proxy.close();
   });

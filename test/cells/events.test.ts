@@ -11,15 +11,15 @@ import { outputOf } from '../support/waypost-command.ts';
 let folder: string;
 let env: Record<string, string>;
 let receiver: Server;
-let told: { kind: string; cell?: string; project: string | null; count: number }[];
+let reported: { kind: string; cell?: string; project: string | null; count: number }[];
 let server: InProcessServer | undefined;
 
 beforeEach(async () => {
   folder = testFolder();
-  told = [];
+  reported = [];
   receiver = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
-    if (request.url === '/operator') told.push(JSON.parse(body));
+    if (request.url === '/operator') reported.push(JSON.parse(body));
     response.statusCode = request.url === '/operator' ? 200 : 500;
     response.end();
   });
@@ -60,16 +60,16 @@ async function serve(): Promise<void> {
 }
 
 const isTold = (project: string): Promise<unknown> =>
-  eventually(`the operator hears of ${project}`, () => told.some((event) => event.project === project));
+  eventually(`an operator event for ${project}`, () => reported.some((event) => event.project === project));
 
-it('an event names its cell, and comes once, wherever the project of the operator lives', async () => {
+it('an operator event names its cell, and is sent once, in whichever cell the project of the operator is', async () => {
   await serve();
   await bury('in-second');
   await isTold('in-second');
   await done('projects', 'move', 'operator', '--to', 'second');
   await bury('in-first');
   await isTold('in-first');
-  expect(told).toMatchObject([
+  expect(reported).toMatchObject([
     { kind: 'message_buried', cell: 'second', project: 'in-second', count: 1 },
     { kind: 'message_buried', cell: 'first', project: 'in-first', count: 1 },
   ]);

@@ -15,7 +15,7 @@ import { alteredStore } from '../support/altered-store.ts';
 const PROJECT = 1;
 const drivers: SqliteDriver[] = [];
 let cells: Cells;
-/** As an engine of the first cell sees it. */
+/** The store of the first cell. */
 let own: Store;
 
 beforeEach(async () => {
@@ -32,7 +32,7 @@ afterEach(async () => {
   for (const driver of drivers.splice(0)) await driver.close();
 });
 
-it('reads the run and its journal where the project lives by now', async () => {
+it('reads the run and its journal in the new cell of the project', async () => {
   const run = await cells.first.store.runs.findActiveRun({ projectId: PROJECT, id: 'kept' });
   const key = run?.key ?? 0;
   const before = await own.runs.readJournal({ projectId: PROJECT, runKey: key });
@@ -43,7 +43,7 @@ it('reads the run and its journal where the project lives by now', async () => {
   expect(await own.runs.findRecords({ projectId: PROJECT, keys: [key] })).toHaveLength(1);
 });
 
-it('is settled where the project lives by now, and counted there', async () => {
+it('is settled in the new cell of the project, and counted there', async () => {
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   await moveProject(there(cells));
   const settled = await own.messages.settle({
@@ -57,7 +57,7 @@ it('is settled where the project lives by now, and counted there', async () => {
   expect(await cells.second.store.minutes.listMinutes(range)).toMatchObject([{ delivered: 3 }]);
 });
 
-it('lets the cell in which the project lives now send what follows, by its own slots', async () => {
+it('leaves the messages that follow to the slots of the new cell', async () => {
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   await moveProject(there(cells));
   const state = { kind: 'claimed' as const, claimToken: cells.first.world.number(), worker: 'worker' };
@@ -69,7 +69,7 @@ it('lets the cell in which the project lives now send what follows, by its own s
   expect(claimed.map((each) => each.message.key)).toContain(follow.message.key);
 });
 
-it('is given back where the project lives by now', async () => {
+it('is released in the new cell of the project', async () => {
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   await moveProject(there(cells));
   await own.messages.release({ claims: [{ key: message.key, projectId: PROJECT, claimToken }], nowMs: T0 });
@@ -77,7 +77,7 @@ it('is given back where the project lives by now', async () => {
   expect(claimed.map((each) => each.message.key)).toContain(message.key);
 });
 
-it('takes what was saved for a run in the order in which it came, though it comes to a cell with smaller numbers', async () => {
+it('keeps the order of the pending events of a run when the new cell assigns smaller numbers', async () => {
   const { first, second } = cells;
   const projectId = 3;
   const run = await startRun(second.world, { id: 'r', projectId });
@@ -99,7 +99,7 @@ it('takes what was saved for a run in the order in which it came, though it come
   expect(Buffer.from(next?.body ?? []).toString()).toBe('before the move');
 });
 
-it('hands the slot of a lane on as long as the project is here', async () => {
+it('passes the lane permit on while the project is still in this cell', async () => {
   const handedOn: unknown[] = [];
   const store = alteredStore(cells.first.store, {
     settle: (args) => {

@@ -55,7 +55,7 @@ const publish = async (url: string, token: string): Promise<number> => {
 const opened = (process: WaypostProcess) =>
   eventually('the worker opens the cell', () => process.events().some(({ event }) => event === 'cell_opened'), 30_000);
 
-it('a worker ends in order that serves it', async () => {
+it('a worker that serves it shuts down cleanly', async () => {
   const { process, url } = await serve();
   await opened(process);
   expect(await publish(url, tokens.second)).toBe(200);
@@ -65,7 +65,7 @@ it('a worker ends in order that serves it', async () => {
   expect(await process.waitForExit()).toMatchObject({ code: 0 });
 });
 
-it('a worker starts without it, ends in order, and serves it when it goes on', async () => {
+it('a worker starts without it, shuts down cleanly, and serves the cell when it responds again', async () => {
   proxy.stall();
   const { process, url } = await serve();
   expect([await publish(url, tokens.second), await publish(url, tokens.first)]).toEqual([503, 200]);

@@ -16,7 +16,7 @@ const BYTES = Buffer.from([0x5c, 0x78, 0x00, 0xff, 0x5c, 0x5c, 0x27, 0x80]);
 let folder: string;
 let endpoint: Server;
 let server: InProcessServer | undefined;
-/** Bodies by the path that they came to. */
+/** The received bodies, by path. */
 let received: Map<string, Buffer>;
 
 beforeEach(async () => {

@@ -13,7 +13,7 @@ import { type CommandResult, giveCommand, outputOf } from '../support/waypost-co
 let folder: string;
 let databaseUrl: string;
 let env: Record<string, string>;
-/** A database with two cells: each case has a copy of it. */
+/** A database with two cells, which is copied for each case. */
 let prepared: string;
 
 function goTo(url: string): void {
@@ -53,14 +53,14 @@ async function execute(text: string, values: unknown[] = []): Promise<Record<str
   return rows;
 }
 
-/** In the first cell: projects that nobody has used yet. */
+/** Creates unused projects in the first cell. */
 async function makeInFirst(...names: string[]): Promise<void> {
   await done('cells', 'drain', 'second');
   for (const name of names) await done('projects', 'create', name);
   await done('cells', 'undrain', 'second');
 }
 
-/** As if the project had been sent so many messages in this minute, in the cell with this schema. */
+/** Records `messages` accepted messages of the project in this minute, in the cell with this schema. */
 async function busy(project: string, messages: number, schema = 'public'): Promise<void> {
   const columns = await execute(
     "select column_name as name from information_schema.columns where table_schema = $1 and table_name = 'minutes'",
@@ -74,8 +74,8 @@ async function busy(project: string, messages: number, schema = 'public'): Promi
   );
 }
 
-/** As if the command that moves the project had been killed. */
-async function beginAndDie(project: string, phase: string): Promise<void> {
+/** Records a move of the project whose command was killed. */
+async function insertStuckMove(project: string, phase: string): Promise<void> {
   await execute(
     `insert into project_moves (project_id, from_cell, to_cell, phase, started_at_ms, mover, seen_at_ms)
      select id, 1, 2, $2, 0, 'dead', 0 from projects where name = $1`,
@@ -84,7 +84,7 @@ async function beginAndDie(project: string, phase: string): Promise<void> {
 }
 
 describe('waypost cells', () => {
-  it('says what each cell does, and which part of the load it has', async () => {
+  it('prints the state of each cell, and its share of the load', async () => {
     await busy('one', 1_200);
     await done('projects', 'create', 'two');
     const [first, second] = await listed();
@@ -94,8 +94,8 @@ describe('waypost cells', () => {
     expect(await done('cells')).toMatch(/^first .* 20 +\d+ +83 % +ready$/m);
   });
 
-  it('names projects on their way, and says of a move whose command has ended that it is stuck', async () => {
-    await beginAndDie('one', 'copying');
+  it('lists projects that are being moved, and marks a move whose command has ended as stuck', async () => {
+    await insertStuckMove('one', 'copying');
     const moves = [
       { project: 'one', to: 'second', phase: 'copying', isStuck: true, begunAt: '1970-01-01T00:00:00.000Z' },
     ];
@@ -109,7 +109,7 @@ describe('waypost cells', () => {
   });
 });
 
-describe('while a cell takes connections and says nothing', () => {
+describe('while a cell accepts connections and never responds', () => {
   let silent: Server;
   let proxy: TcpProxy;
 
@@ -128,7 +128,7 @@ describe('while a cell takes connections and says nothing', () => {
     silent.close();
   });
 
-  it('cells are listed without it, nothing is planned into it, and a new project lives elsewhere', async () => {
+  it('the cell is listed as unreachable, no move to it is planned, and a new project is placed elsewhere', async () => {
     expect(await done('cells')).toMatch(/^hanging .* unreachable: \S+/m);
     const { moves, cells } = JSON.parse(await done('cells', 'balance', '--json'));
     expect(moves).not.toEqual([]);
@@ -140,7 +140,7 @@ describe('while a cell takes connections and says nothing', () => {
 });
 
 describe('waypost cells balance', () => {
-  it('says what it would do, does it when told so, and then has nothing to do', async () => {
+  it('prints its plan, carries it out on request, and then has nothing to do', async () => {
     await makeInFirst('a', 'b', 'c');
     const planned = await give('cells', 'balance');
     expect(planned).toMatchObject({ code: 0, stderr: 'Nothing was moved. Run it again with --yes to move them.\n' });
@@ -157,7 +157,7 @@ describe('waypost cells balance', () => {
     expect(await done('doctor', '--json')).toContain('"isSound":true');
   });
 
-  it('empties a cell that drains, also of projects that no worker has seen there', async () => {
+  it('empties a draining cell, including projects that no worker has seen there', async () => {
     await done('cells', 'add', 'third', '--schema', 'third');
     await done('projects', 'create', 'unseen');
     await done('projects', 'move', 'unseen', '--to', 'third');
@@ -169,8 +169,8 @@ describe('waypost cells balance', () => {
     expect(await counts()).toEqual([0, 4, 0]);
   });
 
-  it('first finishes what was interrupted', async () => {
-    await beginAndDie('one', 'copying');
+  it('first finishes interrupted moves', async () => {
+    await insertStuckMove('one', 'copying');
     const { stdout, stderr } = await give('cells', 'balance');
     expect([stdout, stderr]).toEqual([expect.stringMatching(/^one +first +second +- +started$/m), expect.any(String)]);
     await done('cells', 'balance', '--yes');
@@ -178,16 +178,16 @@ describe('waypost cells balance', () => {
     expect(await execute('select * from project_moves')).toEqual([]);
   });
 
-  it('first takes back what was cancelled', async () => {
+  it('first rolls back cancelled moves', async () => {
     await makeInFirst('a');
     await done('cells', 'drain', 'second');
-    await beginAndDie('one', 'cancelled');
+    await insertStuckMove('one', 'cancelled');
     await done('cells', 'balance', '--yes');
     expect(await counts()).toEqual([2, 0]);
     expect(await execute('select * from project_moves')).toEqual([]);
   });
 
-  it('goes on with the others when a project cannot be moved, and says so', async () => {
+  it('moves the other projects when one cannot be moved, and reports it', async () => {
     await makeInFirst('a', 'b');
     await done('cells', 'drain', 'first');
     await execute("insert into second.projects select id, name, '', '', 0, 2, 0 from projects where name = 'a'");
@@ -202,7 +202,7 @@ describe('waypost cells balance', () => {
 });
 
 describe('a new project', () => {
-  it('lives in the cell with the least load, and not in the one with the fewest projects', async () => {
+  it('is placed in the cell with the least load, even if another has fewer projects', async () => {
     await busy('one', 60_000);
     await done('projects', 'create', 'b');
     await done('projects', 'create', 'c');
@@ -210,7 +210,7 @@ describe('a new project', () => {
     expect(await counts()).toEqual([1, 3]);
   });
 
-  it('is refused while all cells drain', async () => {
+  it('is rejected while all cells drain', async () => {
     await done('cells', 'drain', 'first');
     await done('cells', 'drain', 'second');
     expect(await give('projects', 'create', 'b')).toMatchObject({
@@ -229,15 +229,15 @@ describe('waypost doctor', () => {
     return failed.map((line) => line.trim());
   };
 
-  it('finds nothing wrong with cells that have been used', async () => {
+  it('finds no problems in cells that have been used', async () => {
     await makeInFirst('a');
     await done('projects', 'move', 'one', '--to', 'second');
     await done('projects', 'move', 'one', '--to', 'first');
     expect(await failures()).toEqual([]);
   });
 
-  it('names a move whose command has ended, and what to do', async () => {
-    await beginAndDie('one', 'copying');
+  it('reports a move whose command has ended, and the remedy', async () => {
+    await insertStuckMove('one', 'copying');
     expect(await failures()).toEqual([
       'FAIL  Every move of a project is being made by a command.',
       'project one, from first to second, copying: "waypost cells balance --yes" finishes it, or "waypost projects move one --cancel" ends it',
@@ -246,7 +246,7 @@ describe('waypost doctor', () => {
     expect(await failures()).toEqual([]);
   });
 
-  it('names a project that its cell and the directory see in different places', async () => {
+  it('reports a project whose cell and directory disagree about its placement', async () => {
     await execute('update projects set placement = 3');
     expect(await failures()).toEqual([
       'FAIL  Every project is written to in the cell that the directory names.',
@@ -254,7 +254,7 @@ describe('waypost doctor', () => {
     ]);
   });
 
-  it('names a cell that gives numbers of another one', async () => {
+  it('reports a cell that assigns numbers of another cell', async () => {
     await execute("update second.numbers set next = 5 where name = 'queues'");
     expect(await failures()).toEqual([
       'FAIL  The numbers of a cell come from its range.',
@@ -262,7 +262,7 @@ describe('waypost doctor', () => {
     ]);
   });
 
-  it('names a project of which something was left in a cell that it has left', async () => {
+  it('reports a project with rows left in its former cell', async () => {
     await done('projects', 'move', 'one', '--to', 'second');
     await busy('one', 1);
     expect(await failures()).toEqual(['FAIL  Nothing is here of a project that lives in another cell.', 'project 1']);

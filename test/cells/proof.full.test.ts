@@ -9,9 +9,9 @@ import { judge } from './proof/judge.ts';
 import { MOVE_TRIALS, MOVE_TRIALS_BY_HAND, SERVER_TRIALS, SERVER_TRIALS_BY_HAND } from './proof/trials.ts';
 import { type CellsWorld, openCellsWorld, twoServers } from './proof/world.ts';
 
-// Another number explores other moments; a failure prints the one it had.
+// Another seed tests other moments. A failure prints its seed.
 const SEED = Number(process.env['CELLS_PROOF_SEED'] ?? 20_261_123);
-// A run by hand, of more rounds, has the trials as well that the others contain in part.
+// A longer run by hand includes the trials that the others partly contain.
 const isByHand = process.env['CELLS_PROOF_ROUNDS'] !== undefined;
 const moveTrials = { ...MOVE_TRIALS, ...(isByHand && MOVE_TRIALS_BY_HAND) };
 const serverTrials = { ...SERVER_TRIALS, ...(isByHand && SERVER_TRIALS_BY_HAND) };
@@ -24,17 +24,17 @@ describe(`four cells on two servers (seed ${SEED})`, () => {
     await world.begin();
   });
   afterAll(() => world?.close());
-  // The client library tells of each answer that was none.
+  // The client library logs each failed request.
   beforeEach(() => void vi.spyOn(console, 'error').mockReturnValue());
 
-  it.each(Object.entries(moveTrials))('go on while projects %s', async (_, trial) => {
+  it.each(Object.entries(moveTrials))('continue to serve while projects %s', async (_, trial) => {
     await trial(world);
   });
-  it.each(Object.entries(serverTrials))('go on when the server %s', async (_, trial) => {
+  it.each(Object.entries(serverTrials))('continue to serve when the server %s', async (_, trial) => {
     await trial(world);
   });
 
-  it('have lost nothing, done nothing twice without a reason, kept every limit and order, and have nothing in two cells', async () => {
+  it('have lost and duplicated nothing, kept every limit and order, and stored nothing in two cells', async () => {
     await world.calmDown();
     const { findings, acked, succeeded } = await judge(world);
     expect(findings.join('\n')).toBe('');

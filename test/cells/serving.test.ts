@@ -25,17 +25,17 @@ import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const SECOND_MS = 1_000;
 const TIMEOUT_MS = 15 * SECOND_MS;
-/** Without requests, and with nothing that is due soon. */
+/** Long enough that a cell without requests and due messages is closed. */
 const QUIET_MS = 40 * SECOND_MS;
 const SEALER = { encryptionKey: new Uint8Array(32), randomBytes: (count: number) => new Uint8Array(count) };
 
-/** Databases of cells 1, 2, …, each but the first with the project of its number. */
+/** The databases of cells 1, 2, …. Each except the first has the project with the same number. */
 class Installation {
   readonly clock = new SimulatedClock();
   readonly random = new SeededRandom(7);
   readonly databases: Driver[];
   readonly workers: Worker[] = [];
-  /** Bodies, each as often as it was sent, and when it was first. */
+  /** By body: how often it was sent, and when it was first sent. */
   readonly sent = new Map<string, { times: number; atMs: Millis }>();
 
   private constructor(databases: Driver[]) {
@@ -60,7 +60,7 @@ class Installation {
       const sealedUrl = seal(String(cellId), SEALER.encryptionKey, SEALER.randomBytes);
       await directory.cells.addCell({ name: `cell ${cellId}`, sealedUrl, nowMs: 0, firstName: 'cell 1' });
       await store.cells.initializeCell({ cellId });
-      await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // into the emptiest
+      await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // placed in the emptiest cell
     }
     const installation = new Installation(databases);
     onTestFinished(async () => {
@@ -70,7 +70,7 @@ class Installation {
     return installation;
   }
 
-  /** `count` workers that know of each other. */
+  /** Starts `count` workers that know each other. */
   async start(count: number, cellsPerWorker?: number): Promise<Worker[]> {
     const started: Worker[] = [];
     for (let index = 0; index < count; index += 1) {
@@ -83,7 +83,7 @@ class Installation {
     return started;
   }
 
-  /** Moves project 1 to cell 2, while time goes on until all workers have heard of it. */
+  /** Moves project 1 to cell 2, and advances the clock until all workers know the new placement. */
   async moveAway(): Promise<void> {
     const [source, target] = this.databases.map((driver) => onTime(driver, this.clock));
     if (!(source && target)) throw new Error('there are no two cells');
@@ -93,7 +93,7 @@ class Installation {
     await this.clock.advanceBy(TIMEOUT_MS / 2);
   }
 
-  /** Cells beside the first that a worker has open. */
+  /** The number of open cells of each worker, without the first cell. */
   get openedBy(): number[] {
     return this.workers.map(({ opened }) => opened.size);
   }
@@ -104,20 +104,20 @@ class Worker {
   readonly #id: string;
   readonly #dead = Promise.withResolvers<never>();
   #isDead = false;
-  /** Whether what it sends is never answered. */
+  /** Whether its requests get no response. */
   hangs = false;
-  /** Its next transaction that saves messages is committed so much later than it has given up the answer. */
+  /** The delay after which its next transaction with new messages is committed, although the worker has given up on it. */
   commitsLateBy: Millis | undefined;
-  /** When what it sends is answered. */
+  /** Resolves when its requests are responded to. */
   answering: Promise<void> = Promise.resolve();
-  /** When its looks at cells at rest are answered. */
-  lookAnswers: Promise<void> = Promise.resolve();
-  looksUnderWay = 0;
+  /** Resolves when its polls of idle cells are responded to. */
+  pollResponses: Promise<void> = Promise.resolve();
+  pollsInFlight = 0;
   #engine: Engine | undefined;
   readonly opened = new Set<string>();
-  /** Loses a cell that is open. */
+  /** Makes an open cell fail. */
   readonly lose = new Map<CellId, (error: Error) => void>();
-  /** Transactions and reads in each database. */
+  /** The number of transactions and reads in each database. */
   readonly calls = new Map<CellId, number>();
 
   constructor(at: Installation, id: string) {
@@ -125,7 +125,7 @@ class Worker {
     this.#id = id;
   }
 
-  /** Its transactions never end any more, and nobody hears what was sent. */
+  /** From then on its transactions never end, and its attempts have no outcome. */
   die(): void {
     this.#isDead = true;
   }
@@ -166,9 +166,9 @@ class Worker {
       },
       watchCell: (url) => ({
         poll: async () => {
-          this.looksUnderWay += 1;
-          await this.lookAnswers;
-          this.looksUnderWay -= 1;
+          this.pollsInFlight += 1;
+          await this.pollResponses;
+          this.pollsInFlight -= 1;
           return this.#connect(Number(url)).read((queries) => pollCell(queries, clock.wallMs()));
         },
         readTotals: () =>
@@ -176,7 +176,7 @@ class Worker {
             const args = { nowMs: clock.wallMs() };
             return decodeTotals(await readTotals(queries, args), args);
           }),
-        listen: () => {}, // nothing may rest on a notice
+        listen: () => {}, // the tests must pass without notifications
         close: async () => {},
       }),
     });
@@ -226,7 +226,7 @@ class Worker {
     }
   }
 
-  /** A connection to the database of a cell, whose clock is simulated too. */
+  /** A connection to the database of a cell, on the simulated clock. */
   #connect(cellId: CellId): Driver {
     const driver = this.#at.databases[cellId - FIRST_CELL];
     if (!driver) throw new StoreUnavailable('there is no such database');
@@ -250,7 +250,7 @@ class Worker {
   }
 }
 
-/** The database, by a clock that is simulated. */
+/** The database, on the simulated clock. */
 function onTime(driver: Driver, clock: SimulatedClock): Driver {
   return {
     dialect: driver.dialect,
@@ -261,13 +261,13 @@ function onTime(driver: Driver, clock: SimulatedClock): Driver {
   };
 }
 
-/** The database while it cannot be reached. */
+/** A driver that fails as if the database were unreachable. */
 function away(driver: Driver): Driver {
   const refuse = () => Promise.reject(new StoreUnavailable('away'));
   return { dialect: driver.dialect, transaction: refuse, read: refuse, close: () => driver.close() };
 }
 
-it('with few cells each worker opens all of them, and lets them rest while nothing is to be done', async () => {
+it('with few cells, each worker serves all of them, and closes those without work', async () => {
   const at = await Installation.open(5);
   await at.start(2);
   expect(at.openedBy).toEqual([4, 4]);
@@ -275,7 +275,7 @@ it('with few cells each worker opens all of them, and lets them rest while nothi
   expect(at.openedBy).toEqual([0, 0]);
 });
 
-it('a cell at rest is opened by a request, and nobody else opens it for what is done already', async () => {
+it('a request opens an idle cell, and no other worker opens it for work that is already done', async () => {
   const at = await Installation.open(3);
   const [one] = await at.start(2);
   await at.clock.advanceBy(QUIET_MS);
@@ -285,7 +285,7 @@ it('a cell at rest is opened by a request, and nobody else opens it for what is 
   expect(at.openedBy).toEqual([1, 0]);
 });
 
-it('a cell at rest is opened before a message is due that was published long ago', async () => {
+it('an idle cell is opened before a message that was published long ago is due', async () => {
   const at = await Installation.open(3);
   const [one] = await at.start(2);
   const dueAtMs = at.clock.nowMs() + 600 * SECOND_MS;
@@ -297,24 +297,24 @@ it('a cell at rest is opened before a message is due that was published long ago
   expect([times, atMs - dueAtMs]).toEqual([1, expect.closeTo(0, -2)]);
 });
 
-it('what is in a cell at rest is told without opening it', async () => {
+it('the totals of an idle cell are reported without opening it', async () => {
   const at = await Installation.open(3);
   const [one, other] = await at.start(2);
   await one?.publish(2, 'later', 600 * SECOND_MS);
-  const told = async (worker: Worker | undefined) =>
+  const reported = async (worker: Worker | undefined) =>
     Promise.all(
       (worker?.engine.cells ?? []).map(async (cell) => {
         const { scheduled } = await at.clock.hold(cell.readTotals());
         return [cell.name, cell.state, scheduled];
       }),
     );
-  expect(await told(one)).toEqual([
+  expect(await reported(one)).toEqual([
     ['cell 1', 'open', 0],
     ['cell 2', 'open', 1],
     ['cell 3', 'open', 0],
   ]);
   await at.clock.advanceBy(2 * QUIET_MS);
-  expect(await told(other)).toEqual([
+  expect(await reported(other)).toEqual([
     ['cell 1', 'open', 0],
     ['cell 2', 'resting', 1],
     ['cell 3', 'resting', 0],
@@ -322,7 +322,7 @@ it('what is in a cell at rest is told without opening it', async () => {
   expect(at.openedBy).toEqual([0, 0]);
 });
 
-it('many cells are divided: each is served by two of the workers, and the others do not touch it', async () => {
+it('many cells are divided: two workers serve each cell, and the others do not touch it', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
@@ -333,7 +333,7 @@ it('many cells are divided: each is served by two of the workers, and the others
   }
 });
 
-it('of many cells a worker opens none when it starts but those where something is due soon', async () => {
+it('with many cells, a starting worker opens only those with messages that are due soon', async () => {
   const at = await Installation.open(41);
   const [former] = await at.start(1, 8);
   await former?.publish(2, 'soon', 60 * SECOND_MS);
@@ -348,7 +348,7 @@ it('of many cells a worker opens none when it starts but those where something i
   expect(at.sent.get('soon')).toMatchObject({ times: 1 });
 });
 
-it('opens each cell at rest within an hour, and never many at once', async () => {
+it('opens each idle cell within an hour, and never many at once', async () => {
   const at = await Installation.open(41);
   const [worker] = await at.start(1, 8);
   const seen = new Set<string>();
@@ -362,20 +362,20 @@ it('opens each cell at rest within an hour, and never many at once', async () =>
   expect(most).toBeLessThan(5);
 });
 
-it('looks at no more cells while many looks are not answered', async () => {
+it('polls no more cells while many polls have no response', async () => {
   const at = await Installation.open(41);
   const [worker] = (await at.start(1, 8)) as [Worker];
   const answers = Promise.withResolvers<void>();
-  worker.lookAnswers = answers.promise;
+  worker.pollResponses = answers.promise;
   await at.clock.advanceBy(QUIET_MS);
-  expect(worker.looksUnderWay).toBeGreaterThan(0);
-  expect(worker.looksUnderWay).toBeLessThan(2 * 8);
+  expect(worker.pollsInFlight).toBeGreaterThan(0);
+  expect(worker.pollsInFlight).toBeLessThan(2 * 8);
   answers.resolve();
   await at.clock.advanceBy(SECOND_MS);
-  expect(worker.looksUnderWay).toBe(0);
+  expect(worker.pollsInFlight).toBe(0);
 });
 
-it('any worker takes a message of any cell, and leaves the cell to others afterwards', async () => {
+it('any worker accepts a message for any cell, and then leaves the cell to the workers that serve it', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
@@ -387,7 +387,7 @@ it('any worker takes a message of any cell, and leaves the cell to others afterw
   expect(at.openedBy).toEqual([0, 0, 0, 0]);
 });
 
-it('when a worker dies, all that is due in any cell is delivered by the others, within its timeout', async () => {
+it('when a worker dies, the others deliver every due message of any cell within the heartbeat timeout', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   const [lost] = workers;
@@ -406,7 +406,7 @@ it('when a worker dies, all that is due in any cell is delivered by the others, 
   expect(new Set([...at.sent.values()].map(({ times }) => times))).toEqual(new Set([1]));
 });
 
-it('a cell whose worker died with an attempt under way is opened by those who serve it', async () => {
+it('a cell whose worker died during an attempt is opened by the workers that serve it', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
@@ -422,7 +422,7 @@ it('a cell whose worker died with an attempt under way is opened by those who se
   expect(at.sent.get('under way')).toMatchObject({ times: 1 });
 });
 
-it('a worker that does not serve a cell looks again for the first request after the cell was away', async () => {
+it('a worker that does not serve a cell polls it again on the first request after the cell was unavailable', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
@@ -443,7 +443,7 @@ it('a worker that does not serve a cell looks again for the first request after 
   expect([...at.sent.keys()]).toEqual(['accepted']);
 });
 
-it('goes on with the workers that it knew while the directory is away', async () => {
+it('keeps the last known list of workers while the directory is unavailable', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
@@ -455,7 +455,7 @@ it('goes on with the workers that it knew while the directory is away', async ()
   expect([...at.sent.values()].filter(({ times }) => times === 1)).toHaveLength(40);
 });
 
-it('a worker that ends saves what becomes of an attempt in the cell to which its project has moved', async () => {
+it('a worker that is shutting down saves the outcome of an attempt in the new cell of a moved project', async () => {
   const at = await Installation.open(2);
   const [leaving] = await at.start(2);
   const answer = Promise.withResolvers<void>();
@@ -463,7 +463,7 @@ it('a worker that ends saves what becomes of an attempt in the cell to which its
   await leaving?.publish(1, 'under way', 0);
   await at.moveAway();
   void leaving?.engine.drain(TIMEOUT_MS);
-  await at.clock.advanceBy(SECOND_MS); // nothing is left to be done in the cell where the project is now
+  await at.clock.advanceBy(SECOND_MS); // the new cell of the project has no other work
   answer.resolve();
   await at.clock.advanceBy(5 * TIMEOUT_MS);
   expect(at.sent.get('under way')).toMatchObject({ times: 1 });
@@ -471,49 +471,49 @@ it('a worker that ends saves what becomes of an attempt in the cell to which its
   expect(await at.databases[1]?.read(left)).toEqual([]);
 });
 
-/** Notes what a watcher is told, from now on. */
-function watch({ engine }: Worker, projectId: ProjectId): { told: string[]; stop: () => void } {
-  const told: string[] = [];
+/** Starts a watcher that records its notifications. */
+function watch({ engine }: Worker, projectId: ProjectId): { reported: string[]; stop: () => void } {
+  const reported: string[] = [];
   const watcher: LogWatcher = {
-    start: () => told.push('begin'),
-    publish: (entries) => told.push(...entries.map(({ state }) => state)),
-    skip: (count) => told.push(`lost ${count}`),
-    close: () => told.push('leave'),
+    start: () => reported.push('begin'),
+    publish: (entries) => reported.push(...entries.map(({ state }) => state)),
+    skip: (count) => reported.push(`lost ${count}`),
+    close: () => reported.push('leave'),
   };
-  return { told, stop: engine.watchLog(projectId, watcher) };
+  return { reported, stop: engine.watchLog(projectId, watcher) };
 }
 
 it.each<[string, ProjectId, (at: Installation, worker: Worker) => unknown]>([
   ['its project has moved to another cell', 1, (at) => at.moveAway()],
   ['its cell is lost', 2, (_, worker) => worker.lose.get(2)?.(new Error('the disk is gone'))],
-])('whoever watches a log is told that %s, and is told what is new when watching again', async (_, project, happen) => {
+])('a watcher of a log is closed when %s, and receives new entries when watching again', async (_, project, happen) => {
   const at = await Installation.open(2);
   const [worker, other] = (await at.start(2)) as [Worker, Worker];
-  const { told, stop } = watch(worker, project);
+  const { reported, stop } = watch(worker, project);
   await at.clock.advanceBy(2 * SECOND_MS);
   await happen(at, worker);
   await at.clock.advanceBy(2 * SECOND_MS);
-  expect(told).toEqual(['begin', 'leave']);
+  expect(reported).toEqual(['begin', 'leave']);
   stop();
   const again = watch(worker, project);
   await at.clock.advanceBy(2 * SECOND_MS);
   await other.publish(project, 'new', 0);
   await at.clock.advanceBy(2 * SECOND_MS);
   again.stop();
-  expect(again.told).toEqual(['begin', 'CREATED', 'ACTIVE', 'DELIVERED']);
-  expect(told).toEqual(['begin', 'leave']);
+  expect(again.reported).toEqual(['begin', 'CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(reported).toEqual(['begin', 'leave']);
 });
 
 it.each<[string, (worker: Worker) => unknown]>([
-  ['goes on', () => {}],
-  ['ends', ({ engine }) => engine.drain(SECOND_MS)],
+  ['continues', () => {}],
+  ['is drained', ({ engine }) => engine.drain(SECOND_MS)],
   ['dies', (worker) => worker.die()],
 ])(
-  'what is committed after its worker has given that up goes out within a timeout, even if the worker %s',
+  'a commit that succeeds after its worker gave up waiting is delivered within a timeout, even if the worker %s',
   async (_, next) => {
     const at = await Installation.open(2);
     const [unlucky] = (await at.start(2)) as [Worker];
-    // Later than the looks for what lost answers have left.
+    // Later than the polls for messages whose commit was unknown.
     unlucky.commitsLateBy = 2 * TIMEOUT_MS;
     await expect(unlucky.publish(2, 'saved', 0)).rejects.toThrow(CommitUnknown);
     void next(unlucky);

@@ -21,7 +21,7 @@ const cell = (cellId: number, projects: ProjectLoad[], isDraining = false): Load
 });
 const drained = (cellId: number, projects: ProjectLoad[]): LoadedCell => cell(cellId, projects, true);
 
-/** As the cells are when the plan has been carried out. */
+/** The cells after the plan has been carried out. */
 function carriedOut(cells: readonly LoadedCell[], plan: readonly PlannedMove[]): LoadedCell[] {
   const all = new Map(cells.flatMap(({ projects }) => projects.map((each) => [each.projectId, each] as const)));
   return cells.map(({ cellId, isDraining, projects }) => ({
@@ -35,19 +35,19 @@ function carriedOut(cells: readonly LoadedCell[], plan: readonly PlannedMove[]):
 
 const sizes = (cells: readonly LoadedCell[]): number[] => cells.map(({ projects }) => projects.length);
 
-describe('projects that do nothing', () => {
-  it('are divided by their number, so that a new cell gets its half', () => {
+describe('idle projects', () => {
+  it('are divided by count, so that a new cell gets half of them', () => {
     const cells = [cell(1, many(10)), cell(2, [])];
     expect(sizes(carriedOut(cells, planBalance(cells)))).toEqual([5, 5]);
   });
 
-  it('stay where they are when cells have about the same', () => {
+  it('stay in place when cells have about the same load', () => {
     expect(planBalance([cell(1, many(10)), cell(2, many(11))])).toEqual([]);
   });
 });
 
-describe('a project that has more than all others', () => {
-  it('stays where it is, and the others leave it', () => {
+describe('a project with more load than all others together', () => {
+  it('stays in its cell, and the others leave that cell', () => {
     const [huge, small] = [project(9_000, 50, 1e9), many(6, 100)];
     const cells = [cell(1, [huge, ...small]), cell(2, many(2, 100))];
     const plan = planBalance(cells);
@@ -55,19 +55,19 @@ describe('a project that has more than all others', () => {
     expect(new Set(plan.map(({ toCell }) => toCell))).toEqual(new Set([2]));
   });
 
-  it('alone in its cell goes nowhere', () => {
+  it('is not moved if it is alone in its cell', () => {
     expect(planBalance([cell(1, [project(9_000)]), cell(2, []), cell(3, [])])).toEqual([]);
   });
 });
 
-it('the fullest cell gives about half of what it has more to the emptiest', () => {
+it('about half of the difference is moved from the fullest cell to the emptiest', () => {
   const most = project(600);
   const cells = [cell(1, [most, project(300), project(150), project(100)]), cell(2, [project(50)])];
   expect(planBalance(cells)).toEqual([{ projectId: most.projectId, fromCell: 1, toCell: 2, why: 'fullest' }]);
 });
 
-describe('a cell that drains', () => {
-  it('gives away all it has, the most first, and gets nothing', () => {
+describe('a draining cell', () => {
+  it('loses all its projects, the largest first, and gets none', () => {
     const [large, small] = [project(100), project(1)];
     const cells = [cell(1, many(3, 50)), drained(2, [small, large]), cell(3, many(3, 40))];
     const plan = planBalance(cells);
@@ -78,18 +78,18 @@ describe('a cell that drains', () => {
     expect(sizes(carriedOut(cells, plan))[1]).toBe(0);
   });
 
-  it('keeps what it has while no other cell takes it', () => {
+  it('keeps its projects while no other cell can accept them', () => {
     expect(planBalance([drained(1, many(3)), drained(2, [])])).toEqual([]);
     expect(emptiestOf([drained(1, many(3)), drained(2, [])])).toBeUndefined();
   });
 });
 
-it('a new project goes to the cell with the least load, and not to the one with the fewest projects', () => {
+it('a new project is placed in the cell with the least load, even if another has fewer projects', () => {
   const cells = [cell(1, many(1, 900)), cell(2, many(3, 10)), drained(3, [])];
   expect(emptiestOf(cells)).toBe(2);
 });
 
-describe('whatever the loads', () => {
+describe('for random loads', () => {
   const load = fc.oneof(fc.constant(0), fc.nat(10), fc.nat(1_000_000_000));
   const projects = fc.array(fc.tuple(load, load, load), { maxLength: 12 });
   const anyCells = fc.array(fc.tuple(projects, fc.integer({ min: 0, max: 4 })), { maxLength: 8 }).map((all) =>
@@ -103,7 +103,7 @@ describe('whatever the loads', () => {
   );
   const fullestOf = (cells: readonly LoadedCell[]): number => Math.max(0, ...sharesOf(cells).values());
 
-  it('a plan moves each project once at most, out of where it is, and into no cell that drains', () => {
+  it('a plan moves each project at most once, from its current cell, and never into a draining cell', () => {
     fc.assert(
       fc.property(anyCells, (cells) => {
         const plan = planBalance(cells);
@@ -118,7 +118,7 @@ describe('whatever the loads', () => {
     );
   });
 
-  it('where no cell drains, the fullest has no more than before, and the emptiest no less', () => {
+  it('without draining cells, the maximum load does not grow and the minimum load does not shrink', () => {
     fc.assert(
       fc.property(anyCells, (any) => {
         const cells = any.map((each) => ({ ...each, isDraining: false }));
@@ -130,7 +130,7 @@ describe('whatever the loads', () => {
     );
   });
 
-  it('a second plan has nothing to do, and every cell that drains is empty if one takes projects', () => {
+  it('a second plan is empty, and every draining cell is empty if another cell accepts projects', () => {
     fc.assert(
       fc.property(anyCells, (cells) => {
         const then = carriedOut(cells, planBalance(cells));
@@ -141,7 +141,7 @@ describe('whatever the loads', () => {
     );
   });
 
-  it('the order in which cells and projects are named does not matter', () => {
+  it('the plan does not depend on the order of cells and projects', () => {
     fc.assert(
       fc.property(anyCells, (cells) => {
         const turned = cells.map((each) => ({ ...each, projects: each.projects.toReversed() })).toReversed();
@@ -151,7 +151,7 @@ describe('whatever the loads', () => {
   });
 });
 
-it('a thousand cells with ten thousand projects are planned while somebody waits', () => {
+it('a plan for a thousand cells with ten thousand projects is ready within seconds', () => {
   const cells = Array.from({ length: 1_000 }, (_, index) => cell(index + 1, index < 500 ? many(20, index % 37) : []));
   const then = carriedOut(cells, planBalance(cells));
   expect(Math.max(...sharesOf(then).values())).toBeLessThan(1.3 / 1_000);

@@ -24,14 +24,14 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-/** No time passes until the store has answered. */
+/** Holds the clock until the store has responded. */
 const heldKeep: Store['moves']['renewMove'] = (args) => clock.hold(store.moves.renewMove(args));
 const take = (mover: string): Promise<MoveLease> =>
   MoveLease.take({ ...store.moves, renewMove: heldKeep }, clock, PROJECT, mover);
 const found = () => store.moves.findMove({ projectId: PROJECT });
 const write = (held: MoveLease) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
 
-it('a second command is refused as long as the first one goes on', async () => {
+it('a second command is rejected while the first one is active', async () => {
   const first = await take('a');
   const second = take('b');
   const refused = expect(second).rejects.toThrow('another command moves the project');
@@ -42,7 +42,7 @@ it('a second command is refused as long as the first one goes on', async () => {
   await first.stopRenewal();
 });
 
-it('a second command takes over from one that has ended, which is stuck until then', async () => {
+it('a second command takes over a move that is stuck because its command has ended', async () => {
   const first = await take('a');
   await first.stopRenewal();
   const second = take('b');
@@ -56,7 +56,7 @@ it('a second command takes over from one that has ended, which is stuck until th
   expect(isStuck((await found()) ?? { renewedAtMs: Infinity }, clock.wallMs())).toBe(true);
 });
 
-it('a command that was stopped for so long that another one took over writes nothing any more', async () => {
+it('a command writes nothing after another one has taken over', async () => {
   const first = await take('a');
   await first.stopRenewal();
   await clock.advanceBy(5_001);

@@ -32,7 +32,7 @@ beforeEach(async () => {
     return {
       dialect: driver.dialect,
       transaction: async (work, options) => {
-        if (!isReached) throw new Error('it cannot be reached');
+        if (!isReached) throw new Error('the cell is unreachable');
         return driver.transaction(work, options);
       },
       read: (work) => driver.read(work),
@@ -49,7 +49,7 @@ afterEach(async () => {
 });
 
 const found = () => cells.first.store.moves.findMove({ projectId: PROJECT });
-/** Every second, and looks after it. */
+/** Advances the clock in seconds, and checks the moves after each. */
 async function seconds(count: number, each = async () => {}): Promise<void> {
   for (let second = 0; second < count; second += 1) {
     await clock.hold(moves.check());
@@ -59,7 +59,7 @@ async function seconds(count: number, each = async () => {}): Promise<void> {
   await clock.hold(moves.check());
 }
 
-it('leaves alone what a command goes on with, whatever its clock shows', async () => {
+it('ignores a move whose command is active, even if its clock is wrong', async () => {
   let saidAtMs = 1;
   await seconds(20, async () => {
     saidAtMs += 1_000;
@@ -69,7 +69,7 @@ it('leaves alone what a command goes on with, whatever its clock shows', async (
   expect(await found()).toMatchObject({ mover: 'command', phase: 'paused' });
 });
 
-it('has the project served again when the command has said nothing for five seconds, and lets others go on at once', async () => {
+it('resumes the project when its command has been silent for five seconds, and does not delay other projects', async () => {
   await seconds(5);
   expect(await whereabouts(cells)).toEqual([FIRST, 'leaving', undefined]);
   await seconds(1);

@@ -50,7 +50,7 @@ afterEach(async () => {
   await store.close();
 });
 
-/** What the server says to bytes that are sent as they are. */
+/** Sends raw bytes, and resolves to the response. */
 function say(text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
@@ -63,7 +63,7 @@ function say(text: string): Promise<string> {
   });
 }
 
-it('carries commands, their answers and their refusals', async () => {
+it('carries commands, their results and their errors', async () => {
   await remote.createProject({ name: 'shop' });
   const { token, ...entry } = await remote.createToken({ project: 'shop', scope: 'read-only' });
   expect(await remote.listTokens({ project: 'shop' })).toEqual([entry]);
@@ -73,24 +73,24 @@ it('carries commands, their answers and their refusals', async () => {
   expect(logged).toHaveLength(4);
 });
 
-it('makes one of two projects of the same name that are asked for at once', async () => {
+it('creates one project for two concurrent requests with the same name', async () => {
   const outcomes = await Promise.allSettled([1, 2, 3].map(() => remote.createProject({ name: 'shop' })));
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected']);
 });
 
 it.each([
-  ['no JSON', 'hello\n'],
-  ['no object', '[]\n'],
+  ['invalid JSON', 'hello\n'],
+  ['an array', '[]\n'],
   ['an unknown command', '{"command":"dropEverything","request":{}}\n'],
-  ['a name that every object has', '{"command":"constructor","request":{}}\n'],
+  ['a command named like a member of every object', '{"command":"constructor","request":{}}\n'],
   ['a request of another shape', '{"command":"revokeToken","request":{"id":7}}\n'],
-  ['a line without an end', 'x'.repeat(100_000)],
-])('refuses %s and goes on', async (_what, text) => {
+  ['a line without a line feed', 'x'.repeat(100_000)],
+])('rejects %s and continues to serve', async (_what, text) => {
   expect(JSON.parse(await say(text))).toHaveProperty('refused');
   expect(await remote.listProjects()).toEqual([]);
 });
 
-it('answers commands while a thousand clients are connected and send nothing, and ends the oldest of more', async () => {
+it('responds while a thousand clients are connected without sending, and closes the oldest connection above that', async () => {
   const silent: Socket[] = [];
   for (let round = 0; round < 12; round += 1) {
     const more = Array.from({ length: 100 }, () => connect(path).on('error', () => {}));
@@ -104,19 +104,19 @@ it('answers commands while a thousand clients are connected and send nothing, an
   for (const client of silent) client.destroy();
 });
 
-it('tells nobody but its log why a command failed', async () => {
+it('reports the cause of an internal error only in its log', async () => {
   store.projects.listProjects = () => Promise.reject(new Error('the secret reason'));
   await expect(remote.listProjects()).rejects.toThrow('the server could not do it; its log says why');
   expect(logged.join()).toContain('the secret reason');
   expect(await remote.listTokens({}).catch((error: Error) => error.message)).toContain('its log says why');
 });
 
-it('is not there once it is closed, and says so to whoever asks', async () => {
+it('is removed when it is closed, and clients report that', async () => {
   await socket.close();
   await expect(remote.listProjects()).rejects.toThrow(NoServerListening);
 });
 
-it('is not offered in a folder that somebody made a link of, and leaves alone what the link leads to', async () => {
+it('is not opened in a folder that is a symbolic link, and does not change the target of the link', async () => {
   const elsewhere = join(folder, 'elsewhere');
   mkdirSync(elsewhere);
   chmodSync(elsewhere, 0o755);
@@ -128,7 +128,7 @@ it('is not offered in a folder that somebody made a link of, and leaves alone wh
   expect(existsSync(join(elsewhere, 'socket'))).toBe(true);
 });
 
-it('is not offered where its path would be cut off', async () => {
+it('is not opened if its path would be truncated', async () => {
   const long = join(folder, 'x'.repeat(120), 'socket');
   expect(unusablePath(long)).toContain('longer than 103 bytes');
   await expect(new RemoteAdministration(long).listProjects()).rejects.toThrow(NoServerListening);

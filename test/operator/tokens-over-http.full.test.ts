@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all(servers.map((server) => server.kill()));
 });
 
-/** Heartbeats come far between: who knows sooner was told. */
+/** Heartbeats are rare, so a worker that knows of a change sooner was notified. */
 function serve(): Promise<string> {
   const at = ['--port', '0', '--data-dir', folder, '--database-url', url, '--log-format', 'json'];
   const server = new WaypostProcess(['serve', ...at], { WAYPOST_WORKER_TIMEOUT: '60s' });
@@ -51,7 +51,7 @@ const revoke = async (at: string, { tokenId }: Made, as = token) =>
   (await ask(at, 'DELETE', `waypost/tokens/${tokenId}`, as)).status;
 const publish = async (at: string, as: string) => (await ask(at, 'POST', 'publish/https://93.184.216.34/', as)).status;
 
-it('lets a new token in at the other worker, and refuses it there once its revocation is answered', async () => {
+it('accepts a new token at the other worker, and rejects it there once its revocation has a response', async () => {
   const [first, second] = workers;
   const made = await make(first);
   expect([await publish(second, made.token), await publish(first, made.token)]).toEqual([200, 200]);
@@ -59,7 +59,7 @@ it('lets a new token in at the other worker, and refuses it there once its revoc
   expect([await publish(first, made.token), await publish(second, made.token)]).toEqual([401, 401]);
 });
 
-it('makes nothing with a token whose revocation the other worker has answered, though it was on its way', async () => {
+it('creates nothing with a token that was revoked at the other worker while the request was in flight', async () => {
   const [first, second] = workers;
   const stolen = await make(first);
   const late: Promise<Response>[] = [];
@@ -76,7 +76,7 @@ it('makes nothing with a token whose revocation the other worker has answered, t
   expect(await listed()).toEqual(whenAnswered);
 });
 
-it('leaves one full token when two revoke each other over two workers', async () => {
+it('keeps one full token when two revoke each other through two workers', async () => {
   const [first, second] = workers;
   for (let round = 0; round < 5; round += 1) {
     const other = await make(first);

@@ -31,7 +31,7 @@ async function makeToken(): Promise<{ id: string; token: string }> {
   return JSON.parse(stdout) as { id: string; token: string };
 }
 
-/** Heartbeats come far between: who knows sooner was told. */
+/** Heartbeats are rare, so a worker that knows of a change sooner was notified. */
 async function serve(workerTimeout: string): Promise<string> {
   const server = new WaypostProcess(
     ['serve', '--port', '0', '--data-dir', folder, '--database-url', url, '--log-format', 'json'],
@@ -46,14 +46,14 @@ async function publish(at: string, token: string): Promise<number> {
   return (await fetch(`${at}/v2/publish/https://93.184.216.34/`, { method: 'POST', headers })).status;
 }
 
-it('all that live refuse a token once the command that revokes it has ended, and sign with the keys that a rotation answered', async () => {
+it('all live workers reject a token once the command that revokes it has ended, and sign with the keys that a rotation returned', async () => {
   const urls = await Promise.all([serve('60s'), serve('60s')]);
   const { id, token } = await makeToken();
   for (const at of urls) expect(await publish(at, token)).toBe(200);
   expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
   for (const at of urls) expect(await publish(at, token)).toBe(401);
   const other = await makeToken();
-  // A worker that has just looked for an unknown token, such as the revoked one, looks again after a second or when it is told.
+  // A worker that has just looked up an unknown token, such as the revoked one, looks again after a second or when notified.
   for (const at of urls) await eventually('the new token', async () => (await publish(at, other.token)) === 200);
   const [first = '', second = ''] = urls;
   const headers = { authorization: `Bearer ${other.token}` };
@@ -61,18 +61,18 @@ it('all that live refuse a token once the command that revokes it has ended, and
   expect(await (await fetch(`${second}/v2/keys`, { headers })).json()).toEqual(rotated);
 });
 
-it('one that was stopped meanwhile refuses it when it goes on, before it has heard of anything', async () => {
+it('a worker that was stopped meanwhile rejects the token when it continues, before any notification', async () => {
   const at = await serve('3s');
   const { id, token } = await makeToken();
   expect(await publish(at, token)).toBe(200);
   servers[0]?.signal('SIGSTOP');
   expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
-  const answer = publish(at, token); // waits at its door
+  const answer = publish(at, token); // waits in the socket's backlog
   servers[0]?.signal('SIGCONT');
   expect(await answer).toBe(401);
 });
 
-it('a live worker that has not confirmed a revocation is named, and the token is revoked all the same', async () => {
+it('a live worker that has not confirmed a revocation is named, and the token is revoked nevertheless', async () => {
   const { id } = await makeToken();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
