@@ -72,10 +72,10 @@ describe(`three workers on a Citus (seed ${SEED})`, () => {
   });
   afterAll(() => world?.close());
 
-  it.each(Object.entries(WORKER_FAULTS).slice(0, 2))('go on when one %s', async (_, fault) => {
+  it.each(Object.entries(WORKER_FAULTS).slice(0, 2))('recover when one %s', async (_, fault) => {
     await world.survive(fault);
   });
-  it.each(Object.entries(CONNECTION_FAULTS))('go on when connections %s', async (_, fault) => {
+  it.each(Object.entries(CONNECTION_FAULTS))('recover when connections %s', async (_, fault) => {
     await world.survive(fault);
   });
   it.each(Object.entries({ ...MOVES, ...SERVERS }))('go on %s', async (_, fault) => {

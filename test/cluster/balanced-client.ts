@@ -4,13 +4,13 @@ import { Client, type Reply } from '../crash/client.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Worker, Workers } from './workers.ts';
 
-// Longer than a worker is ever frozen here: whoever gives up on a request leaves it in the server's hands nevertheless.
+// Longer than any freeze of a worker in these tests: a server continues a request after its client has given up.
 const PATIENCE_MS = 90_000;
 
 export interface Caller {
-  /** Default: that of the development account. */
+  /** Default: the token of the development account. */
   token?: string;
-  /** Hears of each answer that leaves it open whether something was done. */
+  /** Called with each response that leaves the outcome of the request unknown. */
   onDoubt?: (what: string, worker: Worker) => void;
 }
 
@@ -38,7 +38,7 @@ export class BalancedClient extends Client {
     if (up.length === 0) return { kind: 'unknown', why: 'no worker is up' };
     const worker = this.#random.choose(up);
     const said = await this.#clientOf(worker.url).call(method, path, headers, body);
-    // Whoever cannot say whether its commit happened says 503 too.
+    // A worker that does not know whether its commit succeeded also responds with 503.
     const reply: Reply =
       said.kind === 'refused' && said.status === 503 ? { kind: 'unknown', why: JSON.stringify(said) } : said;
     this.#repliesOf(worker)[reply.kind] += 1;
@@ -46,12 +46,12 @@ export class BalancedClient extends Client {
     return reply;
   }
 
-  /** How often `worker` has done what it was asked for, so far. */
+  /** The number of successful requests to `worker` so far. */
   done(worker: Worker): number {
     return this.#repliesOf(worker).ok;
   }
 
-  /** How often nobody knows whether `worker` has done what it was asked for, so far. */
+  /** The number of requests to `worker` with an unknown outcome so far. */
   leftInDoubt(worker: Worker): number {
     return this.#repliesOf(worker).unknown;
   }

@@ -19,22 +19,22 @@ export interface FailoverOptions {
   synchronous: boolean;
   seed: number;
   version: PostgresVersion;
-  /** What counts as recovered. */
+  /** The share of the earlier pace that counts as recovered. */
   recovery: Recovery;
 }
 
 export interface FailoverReport extends Judgement {
-  /** From the death of the primary to the pace that there was before, in milliseconds. */
+  /** The time from the death of the primary until the earlier pace is reached again, in milliseconds. */
   recoveredAfterMs: number;
-  /** Of the acknowledged messages that are gone, how many had which fate. */
+  /** The number of lost acknowledged messages, by fate. */
   fates: Record<Fate, number>;
-  /** What is known of those that should be there: all when the standby was synchronous, else what it may have been sent. */
+  /** Facts about lost messages that should exist: any with a synchronous standby, otherwise those that it may have received. */
   lostWithoutExcuse: string[];
 }
 
-/** Under load before and after. */
+/** The duration of the load before and after the failover. */
 const LOAD_MS = 3_000;
-/** How long an asynchronous standby hears nothing before the primary dies. */
+/** How long an asynchronous standby receives nothing before the primary dies. */
 const LAG_MS = 700;
 
 export async function failOver({ synchronous, seed, version, recovery }: FailoverOptions): Promise<FailoverReport> {
@@ -63,7 +63,7 @@ export async function failOver({ synchronous, seed, version, recovery }: Failove
       await world.calmDown();
       await resumeAll(world);
       const judgement = await judge(world);
-      await pair.primary.start(); // the workers' way leads to the standby by now
+      await pair.primary.start(); // the workers are already redirected to the standby
       const database = new URL(world.databaseUrl).pathname.slice(1);
       const position = await lastPosition(pair);
       const databases = { left: pair.primary, taken: pair.standby, database, position, firstXid };
@@ -76,7 +76,7 @@ export async function failOver({ synchronous, seed, version, recovery }: Failove
   }
 }
 
-/** A standby that lagged behind knows of pauses whose end it never heard of. */
+/** Resumes lanes: a standby that lagged behind may have received a pause but not its end. */
 async function resumeAll({ client }: World): Promise<void> {
   for (const { kind, name } of LANES) {
     const reply = await client.call('POST', `/v2/${kind === 'queue' ? 'queues' : 'flowControl'}/${name}/resume`);
@@ -86,7 +86,7 @@ async function resumeAll({ client }: World): Promise<void> {
   }
 }
 
-/** The standby has caught up with some moment of the load; from then on nothing reaches it. */
+/** Waits until the standby has caught up during the load, and then cuts its replication. */
 async function leaveBehind({ primary, standby, link }: Pair): Promise<void> {
   const [row] = await primary.query('select pg_current_wal_flush_lsn()::text lsn');
   await eventually('the standby to have it', async () => {
@@ -111,19 +111,19 @@ async function explain(
   return { fates, lostWithoutExcuse };
 }
 
-/** What the standby, just promoted, gives to its first own transaction. */
+/** The first transaction id that the promoted standby assigns. */
 async function nextXid({ standby }: Pair): Promise<string> {
   const [row] = await standby.query('select pg_snapshot_xmax(pg_current_snapshot())::text as xid');
   return String(row?.['xid']);
 }
 
-/** Up to where the standby, a primary by now, has the log of the one that died. */
+/** The position up to which the promoted standby has the log of the old primary. */
 async function lastPosition({ standby }: Pair): Promise<number> {
   const [row] = await standby.query(
     `select (pg_last_wal_replay_lsn() - '0/0')::text as replayed, (pg_last_wal_receive_lsn() - '0/0')::text as received`,
   );
   const [replayed, received] = [Number(row?.['replayed']), Number(row?.['received'])];
-  // An incomplete record at the end is all that it may leave out.
+  // Only an incomplete record at the end may be missing.
   if (!(replayed <= received)) throw new Error(`replayed up to ${replayed}, received up to ${received}`);
   return replayed;
 }

@@ -9,7 +9,7 @@ import { judge } from './judge.ts';
 import { makeNewerProgram } from './newer-program.ts';
 import { openWorld, type World } from './world.ts';
 
-// Another number explores other moments; a failure prints the one it had.
+// Another seed tests other moments. A failure prints its seed.
 const SEED = Number(process.env['WAYPOST_CLUSTER_SEED'] ?? 20_261_121);
 
 describe(`three workers on one PostgreSQL (seed ${SEED})`, () => {
@@ -19,7 +19,7 @@ describe(`three workers on one PostgreSQL (seed ${SEED})`, () => {
   beforeAll(async () => {
     cluster = await startCluster({ settings: { fsync: 'on', autovacuum: 'off', max_connections: '40' } });
     world = await openWorld({ seed: SEED, cluster });
-    // From now on the planner believes that the tables are as good as empty.
+    // From now on the planner assumes that the tables are almost empty.
     await world.query('analyze');
     await world.begin();
   });
@@ -28,20 +28,20 @@ describe(`three workers on one PostgreSQL (seed ${SEED})`, () => {
     await cluster.dispose();
   });
 
-  // First the workers: by the time that all is judged, what the dead have left was found.
-  it.each(Object.entries(WORKER_FAULTS))('go on when one %s', async (_, fault) => {
+  // Workers first, so that the claims of dead workers are released before the final checks.
+  it.each(Object.entries(WORKER_FAULTS))('recover when one %s', async (_, fault) => {
     await world.survive(fault);
   });
-  it.each(Object.entries(CONNECTION_FAULTS))('go on when connections %s', async (_, fault) => {
+  it.each(Object.entries(CONNECTION_FAULTS))('recover when connections %s', async (_, fault) => {
     await world.survive(fault);
   });
-  it.each(Object.entries({ ...SERVER_FAULTS, 'is gone until all of them have said so': outage(0) }))(
-    'go on when PostgreSQL %s',
+  it.each(Object.entries({ ...SERVER_FAULTS, 'is down until each of them has reported it': outage(0) }))(
+    'recover when PostgreSQL %s',
     async (_, fault) => {
       await world.survive(fault);
     },
   );
-  it('work in both versions at once when one is upgraded to a schema that has grown, and goes back', async () => {
+  it('run in both versions at once when one is upgraded to a compatible schema, and then downgraded', async () => {
     const newer = makeNewerProgram(false);
     try {
       await world.survive(upgradeAndBack(newer.folder));
@@ -50,7 +50,7 @@ describe(`three workers on one PostgreSQL (seed ${SEED})`, () => {
     }
   });
 
-  it('have lost nothing, done nothing twice without a reason, and kept every limit and order', async () => {
+  it('have lost and duplicated nothing, and kept every limit and order', async () => {
     await world.untilEnoughHasHappened();
     await world.calmDown();
     expect((await judge(world)).findings.join('\n')).toBe('');

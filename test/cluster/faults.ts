@@ -6,7 +6,7 @@ import { freezeInBatch } from './hung-worker.ts';
 import type { Worker } from './workers.ts';
 import { WORKER_TIMEOUT_MS, type World } from './world.ts';
 
-/** Strikes, and mends: afterwards all workers run and reach the database again. */
+/** Causes a fault and ends it. Afterwards all workers run and reach the database again. */
 export type Fault = (world: World) => Promise<void>;
 
 export const WORKER_FAULTS = {
@@ -17,7 +17,7 @@ export const WORKER_FAULTS = {
     await second.end('SIGKILL');
     await Promise.all([first.start(), second.start()]);
   },
-  // At once, since what takes its time is that the others must be sure.
+  // Restarted at once, since expiring the worker is what takes the time.
   'is frozen, and one waits for answers that never come, until they are declared dead and go on as if nothing had happened':
     async (world) => {
       const [frozen, { proxy }] = twoOf(world);
@@ -64,7 +64,7 @@ export const SERVER_FAULTS = {
   'ends the sessions that listen': async (world) => {
     await terminate(world, "query ilike 'listen %'");
   },
-  'has no connection to spare': async (world) => {
+  'has no free connection': async (world) => {
     await hoardConnections(world);
   },
   'is restarted': (world) => world.cluster.restart('fast'),
@@ -81,7 +81,7 @@ export const POOLER_FAULTS = {
   },
 } as const satisfies Record<string, Fault>;
 
-/** PostgreSQL ends as in a crash, and is gone until every worker has had to say so, and for `outageMs` at least. */
+/** Crashes PostgreSQL, and keeps it down until every worker has reported it, and for at least `outageMs`. */
 export function outage(outageMs: number): Fault {
   return async (world) => {
     await world.cluster.stop('immediate');
@@ -90,7 +90,7 @@ export function outage(outageMs: number): Fault {
   };
 }
 
-/** A worker runs the program in `folder` for a while, beside the others, and then today's again. */
+/** One worker runs the program in `folder` for a while, and then today's program again. */
 export function upgradeAndBack(folder: string): Fault {
   return async (world) => {
     const [worker] = twoOf(world);
@@ -116,15 +116,15 @@ async function cutAtCommit({ workers, random }: World, when: 'before' | 'after')
   await random.choose(workers.all).proxy.cutAtCommit(when);
 }
 
-/** Resolves once the database knows of `count` workers less than there are. */
+/** Resolves once `count` of the workers have expired in the database. */
 async function untilDismissed(world: World, count: number): Promise<void> {
   const others = world.workers.all.length - count;
-  if (others < 1) throw new Error('nobody is left to declare them dead');
+  if (others < 1) throw new Error('no worker is left to expire them');
   let known = Infinity;
   await eventually(
     () => `${others} workers to be left; ${known} are`,
     async () => {
-      await sleep(100); // each look is a connection of its own
+      await sleep(100); // each check opens a connection
       const [row] = await world.query('select count(*)::int count from workers');
       known = Number(row?.['count']);
       return known <= others;
@@ -133,7 +133,7 @@ async function untilDismissed(world: World, count: number): Promise<void> {
   );
 }
 
-/** How often PostgreSQL says no to one more connection. */
+/** The number of connections that PostgreSQL rejects. */
 const REFUSALS = 40;
 const OF_OTHERS = "pid <> pg_backend_pid() and backend_type = 'client backend'";
 
@@ -141,12 +141,12 @@ async function terminate({ cluster }: World, which: string): Promise<void> {
   await cluster.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OF_OTHERS} and ${which}`);
 }
 
-/** Ends the sessions of the workers, and takes whatever connection they do not get first, until there is none for long enough. */
+/** Ends the sessions of the workers, and opens connections until PostgreSQL has rejected enough of them. */
 async function hoardConnections({ cluster }: World): Promise<void> {
   const hoard: pg.Client[] = [];
   for (let refusals = 0; refusals < REFUSALS; ) {
     const client = new pg.Client({ connectionString: cluster.url(), application_name: 'hoarder' });
-    client.on('error', () => undefined); // PostgreSQL says no: the workers have the last connection
+    client.on('error', () => undefined); // PostgreSQL rejects it: the workers have the last connection
     const got = await client.connect().then(
       () => true,
       () => false,

@@ -10,13 +10,13 @@ import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import { type Worker, Workers } from './workers.ts';
 
-/** Of what the healthy worker answered while the other one hung. */
+/** Responses of the healthy worker while the other one hung. */
 export interface HungWorkerFigures {
   /** Publishes of another project, plain and into a lane, and `/readyz`: 99th percentile and longest, in ms. */
   others: { count: number; p99Ms: number; maxMs: number };
-  /** The longest time in which no publish of the locked project was answered, in ms. */
+  /** The longest time without a response to a publish of the locked project, in ms. */
   gapMs: number;
-  /** Answers that were no 2xx. */
+  /** Responses other than 2xx. */
   refused: number;
 }
 
@@ -37,18 +37,18 @@ interface Answered {
 
 interface Noted {
   answers: Answered[];
-  /** Since when others than the locked project wait for an answer that has not come. */
+  /** Start times of requests without a response, except those of the locked project. */
   waiting: Set<{ sinceMs: number }>;
 }
 
-/** Sessions that have a project locked, and wait for the next statement of their worker. */
+/** Sessions with a locked project that wait for the next statement of their worker. */
 const OPEN = `select 1 from pg_stat_activity a join pg_locks l on l.pid = a.pid and l.relation = 'projects'::regclass
     and l.mode = 'RowShareLock'
   where a.datname = current_database() and a.state = 'idle in transaction'`;
-/** Until what a stopped worker had sent is carried out. */
+/** Time for the statements that a stopped worker had already sent. */
 const CARRIED_OUT_MS = 60;
 
-/** Stops `worker` while it has a batch open that has locked a project. */
+/** Stops `worker` during a batch that has locked a project. */
 export async function freezeInBatch(
   worker: Pick<Worker, 'freeze' | 'thaw'>,
   query: (text: string) => Promise<Row[]>,
@@ -66,7 +66,7 @@ export async function freezeInBatch(
   throw new Error('the worker was never caught with a batch open');
 }
 
-/** `program`: the folder of the checkout that both run, for comparison. */
+/** `program`: the folder of another checkout to run, for comparison. */
 export async function measureHungWorker(
   cluster: Cluster,
   rounds: number,
@@ -135,7 +135,7 @@ function longestGap(times: readonly number[]): number {
   return times.reduce((longest, time, index) => Math.max(longest, time - (times[index - 1] ?? time)), 0);
 }
 
-/** Called with each request; what it returns is called with the answer. */
+/** Called with each request. The returned function is called with the response. */
 type Note = () => (isOk: boolean) => void;
 
 const noting =

@@ -11,13 +11,13 @@ import { judge as judgeLedger, type Judgement as OfLedger } from '../crash/judge
 import type { World } from './world.ts';
 
 export interface Judgement extends OfLedger {
-  /** Deduplication ids that were used. */
+  /** The number of used deduplication ids. */
   repeats: number;
-  /** All that is wrong, in words; empty after a sound run. */
+  /** Descriptions of all problems; empty after a sound run. */
   findings: string[];
 }
 
-/** After `world.calmDown()`. */
+/** Call it after `world.calmDown()`. */
 export async function judge(world: World): Promise<Judgement> {
   const { client, ledger, repeats, schedules, databaseUrl, dataDir } = world;
   await untilNoneIsLeft(() => countUnfinished(world));

@@ -4,23 +4,23 @@ import type { Cluster } from '../support/postgres/cluster.ts';
 import type { Fate, WalLedger } from './wal-ledger.ts';
 
 export interface Databases {
-  /** The primary that died; started again, with nobody on it. */
+  /** The old primary, started again without clients. */
   left: Cluster;
-  /** The standby that took over. */
+  /** The promoted standby. */
   taken: Cluster;
   database: string;
-  /** Where the log of `left` ended for `taken`. */
+  /** The position at which `taken` left the log of `left`. */
   position: number;
-  /** The first transaction id that `taken` gave to one of its own. */
+  /** The first transaction id that `taken` assigned itself. */
   firstXid: string;
 }
 
-/** The transaction that saved it, as the database knows that was left, and what it is to the one that took over. */
+/** The transaction that saved the message in the old primary, and its status in the promoted standby. */
 const SAVED_BY = 'select xmin::text as xid from contents where id = $1';
 const HAS_HEARD = `select cast($1 as text)::xid8 < cast($2 as text)::xid8
   and pg_xact_status(cast($1 as text)::xid8) = 'committed' as heard`;
 
-/** Where the positions leave it open, the id of its transaction does not. */
+/** Decides by transaction id where the log positions are inconclusive. */
 export async function fateOf(messageId: string, ledger: WalLedger, databases: Databases): Promise<Fate> {
   const { left, taken, database, position, firstXid } = databases;
   const fate = ledger.fateOf(messageId, position);
@@ -37,7 +37,7 @@ const STORY = `select c.key, c.url, c.queue_name, c.flow_control_key, c.created_
     (select d.failed_at_ms from dead d where d.key = c.key) as dead_at_ms
   from contents c where c.id = $1`;
 
-/** Some lines for a person who wants to know why. */
+/** Lines that explain the loss to a person. */
 export async function storyOf(messageId: string, ledger: WalLedger, databases: Databases): Promise<string> {
   const { left, taken, database, position } = databases;
   const { above, atMost } = ledger.boundsOf(messageId);

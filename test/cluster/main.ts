@@ -41,7 +41,7 @@ const { values } = parseArgs({
 });
 
 const seed = Number(values.seed);
-/** A machine that has more to do stops for seconds. */
+/** A busy machine stalls for seconds. */
 const recovery: Recovery = values.patient ? { share: 0.3, limitMs: 60_000 } : PROMISED;
 const version: PostgresVersion = values.postgres === '14' ? 14 : 18;
 say(`seed ${seed}, PostgreSQL ${version}`);
@@ -116,7 +116,7 @@ async function runHung(rounds: number): Promise<void> {
   }
 }
 
-/** Each fault in its turn, so that none has the same one before it each time. */
+/** The faults in a random order, so that the preceding fault differs between rounds. */
 function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
   return items
     .map((item) => ({ item, place: random.fraction() }))

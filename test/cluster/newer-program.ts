@@ -9,12 +9,12 @@ const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = ['bin', 'src', 'package.json'];
 
 export interface NewerProgram {
-  /** Its folder. */
+  /** The folder of the checkout. */
   folder: string;
   remove(): void;
 }
 
-/** `breaking`: programs of today must not work on a database that has the migration. It adds a column, and an index. */
+/** The migration adds a column and an index. `breaking`: today's program must not run on a database that has it. */
 export function makeNewerProgram(breaking: boolean): NewerProgram {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-newer-'));
   for (const name of COPIED) cpSync(join(CHECKOUT, name), join(folder, name), { recursive: true });

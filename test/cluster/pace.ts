@@ -3,18 +3,18 @@ import type { Ledger } from '../crash/ledger.ts';
 import { eventually } from '../support/eventually.ts';
 
 const SAMPLE_MS = 50;
-/** Long enough to even out that the load is made of chance. */
+/** Long enough to average out the randomness of the load. */
 const WINDOW_MS = 800;
-/** What was held up arrives all at once: that is no pace. */
+/** Delayed messages arrive in a burst, which does not count as pace. */
 const BURST_MS = 250;
-/** What counts as recovered, and how soon it must be so. */
+/** The pace that counts as recovered, and the time limit to reach it. */
 export interface Recovery {
-  /** Of what was done before. */
+  /** A share of the earlier pace. */
   share: number;
   limitMs: number;
 }
 
-/** What is promised on a machine of one's own. */
+/** The requirement on a machine without other load. */
 export const PROMISED: Recovery = { share: 0.95, limitMs: 10_000 };
 
 export class Pace {
@@ -29,19 +29,19 @@ export class Pace {
   }
 
   /**
-   * Things done in a second while nothing is broken: waits for a window of that, and answers what three of four windows
-   * so far have reached. The load is made of chance, and the machine has more to do.
+   * The pace without faults: waits for a window of load, and returns the pace that three of four windows so
+   * far have reached. The load is random, and the machine has other work.
    */
   async steady(): Promise<number> {
     const fromMs = performance.now();
     await eventually('a window of load', () => performance.now() - fromMs > WINDOW_MS);
     const now = this.#perSecond();
-    if (now === 0) throw new Error('nothing is done any more');
+    if (now === 0) throw new Error('no message was published or delivered');
     this.#steady.push(now);
     return this.#steady.toSorted((a, b) => a - b)[Math.floor(this.#steady.length / 4)] ?? 0;
   }
 
-  /** Resolves with the milliseconds until `before` was reached again, but for the share that chance may take. */
+  /** Resolves to the milliseconds until `before` is reached again, less the share that randomness may explain. */
   async untilRecovered(before: number, { share, limitMs }: Recovery): Promise<number> {
     const fromMs = performance.now();
     const burstIsOverMs = fromMs + BURST_MS;
@@ -62,7 +62,7 @@ export class Pace {
     if (this.#samples.length > (10 * WINDOW_MS) / SAMPLE_MS) this.#samples.shift();
   }
 
-  /** Of the last window, or of what of it lies behind `fromMs`. */
+  /** The pace of the last window, or of its part after `fromMs`. */
   #perSecond(fromMs = 0): number {
     const last = this.#samples.at(-1);
     if (last === undefined) return 0;

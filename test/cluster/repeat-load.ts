@@ -16,7 +16,7 @@ export class RepeatLoad {
   readonly #slowness: number;
   readonly #ids = new Map<string, Set<string>>();
 
-  /** `slowness`: how much longer it pauses. */
+  /** `slowness`: factor of the pauses. */
   constructor(load: Load, slowness = 1) {
     this.#load = load;
     this.#slowness = slowness;
@@ -32,12 +32,12 @@ export class RepeatLoad {
     await Promise.all(Array.from({ length: WORKERS }, work));
   }
 
-  /** How many ids were used. */
+  /** The number of used ids. */
   get count(): number {
     return this.#ids.size;
   }
 
-  /** Ids that became several messages, by what was answered and by what arrived. */
+  /** Ids with several messages, according to the responses and to the arrivals. */
   madeTwice(ledger: Ledger): string[] {
     for (const { tag, messageId } of ledger.arrivals()) this.#ids.get(tag)?.add(messageId);
     return [...this.#ids].filter(([, ids]) => ids.size > 1).map(([tag, ids]) => `${tag}: ${[...ids].join(', ')}`);
@@ -59,6 +59,6 @@ export class RepeatLoad {
       if (id !== undefined) ids.add(id);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, publish));
-    if (ids.size === 0) await publish(); // nobody knows: the client asks once more, or leaves it at that
+    if (ids.size === 0) await publish(); // outcome unknown: the client tries again or gives up
   }
 }

@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** One right away and one later, for another worker to deliver; answers their ids. */
+/** Publishes one message for now, and one for later that another worker delivers. Resolves to their ids. */
 async function publishTo(worker: Worker): Promise<string[]> {
   const client = new Client(worker.url);
   const path = `/v2/publish/${endpoints.ok}`;
@@ -43,7 +43,7 @@ async function untilDelivered(ids: readonly string[]): Promise<void> {
   await eventually('all to be delivered', () => ids.every((id) => delivered().has(id)));
 }
 
-it('ends, and refuses to start, once a newer one has broken with its schema; that one delivers what it leaves', async () => {
+it('exits and refuses to start after a newer worker has migrated to an incompatible schema. The newer one delivers its messages', async () => {
   const newer = makeNewerProgram(true);
   const databaseUrl = await freshDatabase();
   const workers = await Workers.start({

@@ -24,31 +24,31 @@ class LossyClient extends Client {
   }
 }
 
-describe('the watch of schedules', () => {
+describe('the schedule watch', () => {
   const client = new LossyClient('http://127.0.0.1');
   let nowMs: number;
   let watch: ScheduleWatch;
 
   beforeEach(async () => {
-    // Half a minute behind a minute.
+    // Half a minute after a full minute.
     nowMs = 1_000.5 * MINUTE_MS;
     watch = new ScheduleWatch(() => nowMs);
     await watch.start(client);
     return () => watch.close();
   });
 
-  it('pauses all that it has made, so that no message is made while the others are judged', async () => {
+  it('pauses all its schedules, so that no message is created during the final checks', async () => {
     await watch.stop(client);
     expect(client.paused).toEqual(['scd_1', 'scd_2', 'scd_3', 'scd_4', 'scd_5']);
   });
 
-  it('asks for no messages of the times after that', async () => {
+  it('expects no messages for the times after the pause', async () => {
     await watch.stop(client);
     nowMs += 10 * MINUTE_MS;
     expect(watch.findings()).toEqual([]);
   });
 
-  it('asks for those of the times before, but of the last half minute', async () => {
+  it('expects the messages of the times before the pause, except those of the last half minute', async () => {
     nowMs += 2 * MINUTE_MS;
     await watch.stop(client);
     expect(watch.findings()).toHaveLength(5);

@@ -9,7 +9,7 @@ import { listen, originOf } from '../support/listen.ts';
 
 const SCHEDULES = 5;
 const MINUTE_MS = 60_000;
-// A time that falls into an outage is made good when that is over.
+// A trigger during an outage is made up for after the outage.
 const LATE_MAX_MS = 30_000;
 
 export class ScheduleWatch {
@@ -21,12 +21,12 @@ export class ScheduleWatch {
     request.resume().once('end', () => response.end());
     request.once('error', () => response.destroy()); // its sender was killed
   });
-  /** By schedule: its messages, and when they came. */
+  /** By schedule: its messages and their arrival times. */
   readonly #seen = new Map<string, Map<string, number>>();
   readonly #ids: string[] = [];
-  /** When the making of the schedules began, and when it was done. */
+  /** When the creation of the schedules started and ended. */
   #made = { fromMs: 0, toMs: 0 };
-  /** The same of their pause. */
+  /** When the pause of the schedules started and ended. */
   #paused = { fromMs: 0, toMs: 0 };
 
   constructor(nowMs = () => Date.now()) {
@@ -45,7 +45,7 @@ export class ScheduleWatch {
     this.#made = { fromMs, toMs: this.#nowMs() };
   }
 
-  /** From now on they make no message: one that is made while all are judged has no ending yet. */
+  /** Stops the triggers: a message that is created during the final checks would have no final state yet. */
   async stop(client: Client): Promise<void> {
     const fromMs = this.#nowMs();
     for (const id of this.#ids) {
@@ -55,7 +55,7 @@ export class ScheduleWatch {
     this.#paused = { fromMs, toMs: this.#nowMs() };
   }
 
-  /** After `stop`: schedules with more messages than times, or with fewer. */
+  /** Call it after `stop`. Schedules with more or fewer messages than triggers. */
   findings(): string[] {
     const times = minutesBetween(this.#made.fromMs, this.#paused.toMs);
     const certain = minutesBetween(this.#made.toMs, this.#paused.fromMs - LATE_MAX_MS);

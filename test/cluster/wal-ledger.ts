@@ -10,31 +10,31 @@ import pg from 'pg';
 import { Ledger } from '../crash/ledger.ts';
 import type { Cluster } from '../support/postgres/cluster.ts';
 
-/** `unclear`: acknowledged so shortly before the standby's last position, or the primary's death, that nobody can say. */
+/** `unclear`: acknowledged too shortly before the standby's last position or the primary's death to decide. */
 export type Fate = 'replicated' | 'left behind' | 'unclear';
 
 export interface Bounds {
   /** The commit ends after this position. */
   above: number;
-  /** The commit ends here or before; infinite when the primary died before it could be asked. */
+  /** The commit ends at or before this position; infinite if the primary died before it could be queried. */
   atMost: number;
 }
 
-/** Between two questions: messages of so long share a position. */
+/** The time between two queries. Messages of this time share a position. */
 const ASK_EVERY_MS = 2;
 const FLUSHED = "select (pg_current_wal_flush_lsn() - '0/0')::text as position";
 
 export class WalLedger extends Ledger {
   readonly #bounds = new Map<string, Bounds>();
   readonly #flushedBefore = new Map<string, number>();
-  /** Acknowledged since the primary was asked last. */
+  /** Messages acknowledged since the last query. */
   #unplaced: Bounds[] = [];
   #flushed = 0;
 
-  /** Asks `primary` again and again until it is gone; resolves then. */
+  /** Queries `primary` repeatedly, and resolves when it is gone. */
   async follow(primary: Cluster): Promise<void> {
     const client = new pg.Client({ connectionString: primary.url() });
-    client.on('error', () => undefined); // the question under way says so
+    client.on('error', () => undefined); // the running query reports it
     await client.connect();
     try {
       for (;;) {
@@ -57,7 +57,7 @@ export class WalLedger extends Ledger {
 
   override acked(tag: string, messageId: string): void {
     super.acked(tag, messageId);
-    if (this.#bounds.has(messageId)) return; // the answer to the same publish once more
+    if (this.#bounds.has(messageId)) return; // a repeated response to the same publish
     const bounds = { above: this.#flushedBefore.get(tag) ?? 0, atMost: Infinity };
     this.#bounds.set(messageId, bounds);
     this.#unplaced.push(bounds);
@@ -67,7 +67,7 @@ export class WalLedger extends Ledger {
     return this.#bounds.get(messageId) ?? { above: 0, atMost: Infinity };
   }
 
-  /** Whether a standby that has everything up to `position`, and nothing after it, was sent the commit. */
+  /** Whether the commit was sent to a standby that has exactly the log up to `position`. */
   fateOf(messageId: string, position: number): Fate {
     const { above, atMost } = this.boundsOf(messageId);
     if (atMost <= position) return 'replicated';

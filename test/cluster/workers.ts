@@ -5,43 +5,43 @@ import { startWaypost } from '../../bench/waypost-process.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 export interface WorkersOptions {
-  /** One for each. */
+  /** One database URL for each worker. */
   databaseUrls: readonly string[];
-  /** For what a server keeps beside its database: the encryption key, which all share. */
+  /** The data folder for files outside the database: the encryption key, which all share. */
   dataDir: string;
   /** Settings of each server, as flags. */
   flags: readonly string[];
   /** Default: `dev`. */
   command?: 'dev' | 'serve';
   /**
-   * Hears that a worker was declared dead, had to fear so, of all it had or of a project, or had no answer to a settle: what arrived before
-   * may arrive again.
+   * Called when a worker was expired, was fenced for all projects or for one, or got no response to a settle. Earlier arrivals
+   * may then be repeated.
    */
   onDoubt?: (doubt: Doubt) => void;
 }
 
 export interface Doubt {
-  /** By its name, of one that is not the first. */
+  /** The name of a cell that is not the first. */
   cell: string | undefined;
-  /** By its name, if it is about one alone. */
+  /** The name of the project, if the event concerns only one. */
   project: string | undefined;
 }
 
-/** What the log says before anything is attempted again. */
+/** Log events that precede a repeated attempt. */
 const DOUBTS = /"event":"(?:fence_closed|declared_dead|worker_gone|settle_failed|project_cut_off)"/;
 const CELL = /"cell":"([^"]+)"/;
 const PROJECT = /"project":"([^"]+)"/;
 
-/** The folder of a checkout; this one if there is none. */
+/** The folder of a checkout. Default: this checkout. */
 export type Program = string | undefined;
 
 type Condition = 'up' | 'frozen' | 'down';
 
 export class Worker {
   readonly name: string;
-  /** Between it and PostgreSQL. */
+  /** The proxy between the worker and PostgreSQL. */
   readonly proxy: TcpProxy;
-  /** What runs from the next start on. */
+  /** The program to run from the next start on. */
   program: Program;
   readonly #start: (program: Program) => Promise<ListeningProcess>;
   #server: ListeningProcess | undefined;
@@ -63,12 +63,12 @@ export class Worker {
     return this.#server.url;
   }
 
-  /** Why it does not run, if nobody ended it. */
+  /** Why the worker has exited, if no test ended it. */
   get death(): string | undefined {
     return this.#death;
   }
 
-  /** The last lines of its log. */
+  /** The last lines of the worker's log. */
   output(): string {
     return this.#server?.output() ?? '';
   }
@@ -84,18 +84,18 @@ export class Worker {
     });
   }
 
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<Exit | undefined> {
     this.#condition = 'down';
     return this.#server?.end(signal);
   }
 
-  /** Resolves when the process has ended by itself. */
+  /** Resolves when the process has exited by itself. */
   async ended(): Promise<Exit | undefined> {
     return this.#server?.exited;
   }
 
-  /** As a machine that is suspended: its connections stay, and it knows of no time that passes. */
+  /** Freezes the worker like a suspended machine: its connections stay open, and its time stops. */
   freeze(): void {
     this.#signal('SIGSTOP');
     this.#condition = 'frozen';
@@ -119,7 +119,7 @@ export class Workers {
     this.all = all;
   }
 
-  /** The first one makes the schema and the key; then all others at once. */
+  /** Starts the first worker, which creates the schema and the key, and then all others at once. */
   static async start({ databaseUrls, dataDir, flags, command = 'dev', onDoubt }: WorkersOptions): Promise<Workers> {
     const links = databaseUrls.map(async (url) => ({ url, proxy: await TcpProxy.open(Number(new URL(url).port)) }));
     const all = (await Promise.all(links)).map(({ url, proxy }, index) => {
@@ -130,7 +130,7 @@ export class Workers {
         };
         const start = { command, dataDir, flags: [...flags], env, onLine };
         if (program === undefined) return startWaypost(start);
-        // What is compiled of another program goes with it.
+        // The compile cache of another program belongs to its folder.
         return startWaypost({ ...start, program, env: { ...env, NODE_COMPILE_CACHE: join(program, 'compiled') } });
       });
     });

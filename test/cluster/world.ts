@@ -23,36 +23,36 @@ import { Workers } from './workers.ts';
 
 export interface WorldOptions {
   seed: number;
-  /** Whoever started it ends it. */
+  /** Ended by the caller that started it. */
   cluster: Cluster;
-  /** How many servers; default 3. */
+  /** The number of servers. Default: 3. */
   workers?: number;
-  /** Of each worker, by turns; the first is also that of whoever asks past them. Default: a new database of `cluster`. */
+  /** The databases of the workers, round-robin. Tests query the first one directly. Default: a new database of `cluster`. */
   databaseUrls?: readonly [string, ...string[]];
-  /** What the servers reach `cluster` through, but for listening. Whoever started it ends it. */
+  /** The pooler through which the servers reach `cluster`, except for LISTEN. Ended by the caller that started it. */
   pooler?: Pooler;
-  /** Default: one that knows of no positions. */
+  /** Default: a ledger without log positions. */
   ledger?: Ledger;
 }
 
-/** Short, so that a test need not wait long for the heirs of a dead worker; longer than a busy machine stops for. */
+/** Short, so that a dead worker expires soon, but longer than a busy machine stalls. */
 export const WORKER_TIMEOUT_MS = 6_000;
-/** Of a statement, and of the making of a connection. */
+/** The time limit of a statement, and of opening a connection. */
 const DATABASE_TIMEOUT_MS = 2_000;
 
-/** Operations of the mixed load under way at a time. */
+/** Concurrent operations of the mixed load. */
 const LOAD_WORKERS = 6;
-/** So that a fault that takes its time finds load all along, and leaves no mountain of logs to be read in the end. */
+/** Slow enough that a long fault is under load throughout without producing too many logs to read at the end. */
 const PAUSE_MS = 80;
-/** Lanes are paused half of the time, and must keep up nevertheless. */
+/** Lanes are paused half of the time, and must keep up with the load nevertheless. */
 const LANES_SLOWNESS = 16;
-/** While something is broken, what arrived in one moment may arrive again in a later one. */
+/** During a fault, an attempt may be repeated after this time. */
 const MOMENT_MS = 20;
-/** Moments after a pause in which what was claimed before it may still arrive. */
+/** Incarnations after a pause in which attempts claimed before it may still arrive. */
 export const ON_ITS_WAY = 100;
-/** Things done that show that the load is under way; so many that every part of it has had a turn. */
+/** Acknowledgements and arrivals after which every part of the load has run. */
 const SOME = 40;
-/** Answers of a worker that show that it works again. */
+/** Responses of a worker that prove its recovery. */
 const A_FEW = 5;
 
 export interface Recovered {
@@ -68,9 +68,9 @@ export class World {
   readonly repeats: RepeatLoad;
   readonly schedules: ScheduleWatch;
   readonly pace: Pace;
-  /** Between the servers and the database, if there is one. */
+  /** The pooler between the servers and the database, if there is one. */
   readonly pooler: Pooler | undefined;
-  /** What the servers keep beside their database. */
+  /** The files of the servers outside the database. */
   readonly dataDir: string;
   readonly #endpoints: Endpoints;
   readonly #load: Load;
@@ -111,20 +111,20 @@ export class World {
     this.repeats = new RepeatLoad(this.#load);
   }
 
-  /** Where the database is now. */
+  /** The current cluster of the database. */
   get cluster(): Cluster {
     return this.#cluster;
   }
 
-  /** Past the proxies. */
+  /** The URL of the database without the proxies. */
   get databaseUrl(): string {
     return this.#databaseUrl;
   }
 
-  /** Asks the database itself, past the workers. */
+  /** Queries the database directly. */
   async query(text: string): Promise<Row[]> {
     const client = new pg.Client({ connectionString: this.#databaseUrl });
-    client.on('error', () => undefined); // the connection ended under it: the query says so
+    client.on('error', () => undefined); // the connection was lost: the query reports it
     await client.connect();
     try {
       return (await client.query<Row>(text)).rows;
@@ -133,7 +133,7 @@ export class World {
     }
   }
 
-  /** From now on all connections lead to `cluster`, which has the same database; as when an address changes its owner. */
+  /** Redirects all connections to `cluster`, which has the same database, as when a DNS name is changed. */
   moveTo(cluster: Cluster): void {
     this.#cluster = cluster;
     this.#databaseUrl = cluster.url(new URL(this.#databaseUrl).pathname.slice(1));
@@ -143,7 +143,7 @@ export class World {
     }
   }
 
-  /** Starts the load, which runs on whatever happens. */
+  /** Starts the load, which continues during faults. */
   async begin(): Promise<void> {
     await prepareMixedLoad(this.#load, this.client);
     await this.#lanes.prepare(this.client);
@@ -158,7 +158,7 @@ export class World {
     });
   }
 
-  /** While `strike` lasts, what arrived in one moment may arrive again in a later one; and what arrived before, afterwards. */
+  /** While `strike` runs, attempts may be repeated at any time, and earlier attempts may be repeated after it. */
   async disturb<T>(strike: () => Promise<T>): Promise<T> {
     const isOver = new AbortController();
     const moments = this.#countMoments(isOver.signal);
@@ -170,12 +170,12 @@ export class World {
     }
   }
 
-  /** Resolves once so much more was acknowledged or has arrived, by whichever worker. */
+  /** Resolves once so many more acknowledgements and arrivals have been counted, over all workers. */
   async goOn(things: number): Promise<void> {
     await this.#until([more('things done', () => this.ledger.progress(), things)]);
   }
 
-  /** Lets `fault` strike under load, and resolves once every worker does again what it is for. */
+  /** Runs `fault` under load, and resolves once every worker accepts and delivers again. */
   async survive(fault: (world: World) => Promise<void>): Promise<void> {
     await this.goOn(SOME);
     await this.disturb(() => fault(this));
@@ -185,7 +185,7 @@ export class World {
     ]);
   }
 
-  /** As `survive`; resolves with the milliseconds until all goes at its pace again, and with that pace. */
+  /** As `survive`. Resolves to the milliseconds until the earlier pace is reached again, and to that pace. */
   async recoverFrom(fault: (world: World) => Promise<void>, recovery: Recovery): Promise<Recovered> {
     const perSecond = await this.pace.steady();
     try {
@@ -193,11 +193,11 @@ export class World {
       const tookMs = await this.pace.untilRecovered(perSecond, recovery);
       return { perSecond, tookMs };
     } finally {
-      this.assertSound(); // says more than that the pace is gone
+      this.assertSound(); // explains more than a missing pace
     }
   }
 
-  /** Resolves once each worker has left somebody in doubt, as it does without its database. */
+  /** Resolves once each worker has given a response with an unknown outcome, as it does without its database. */
   async untilAllAreInDoubt(): Promise<void> {
     const { client, workers } = this;
     await this.#until(
@@ -205,26 +205,26 @@ export class World {
     );
   }
 
-  /** Resolves once so much has happened that what is judged afterwards proves something. */
+  /** Resolves once enough has happened for the final checks to be conclusive. */
   async untilEnoughHasHappened(): Promise<void> {
     const { ledger } = this;
     await this.#until([
       { what: 'acknowledged', count: () => ledger.acks, atLeast: 300 },
       { what: 'callbacks taken', count: () => ledger.taken, atLeast: 30 },
-      { what: 'callbacks that nobody takes', count: () => ledger.refusedForGood, atLeast: 1 },
+      { what: 'callbacks that are always rejected', count: () => ledger.refusedForGood, atLeast: 1 },
       { what: 'deduplication ids', count: () => this.repeats.count, atLeast: 50 },
       fullLanes(LANES, ledger),
     ]);
   }
 
-  /** Throws when the load met an answer that the contract does not allow, or a worker has ended by itself. */
+  /** Throws if the load received a response that the contract does not allow, or a worker has exited by itself. */
   assertSound(): void {
     if (this.#failure !== undefined) throw this.#failure;
     const deaths = this.workers.all.flatMap(({ death }) => death ?? []);
     if (deaths.length > 0) throw new Error(deaths.join('\n'));
   }
 
-  /** Ends the load and the schedules, and resumes what is paused. */
+  /** Ends the load and the schedules, and resumes all paused lanes. */
   async calmDown(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -253,14 +253,14 @@ export class World {
   }
 }
 
-/** Starts everything but the load. */
+/** Starts everything except the load. */
 export async function openWorld(options: WorldOptions): Promise<World> {
   const { seed, cluster, workers: count = 3, pooler, ledger = patientLedger() } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cluster-'));
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
     ...['--database-timeout', `${DATABASE_TIMEOUT_MS}ms`],
-    // Retention ends the deletion of a queue that was cut off while its worker lives: the database was away.
+    // An outage can interrupt the deletion of a queue while its worker lives. Retention then completes it.
     ...['--retention-interval', '2s'],
   ];
   const given = options.databaseUrls ?? [await cluster.createDatabase()];
@@ -271,7 +271,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     return pooler?.through(url) ?? url;
   });
   const endpoints = await openEndpoints(ledger);
-  // A machine that stands still for seconds brings these about too, without any fault.
+  // A machine that stalls for seconds causes these too, without any fault.
   const onDoubt = () => endpoints.beginIncarnation();
   const workers = await Workers.start({ databaseUrls, dataDir, flags, onDoubt });
   const close = async () => {
@@ -282,7 +282,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   return new World({ cluster, databaseUrl, workers, random, ledger, endpoints, pooler, dataDir, close });
 }
 
-/** Here a new incarnation is a moment of a fault, not a server that knows of every pause before its start. */
+/** Here a new incarnation is a time within a fault, not a server that knows every pause before its start. */
 export function patientLedger(): Ledger {
   return new Ledger(ON_ITS_WAY);
 }

@@ -24,17 +24,17 @@ describe('the checks of messages', () => {
     expect(counts).toMatchObject({ acked: 1, unknown: 0, delivered: 1, repeatedAfterCrash: 0 });
   });
 
-  it('wants exactly one ending of each acknowledged message in the logs', () => {
+  it('requires exactly one final state of each acknowledged message in the logs', () => {
     expect(check(published(), nothing).broken['P2 not ended once']).toEqual(['msg_1: no ending']);
     expect(check(published(), ended('FAILED')).broken['P2 not ended once']).toEqual([]);
     expect(check(published(), ended('DELIVERED', 'DELIVERED')).broken['P2 not ended once']).toHaveLength(1);
   });
 
-  it('calls an acknowledged message lost when it was not delivered and the server does not account for it', () => {
+  it('reports an acknowledged message as lost if it was not delivered and the server has no record of it', () => {
     expect(check(published(), nothing).broken['P1 lost']).toEqual(['msg_1']);
   });
 
-  it('does not take an arrival that the endpoint refused for a delivery', () => {
+  it('does not count a rejected arrival as a delivery', () => {
     const ledger = published();
     ledger.arrived({ ...arrival, status: 500 });
     expect(check(ledger, nothing).broken['P1 lost']).toEqual(['msg_1']);
@@ -44,7 +44,7 @@ describe('the checks of messages', () => {
     expect(check(published(), { ...nothing, dead: new Set(['msg_1']) }).broken['P1 lost']).toEqual([]);
   });
 
-  it('accepts that a message was cancelled only when somebody asked for it', () => {
+  it('accepts a cancelled message only if a client cancelled it', () => {
     const canceled = ended('CANCELED');
     const ledger = published();
     expect(check(ledger, canceled).broken['P1 lost']).toEqual(['msg_1']);
@@ -62,14 +62,14 @@ describe('the checks of messages', () => {
     expect(check(ledger, nothing)).toMatchObject(SOUND);
   });
 
-  it('calls an arrival unexpected that nobody published, or that came under an id nobody was given', () => {
+  it('reports an arrival as unexpected if it was not published, or has an id that no client received', () => {
     const ledger = published();
     ledger.arrived({ ...arrival, tag: 'stranger' });
     ledger.arrived({ ...arrival, messageId: 'msg_9' });
     expect(check(ledger, nothing).broken['P2 unexpected']).toHaveLength(2);
   });
 
-  it('lets a publish without an answer go either way, but makes no more than one message of it', () => {
+  it('allows a publish without a response to create no message or one, but not two', () => {
     const ledger = new Ledger();
     ledger.attempted('a');
     ledger.unknown('a');
@@ -80,7 +80,7 @@ describe('the checks of messages', () => {
     expect(check(ledger, nothing).broken['P2 unexpected']).toHaveLength(1);
   });
 
-  it('explains the repetition of an attempt by a crash between, and by nothing else', () => {
+  it('allows a repeated attempt only with a crash in between', () => {
     const ledger = published();
     ledger.arrived({ ...arrival, incarnation: 0 });
     ledger.arrived({ ...arrival, incarnation: 1 });
@@ -92,7 +92,7 @@ describe('the checks of messages', () => {
     expect(check(ledger, nothing).broken['P7 repeated without a crash']).toHaveLength(1);
   });
 
-  it('tells a retry from a repetition', () => {
+  it('distinguishes a retry from a repetition', () => {
     const ledger = published();
     ledger.arrived({ ...arrival, status: 500 });
     ledger.arrived({ ...arrival, retried: 1 });
@@ -119,7 +119,7 @@ function asked(...kinds: CallbackKind[]): Ledger {
   return ledger;
 }
 
-/** Of the source: so many attempts and such an ending. */
+/** The logs of the source message: its number of attempts and its final state. */
 function view(attempts: number, ending: string, ...dead: string[]): FinalView {
   return {
     dead: new Set(dead),
@@ -129,7 +129,7 @@ function view(attempts: number, ending: string, ...dead: string[]): FinalView {
 }
 
 describe('the checks of callbacks', () => {
-  it('finds nothing wrong with a delivery that was told of', () => {
+  it('finds nothing wrong with a delivery whose callback arrived', () => {
     const ledger = asked('callback', 'failureCallback');
     ledger.told(telling);
     const { broken, ...counts } = check(ledger, view(1, 'DELIVERED'));
@@ -137,7 +137,7 @@ describe('the checks of callbacks', () => {
     expect(counts).toMatchObject({ taken: 1, buried: 0, repeatedAfterCrash: 0 });
   });
 
-  it('misses the callback of each recorded attempt', () => {
+  it('reports a missing callback of a recorded attempt', () => {
     const ledger = asked('callback');
     ledger.told(telling);
     expect(check(ledger, view(3, 'DELIVERED')).broken['P3 nobody was told of']).toEqual([
@@ -146,7 +146,7 @@ describe('the checks of callbacks', () => {
     ]);
   });
 
-  it('misses the failure callback of a death, and of nothing else', () => {
+  it('reports a missing failure callback only for a dead message', () => {
     const ledger = asked('failureCallback');
     expect(check(ledger, view(2, 'FAILED')).broken['P3 nobody was told of']).toEqual([
       'failureCallback of msg_1 retried 1',
@@ -158,7 +158,7 @@ describe('the checks of callbacks', () => {
     });
   });
 
-  it('tells two callbacks of one attempt from one that is repeated', () => {
+  it('distinguishes two callbacks of one attempt from a repeated callback', () => {
     const ledger = asked('callback');
     ledger.told({ ...telling, incarnation: 0 });
     ledger.told({ ...telling, incarnation: 1 });
@@ -169,14 +169,14 @@ describe('the checks of callbacks', () => {
     expect(check(ledger, view(1, 'DELIVERED')).broken['P3 told twice of']).toHaveLength(1);
   });
 
-  it('finds a callback of an attempt that the logs do not have, or that nobody asked for', () => {
+  it('reports a callback for an attempt that is not logged, or that was not requested', () => {
     const ledger = asked('callback');
     ledger.told({ ...telling, sourceRetried: 1 });
     ledger.told({ ...telling, kind: 'failureCallback' });
     expect(check(ledger, view(1, 'DELIVERED')).broken['P3 told of what is not logged']).toHaveLength(2);
   });
 
-  it('lets a callback that nobody takes end in the DLQ, and nowhere else', () => {
+  it('allows a callback that is always rejected to end only in the DLQ', () => {
     const ledger = asked('callback');
     ledger.told({ ...telling, status: 500 });
     expect(check(ledger, view(1, 'DELIVERED', 'msg_2'))).toMatchObject({

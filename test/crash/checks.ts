@@ -6,17 +6,17 @@ import { judgeLanes } from './lane-checks.ts';
 import { type CallbackKind, isSuccess, type Lane, type Ledger } from './ledger.ts';
 import { repetitionsOf } from './repetitions.ts';
 
-/** What the server itself says about its messages once everything is quiet. */
+/** The server's own view of its messages, read when the load has ended. */
 export interface FinalView {
   /** Ids in the DLQ. */
   dead: Set<string>;
-  /** By message id: those of its logged states that end a message (DELIVERED, FAILED, CANCELED), in their order. */
+  /** By message id: the logged final states (DELIVERED, FAILED, CANCELED), in order. */
   endings: Map<string, string[]>;
-  /** By message id, for all that the logs know: attempts whose outcome is logged. */
+  /** By message id, for all logged messages: the number of attempts with a logged outcome. */
   attempts: Map<string, number>;
 }
 
-/** By the promise and what is wrong, whom it concerns. */
+/** The messages or lanes with a problem, by promise and problem. */
 export type Broken = Readonly<Record<string, readonly string[]>>;
 
 export type Verdict = ReturnType<typeof check>;
@@ -32,11 +32,11 @@ export function check(ledger: Ledger, view: FinalView, lanes: readonly Lane[] = 
     unknown: ledger.unknowns,
     delivered: acked.filter(isDelivered).length,
     repeatedAfterCrash,
-    /** Callbacks that were taken by their endpoint. */
+    /** Callbacks that their endpoint accepted. */
     taken,
-    /** Callbacks whose endpoint refused them for good. */
+    /** Callbacks whose endpoint rejected every attempt. */
     buried,
-    /** By lane: most messages or attempts at a time. What never came near its limit has proved little. */
+    /** By lane: the maximum of concurrent messages or attempts. A lane that was never near its limit proves little. */
     most,
     broken: {
       'P1 lost': acked.filter((id) => !isDelivered(id) && !isAccountedFor(ledger, id, view)),
@@ -54,14 +54,14 @@ export function check(ledger: Ledger, view: FinalView, lanes: readonly Lane[] = 
   };
 }
 
-/** Whether the server says of a message that was not delivered what it has become, and somebody wanted that. */
+/** Whether the server accounts for an undelivered message, and its state was requested. */
 function isAccountedFor(ledger: Ledger, id: string, view: FinalView): boolean {
   const { isTakenFromDlq, isCancelAsked } = ledger.message(id) ?? {};
   const isCanceled = view.endings.get(id)?.at(-1) === 'CANCELED';
   return view.dead.has(id) || isTakenFromDlq === true || (isCancelAsked === true && isCanceled);
 }
 
-/** Arrived although nobody published it, or under an id that nobody was given. */
+/** Arrivals of messages that were not published, or with ids that no client received. */
 function unexpected(ledger: Ledger): string[] {
   const found: string[] = [];
   const strangers = new Map<string, Set<string>>();
@@ -76,7 +76,7 @@ function unexpected(ledger: Ledger): string[] {
   return found;
 }
 
-/** The logs say how many attempts were recorded: each must have been told once, by one message that ends. */
+/** The logs show how many attempts were recorded. Each must have exactly one callback, which has a final state. */
 function checkCallbacks(ledger: Ledger, view: FinalView) {
   const tellings = ledger.tellings();
   const idsByFact = new Map<string, Set<string>>();
@@ -99,7 +99,7 @@ function checkCallbacks(ledger: Ledger, view: FinalView) {
   };
 }
 
-/** All that the server's logs say somebody is to be told of. */
+/** All callbacks that must exist according to the server's logs. */
 function* factsToTell(ledger: Ledger, { attempts, endings }: FinalView): Generator<string> {
   for (const [id, kinds] of ledger.wishes()) {
     const recorded = attempts.get(id) ?? 0;

@@ -15,7 +15,7 @@ export class Client {
   readonly #patienceMs: number;
   readonly #token: string;
 
-  /** An answer that takes longer than `patienceMs` is unknown. */
+  /** A response that takes longer than `patienceMs` is unknown. */
   constructor(url: string, patienceMs = 20_000, token = DEVELOPMENT_TOKEN) {
     this.#url = url;
     this.#patienceMs = patienceMs;
@@ -46,7 +46,7 @@ export class Client {
         retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
       };
     } catch (error) {
-      return { kind: 'unknown', why: String(error) }; // refused, reset, cut in the middle of the answer: all that a kill can do
+      return { kind: 'unknown', why: String(error) }; // connection refused, reset, or closed during the response: all effects of a kill
     }
   }
 
@@ -59,7 +59,7 @@ export class Client {
   }
 }
 
-/** The `messageId` of a publish's answer. Throws when it has none: then it is no answer to a publish. */
+/** The `messageId` in the response to a publish. Throws if there is none. */
 export function messageIdOf(json: unknown): string {
   if (typeof json === 'object' && json !== null && 'messageId' in json && typeof json.messageId === 'string') {
     return json.messageId;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { findingsOf, runKillLoop } from './kill-loop.ts';
 
-// Another number explores other moments; a failure prints the one it had.
+// Another seed tests other moments. A failure prints its seed.
 const SEED = Number(process.env['WAYPOST_CRASH_SEED'] ?? 20_261_121);
 const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 3);
 
-// At a time: much of what each does is waiting, for a start or for the periods of a rate.
+// Concurrent, because each test mostly waits for a start or for the periods of a rate.
 describe.concurrent('the real server under mixed load', () => {
   it(`P1 to P7: loses nothing and keeps every limit and order when it is killed ${KILLS} times (seed ${SEED})`, {
     timeout: 60_000 + KILLS * 5_000,
@@ -14,11 +14,11 @@ describe.concurrent('the real server under mixed load', () => {
     expect(findingsOf(report)).toEqual([]);
     expect(report.integrity).toEqual(['ok']);
     expect(report.exits.every((exit) => exit.signal === 'SIGKILL')).toBe(true);
-    // At most what one origin may have in flight (the default of inFlightPerOriginMax) goes out again after a kill.
+    // A kill repeats at most the attempts in flight to one origin (the default of inFlightPerOriginMax).
     expect(report.repeatedAfterCrash).toBeLessThanOrEqual(KILLS * 256);
   });
 
-  it(`drains on SIGTERM: ends with code 0, repeats nothing that was finished, loses nothing (seed ${SEED})`, {
+  it(`drains on SIGTERM: exits with code 0, repeats no finished attempt, loses nothing (seed ${SEED})`, {
     timeout: 90_000,
   }, async () => {
     const report = await runKillLoop({ kills: 1, seed: SEED, signal: 'SIGTERM' });
@@ -39,7 +39,7 @@ describe.concurrent('the real server under mixed load', () => {
     expect(report.lastExit).toEqual({ code: 0, signal: null });
   });
 
-  it('would show: a server that writes nothing to disk loses messages, and the ledger names them', {
+  it('control: the ledger names the messages that a server without persistence loses', {
     timeout: 60_000,
   }, async () => {
     const report = await runKillLoop({

@@ -7,14 +7,14 @@ import { parseConfig } from '../../src/config/parse.ts';
 import { untilNoneIsLeft } from './enough.ts';
 import { brokenStatements } from './findings.ts';
 
-/** Undefined when nothing was written; throws when there are several. */
+/** Undefined if there is no database file. Throws if there are several. */
 export function databaseName(dataDir: string): string | undefined {
   const names = readdirSync(dataDir).filter((name) => name.endsWith('.db'));
   if (names.length > 1) throw new Error(`expected one database in ${dataDir}: ${names.join(', ')}`);
   return names[0];
 }
 
-/** What `PRAGMA integrity_check` says of the folder's database: `['ok']` for a sound one, nothing without one. */
+/** The result of `PRAGMA integrity_check` for the folder's database: `['ok']` if it is sound, empty without one. */
 export function integrity(dataDir: string): string[] {
   const name = databaseName(dataDir);
   if (name === undefined) return [];
@@ -29,7 +29,7 @@ export function integrity(dataDir: string): string[] {
   }
 }
 
-/** Waits until the folder's database has no unfinished message and no active run, or until their number stands still. */
+/** Waits until the folder's database has no unfinished message and no active run, or until their number no longer changes. */
 export function untilEmpty(dataDir: string, standstillMs?: number): Promise<void> {
   const count = () => (databaseName(dataDir) === undefined ? Infinity : unfinishedIn(dataDir));
   return untilNoneIsLeft(count, standstillMs);
@@ -50,7 +50,7 @@ function unfinishedIn(dataDir: string): number {
   }
 }
 
-/** What `waypost doctor` finds wrong with the folder's database, in words; nothing without one. */
+/** The findings of `waypost doctor` for the folder's database; empty without one. */
 export async function findingsOfDoctor(dataDir: string): Promise<string[]> {
   if (databaseName(dataDir) === undefined) return [];
   return brokenStatements(await examineStore(parseConfig({}, ['--data-dir', dataDir])));

@@ -9,30 +9,30 @@ import { listen, originOf } from '../support/listen.ts';
 import { type Arrival, isLastTelling, type Ledger, type Telling } from './ledger.ts';
 
 export interface Endpoints {
-  /** Answers 200 a few milliseconds later. */
+  /** Responds with 200 after a few milliseconds. */
   ok: string;
   /** The same, at another address. */
   alsoOk: string;
-  /** Answers 500 to the first two attempts of a message, then 200. */
+  /** Responds with 500 to the first two attempts of a message, then with 200. */
   flaky: string;
-  /** Answers 500 until `revive` was called for the message's tag. */
+  /** Responds with 500 until `revive` was called for the message's tag. */
   dead: string;
-  /** Takes callbacks. */
+  /** Accepts callbacks. */
   told: string;
-  /** Takes callbacks at the second attempt. */
+  /** Accepts callbacks at the second attempt. */
   toldTwice: string;
-  /** Takes no callback. */
+  /** Rejects all callbacks. */
   neverTold: string;
   revive(tag: string): void;
-  /** To be called once the sender has ended: waits until its last bytes were read, then counts a new incarnation. */
+  /** Call it when the sender has exited: waits until its last bytes are read, and then starts a new incarnation. */
   nextIncarnation(): Promise<void>;
-  /** Counts a new incarnation at once: what arrived before may arrive again for a reason. */
+  /** Starts a new incarnation at once, so that earlier arrivals may be repeated. */
   beginIncarnation(): void;
   incarnation(): number;
   close(): Promise<void>;
 }
 
-// Long enough that a kill often falls between the endpoint's work and its answer.
+// Long enough that kills often happen between the endpoint's work and its response.
 const WORK_MS = 3;
 const FAILURES_OF_FLAKY = 2;
 const FAILURES_OF_TOLD_TWICE = 1;
@@ -45,7 +45,7 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
   let incarnation = 0;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // The sender may be killed while it writes; what did not arrive whole did not arrive.
+    // The sender may be killed while it writes. An incomplete request does not count.
     const chunks: Buffer[] = [];
     try {
       for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -63,7 +63,7 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
     response.writeHead(attempt.status).end();
   }
 
-  /** Returns what is to be noted when the answer is written. */
+  /** Returns the function that records the response when it is written. */
   function take(attempt: Arrival): () => void {
     ledger.arrived(attempt);
     ledger.noteLane({ kind: 'arrived', attempt, atMs: performance.now() });
@@ -118,7 +118,7 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
     neverTold: url('/told-never'),
     revive: (tag) => void revived.add(tag),
     async nextIncarnation() {
-      // Connections still waiting to be accepted first, then the end of every one of them.
+      // First accept the pending connections, and then wait for the end of all connections.
       const limit = performance.now() + SENDER_GONE_LIMIT_MS;
       do {
         await sleep(WORK_MS * 2);
@@ -138,7 +138,7 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
   };
 }
 
-/** Of a callback's body (contract M 9.3), what the ledger needs. */
+/** The members of a callback's body (contract M 9.3) that the ledger needs. */
 interface Payload {
   sourceMessageId: string;
   retried: number;

@@ -9,22 +9,22 @@ import type { Lane, Ledger } from './ledger.ts';
 export interface Need {
   /** Of what, in words. */
   what: string;
-  /** How much of it there was so far: only grows. */
+  /** The count so far, which only grows. */
   count: () => number;
   atLeast: number;
 }
 
-// What is awaited takes seconds when nothing else runs, and minutes on a slow machine. A run without enough by then hangs.
+// The needs are met within seconds on an idle machine, and minutes on a slow one. A run that takes longer hangs.
 const LIMIT_MS = 180_000;
-// Often enough that what happens in between is little, and seldom enough to cost nothing.
+// Frequent enough to stop soon after the needs are met, and rare enough to cost nothing.
 const LOOK_EVERY_MS = 10;
 
-/** So much more than there was when this was called. */
+/** The increase since the call. */
 export function more(what: string, count: () => number, howMuch: number): Need {
   return { what, count, atLeast: count() + howMuch };
 }
 
-/** Resolves once all `needs` are met. Rejects with what is missing after three minutes, and with what `assertSound` throws. */
+/** Resolves once all `needs` are met. Rejects with the missing needs after three minutes, and with errors of `assertSound`. */
 export async function untilEnough(needs: readonly Need[], assertSound: () => void = () => {}): Promise<void> {
   const limit = performance.now() + LIMIT_MS;
   let open = needs;
@@ -40,15 +40,15 @@ export async function untilEnough(needs: readonly Need[], assertSound: () => voi
   }
 }
 
-// What piled up in a lane goes out one by one, retries and callbacks included, or only so many in a second, and whoever was cut
-// off is declared dead first. Shorter than a minute, after which retention would tidy up what nobody else does.
+// The backlog of a lane is delivered one by one, including retries and callbacks, or at a limited rate, and a disconnected worker
+// must expire first. Shorter than a minute, after which retention would hide missing cleanup.
 const STANDSTILL_MS = 30_000;
-// A look may be a connection of its own.
+// A check may open a connection.
 const COUNT_EVERY_MS = 100;
 
 /**
- * Resolves once `count` answers 0, or has not become less for so long. For what is unfinished: far cheaper than to read all logs
- * again and again, which say afterwards who is left.
+ * Resolves once `count` returns 0, or has not decreased for this time. For unfinished work: far cheaper than reading all logs
+ * repeatedly. The logs then name the rest.
  */
 export async function untilNoneIsLeft(
   count: () => number | Promise<number>,
@@ -64,7 +64,7 @@ export async function untilNoneIsLeft(
   }
 }
 
-/** That each lane was full once: what never came near its limit proves little. */
+/** Requires that each lane was full once: a lane that was never near its limit proves little. */
 export function fullLanes(lanes: readonly Lane[], ledger: Ledger): Need {
   const limited = lanes.filter(({ parallelism }) => parallelism !== undefined);
   let open: readonly Lane[] = limited;
@@ -76,8 +76,8 @@ export function fullLanes(lanes: readonly Lane[], ledger: Ledger): Need {
 }
 
 /**
- * Lets `run` go on until `act` is over. What that is given throws once the load has met an answer that the contract does not
- * allow. Rejects with the first thing that goes wrong, once both have ended: nothing is started behind a failure.
+ * Keeps `run` running until `act` has ended. The function passed to `act` throws once the load has received a response that
+ * the contract does not allow. Rejects with the first error, once both have ended, so that nothing is started after a failure.
  */
 export async function underLoad(
   run: (signal: AbortSignal) => Promise<void>,

@@ -11,7 +11,7 @@ export interface RunVerdicts {
   checkpoints: CheckpointVerdict;
 }
 
-/** What is wrong whatever was disturbed. */
+/** Problems that no fault explains. */
 export function brokenInRuns({ runs, journals, checkpoints }: RunVerdicts): Broken {
   return {
     'P1 lost': runs.lost,
@@ -27,12 +27,12 @@ export function brokenInRuns({ runs, journals, checkpoints }: RunVerdicts): Brok
   };
 }
 
-/** A line for each; empty after a sound run. */
+/** One line for each finding; empty after a sound run. */
 export function inWords(broken: Broken): string[] {
   return Object.entries(broken).flatMap(([what, whom]) => whom.map((one) => `${what}: ${one}`));
 }
 
-/** What `waypost doctor` found. */
+/** The findings of `waypost doctor`. */
 export function brokenStatements({ findings }: Pick<Examination, 'findings'>): string[] {
   return findings.flatMap(({ statement, offenders }) => offenders.map((name) => `${name} breaks "${statement}"`));
 }

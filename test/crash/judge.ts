@@ -8,14 +8,14 @@ import { answerOf, pages } from './reading.ts';
 
 export interface Judgement extends Omit<Verdict, 'broken'> {
   broken: Verdict['broken'] & Broken;
-  /** Messages that reached no end in the time given. */
+  /** Messages without a final state within the time limit. */
   unsettled: string[];
 }
 
 const ENDINGS = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 const OUTCOMES = new Set(['DELIVERED', 'ERROR']);
 
-/** After what is unfinished has had its time: waits up to `settleLimitMs` more. */
+/** Call it when unfinished messages have had their time. Waits up to `settleLimitMs` more. */
 export async function judge(ledger: Ledger, client: Client, settleLimitMs = 0): Promise<Judgement> {
   const { unsettled, view } = await settle(ledger, client, settleLimitMs);
   const { broken, ...verdict } = check(ledger, view, LANES);
@@ -24,7 +24,7 @@ export async function judge(ledger: Ledger, client: Client, settleLimitMs = 0): 
   return { ...verdict, unsettled, broken: { ...broken, ...ofRest } };
 }
 
-/** Resolves with those messages, acknowledged or logged, that had no ending in the logs in time: none, if all is well. */
+/** Resolves to the acknowledged or logged messages without a final state in the logs in time. */
 async function settle(
   ledger: Ledger,
   client: Client,
@@ -40,7 +40,7 @@ async function settle(
   }
 }
 
-/** What a server says about every message, page by page. The DLQ comes last: what dies meanwhile is unsettled and not lost. */
+/** Reads a server's view of every message, page by page. The DLQ is last, so a message that dies meanwhile is not counted as lost. */
 async function readFinalView(client: Client): Promise<FinalView> {
   const endings = new Map<string, string[]>();
   const attempts = new Map<string, number>();
@@ -57,7 +57,7 @@ async function readFinalView(client: Client): Promise<FinalView> {
   return { dead, endings, attempts };
 }
 
-/** Why the message waits, as the server says. */
+/** The server's explanation of why the message is waiting. */
 async function explained(client: Client, id: string): Promise<string> {
   return JSON.stringify(await client.call('GET', `/v2/messages/${id}/explain`));
 }
@@ -73,7 +73,7 @@ interface KeyView {
   parallelismCount: number;
 }
 
-/** Queues and keys that say they have work, although every message has ended: none, if no slot leaked. */
+/** Queues and keys that report work although every message has ended: none, unless a permit leaked. */
 async function busyLanes(client: Client): Promise<string[]> {
   const queues = (await answerOf(client, '/v2/queues')) as QueueView[];
   const { flowControls } = (await answerOf(client, '/v2/flowControl')) as { flowControls: KeyView[] };

@@ -21,39 +21,39 @@ import { Ledger } from './ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from './mixed-load.ts';
 
 export interface KillLoopOptions {
-  /** How often the server is ended under load before it is left in peace. */
+  /** The number of times that the server is ended under load before it may finish undisturbed. */
   kills: number;
   seed: number;
-  /** SIGKILL leaves no chance to tidy up; SIGTERM asks for a graceful drain. */
+  /** SIGKILL prevents any cleanup; SIGTERM requests a graceful drain. */
   signal: 'SIGKILL' | 'SIGTERM';
-  /** How much is done in a life, at random: less hits the start itself, more teaches nothing new. */
+  /** The random amount of work between two kills. With less, kills hit only the start; more finds nothing new. */
   life?: { min: number; max: number };
   /** More settings of the server, as flags. */
   flags?: string[];
-  /** How long the last start may take to bring everything to its end. */
+  /** The time limit after the last start for all messages to end. */
   settleLimitMs?: number;
 }
 
 export interface KillLoopReport extends Judgement {
   seed: number;
-  /** How each killed server ended. */
+  /** The exit of each killed server. */
   exits: Exit[];
-  /** How the server ended that was left in peace. */
+  /** The exit of the last server, which was not killed. */
   lastExit: Exit;
   /** From the last spawn to the first delivery after it, in milliseconds. */
   restartToDeliveryMs: number;
-  /** What `PRAGMA integrity_check` says of the file that all this left behind. */
+  /** The result of `PRAGMA integrity_check` for the file at the end. */
   integrity: string[];
-  /** What `waypost doctor` finds wrong, after each kill and in the end. */
+  /** The findings of `waypost doctor`, after each kill and at the end. */
   doctor: string[];
 }
 
-// Enough operations under way that each kill hits some of every kind.
+// Enough concurrent operations that each kill hits some of every kind.
 const WORKERS = 20;
 const PAUSE_MS = 6;
-// No figure to reach, only the end of the wait.
+// Not a target, only the limit of the wait.
 const FIRST_DELIVERY_LIMIT_MS = 20_000;
-/** Things done: acknowledged publishes, and attempts that arrive. */
+/** The number of acknowledged publishes and arrived attempts. */
 const LIFE = { min: 0, max: 150 };
 
 export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
@@ -106,14 +106,14 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
   }
 }
 
-/** All that is done to one server after another. */
+/** The load on one server after another. */
 class WholeLoad {
   readonly #load: Load;
   readonly #lanes: LaneLoad;
   readonly #isForgotten: boolean;
   #isPrepared = false;
 
-  /** `isForgotten`: what is prepared is lost with each server. */
+  /** `isForgotten`: each server loses the prepared queues and groups. */
   constructor(load: Load, isForgotten: boolean) {
     this.#load = load;
     this.#lanes = new LaneLoad(load);
@@ -162,18 +162,18 @@ async function endUnderLoad(
   return ended ?? server.exited;
 }
 
-/** What the last life goes on for: a run in which little happened proves little. */
+/** The work that the last server waits for: a run with little work proves little. */
 function enoughOf(ledger: Ledger, kills: number, { max }: { max: number }): Need[] {
   return [
     { what: 'things done', count: () => ledger.progress(), atLeast: kills * max },
     { what: 'acknowledged', count: () => ledger.acks, atLeast: (kills * max) / 4 },
     { what: 'callbacks taken', count: () => ledger.taken, atLeast: 10 },
-    { what: 'callbacks that nobody takes', count: () => ledger.refusedForGood, atLeast: 3 },
+    { what: 'callbacks that are always rejected', count: () => ledger.refusedForGood, atLeast: 3 },
     fullLanes(LANES, ledger),
   ];
 }
 
-/** All that is wrong, in words; empty after a sound run. */
+/** Descriptions of all problems; empty after a sound run. */
 export function findingsOf(report: KillLoopReport): string[] {
   return inWords({
     ...report.broken,

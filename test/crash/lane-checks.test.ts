@@ -14,7 +14,7 @@ function attemptOf(tag: string, { retried = 0, incarnation = 0, status = 200 } =
   return { tag, messageId: `msg_${tag}`, retried, incarnation, status };
 }
 
-/** A whole attempt: it arrives and is answered. */
+/** A complete attempt: an arrival and its response. */
 function attempted(tag: string, options: Parameters<typeof attemptOf>[1] = {}, atMs = 0): LaneEvent[] {
   const attempt = attemptOf(tag, options);
   return [
@@ -30,7 +30,7 @@ function arrived(tag: string, options: Parameters<typeof attemptOf>[1] = {}): La
 const inQueue = ['a', 'b', 'c'].map((tag) => entered(tag, QUEUE));
 
 describe('the checks of lanes', () => {
-  it('find nothing wrong with a queue that goes on one by one, retries included', () => {
+  it('find nothing wrong with a queue that delivers one by one, including retries', () => {
     const events = [
       ...inQueue,
       ...attempted('a', { status: 500 }),
@@ -46,7 +46,7 @@ describe('the checks of lanes', () => {
     });
   });
 
-  it('see a message that starts before an earlier one, as far as the parallelism does not explain it', () => {
+  it('report a message that starts before an earlier one, unless the parallelism explains it', () => {
     const events = [...inQueue, ...attempted('b'), ...attempted('a'), ...attempted('c')];
     expect(judgeLanes([QUEUE], events).outOfOrder).toEqual(['line: b']);
     const wide = { ...QUEUE, parallelism: 2 };
@@ -56,37 +56,37 @@ describe('the checks of lanes', () => {
     expect(judgeLanes([wide], last).outOfOrder).toEqual(['line: c']);
   });
 
-  it('see a message that starts while the one before waits for its retry', () => {
+  it('report a message that starts while the previous one waits for its retry', () => {
     const events = [...inQueue, ...attempted('a', { status: 500 }), arrived('b')];
     expect(judgeLanes([QUEUE], events).overParallelism).toEqual(['line: msg_b retried 0 as number 2']);
   });
 
-  it('let the next one start when the one before has failed for good', () => {
+  it('allow the next message to start when the previous one is dead', () => {
     const events = [...inQueue, ...attempted('a', { status: 500, retried: 1 }), arrived('b')];
     expect(judgeLanes([QUEUE], events).overParallelism).toEqual([]);
   });
 
-  it('let no message start before the callbacks of the one before have ended', () => {
+  it('report a message that starts before the callbacks of the previous one have ended', () => {
     const events = [entered('a', QUEUE, true), entered('b', QUEUE), ...attempted('a')];
     const told: LaneEvent = { kind: 'told', sourceId: 'msg_a', sourceRetried: 0 };
     expect(judgeLanes([QUEUE], [...events, arrived('b'), told]).overParallelism).toHaveLength(1);
     expect(judgeLanes([QUEUE], [...events, told, arrived('b')]).overParallelism).toEqual([]);
   });
 
-  it('count the attempts of a key, but not those that a kill has orphaned', () => {
+  it('count the attempts of a key, but not those that a kill has interrupted', () => {
     const events = [entered('a', KEY), entered('b', KEY), arrived('a')];
     expect(judgeLanes([KEY], [...events, arrived('b')]).overParallelism).toHaveLength(1);
     expect(judgeLanes([KEY], [...events, arrived('b', { incarnation: 1 })]).overParallelism).toEqual([]);
   });
 
-  it('see more starts than any periods allow', () => {
+  it('report more starts than any alignment of the periods allows', () => {
     const starts = (count: number) =>
       Array.from({ length: count }, (_, n) => [entered(`${n}`, RATED), ...attempted(`${n}`, {}, 100)]).flat();
     expect(judgeLanes([RATED], starts(6)).overRate).toEqual([]);
     expect(judgeLanes([RATED], starts(9)).overRate).toEqual(['slow: 3 starts too many']);
   });
 
-  it('see a server that forgot a pause, but none that is about to hear of it', () => {
+  it('report an attempt of a paused lane by a server that started after the pause, and by no other', () => {
     const paused: LaneEvent = { kind: 'paused', lane: QUEUE, incarnation: 0 };
     const resumed: LaneEvent = { kind: 'resumed', lane: QUEUE };
     const later = arrived('a', { incarnation: 1 });
@@ -95,7 +95,7 @@ describe('the checks of lanes', () => {
     expect(judgeLanes([QUEUE], [...inQueue, paused, resumed, later]).notHeldBack).toEqual([]);
   });
 
-  it('see a message of a deleted queue, but not one of the next queue of that name', () => {
+  it('report a message of a deleted queue, but not of a later queue with the same name', () => {
     const deleted: LaneEvent = { kind: 'deleted', lane: QUEUE, incarnation: 0 };
     const events = [entered('a', QUEUE), deleted, entered('b', QUEUE)];
     const later = [arrived('a', { incarnation: 1 }), arrived('b', { incarnation: 1 })];

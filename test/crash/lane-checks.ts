@@ -7,13 +7,13 @@ import type { Arrival, Entrant, Lane, LaneEvent } from './ledger.ts';
 export interface LaneVerdict {
   /** First attempts of a queue that came before those of earlier messages. */
   outOfOrder: string[];
-  /** Starts of a message in a queue, or of an attempt of a key, for which there was no slot. */
+  /** Starts of a message in a queue, or of an attempt of a key, without a free permit. */
   overParallelism: string[];
-  /** Starts of a key that no sequence of periods allows. */
+  /** Starts of a key that no alignment of the periods allows. */
   overRate: string[];
-  /** Attempts of a paused lane, or of a deleted queue, from a server that was started after. */
+  /** Attempts of a paused lane, or of a deleted queue, by a server that was started after the pause or the deletion. */
   notHeldBack: string[];
-  /** By lane: most messages or attempts at a time. What never came near its limit has proved little. */
+  /** By lane: the maximum of concurrent messages or attempts. A lane that was never near its limit proves little. */
   most: Record<string, number>;
 }
 
@@ -49,7 +49,7 @@ export function judgeLanes(lanes: readonly Lane[], events: readonly LaneEvent[])
   return verdict;
 }
 
-/** Lanes with a limit to their parallelism that had not once as much at a time, so far, as that allows. */
+/** Lanes with a parallelism that they have not reached so far. */
 export function neverFull(lanes: readonly Lane[], events: readonly LaneEvent[]): readonly Lane[] {
   const entrants = entrantsOf(events);
   return lanes.filter(
@@ -79,13 +79,13 @@ function overtakers(tags: readonly string[], order: readonly string[], paralleli
 }
 
 interface StartCounter {
-  /** Returns how many hold a slot now. */
+  /** Returns the number of current permit holders. */
   start(attempt: Arrival): number;
   end(attempt: Arrival): void;
   told(sourceId: string, sourceRetried: number): void;
 }
 
-/** Returns the most at a time. */
+/** Returns the maximum of concurrent holders. */
 function countStarts(
   events: readonly LaneEvent[],
   lane: Lane,
@@ -108,12 +108,12 @@ function countStarts(
 }
 
 /**
- * The messages of a queue that were started and are not finished (contract M 14.1). Whose last attempt was answered
- * just before a kill seems finished here and is not; it will be started again, which only makes the count too small.
+ * The messages of a queue that were started and are not finished (contract M 14.1). A message whose last attempt had its
+ * response just before a kill counts as finished here but is started again, which only makes the count too small.
  */
 class StartedMessages implements StartCounter {
   readonly #entrants: ReadonlyMap<string, Entrant>;
-  /** By message: what must still be told before it is finished; `delivery` while attempts of its own may follow. */
+  /** By message: the callbacks that must still end before the message is finished; `delivery` while it may have further attempts. */
   readonly #open = new Map<string, Set<number | 'delivery'>>();
 
   constructor(entrants: ReadonlyMap<string, Entrant>) {
@@ -145,7 +145,7 @@ class StartedMessages implements StartCounter {
   }
 }
 
-/** The attempts of a key that run (contract M 16.5); those of a server that was killed hold no slot any more. */
+/** The running attempts of a key (contract M 16.5). Attempts of a killed server hold no permit. */
 class RunningAttempts implements StartCounter {
   readonly #running = new Map<number, Set<Arrival>>();
 
@@ -163,7 +163,7 @@ class RunningAttempts implements StartCounter {
 }
 
 /**
- * How many starts more than fixed windows allow, in the worst stretch of time. A stretch touches one window more than it
+ * The number of starts above the limit of fixed windows, in the worst interval. An interval touches one window more than it
  * is long, and one more because attempts take different times to arrive.
  */
 function excessStarts(startsMs: readonly number[], rate: number, periodMs: number): number {
@@ -177,7 +177,7 @@ function excessStarts(startsMs: readonly number[], rate: number, periodMs: numbe
   return worst;
 }
 
-/** What was claimed before a pause may still be on its way. A server that starts later knows of the pause. */
+/** Attempts claimed before a pause may still arrive. A server that starts later knows the pause. */
 function notHeldBack(events: readonly LaneEvent[], lane: Lane, entrants: ReadonlyMap<string, Entrant>): string[] {
   const strays: string[] = [];
   const condemnedIn = new Map<string, number>();

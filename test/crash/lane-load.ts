@@ -12,14 +12,14 @@ type LimitedQueue = Lane & { parallelism: number };
 
 const SINGLE: LimitedQueue = { kind: 'queue', name: 'single', parallelism: 1 };
 const DOUBLE: LimitedQueue = { kind: 'queue', name: 'double', parallelism: 2 };
-/** Made by its messages. A new one may work beside the last attempt of the one before, so nothing is said of its limit. */
+/** A queue that its messages create. It may overlap with the last attempt of its deleted predecessor, so its limit is not checked. */
 const DOOMED: Lane = { kind: 'queue', name: 'doomed' };
 const SLOTS: Lane = { kind: 'key', name: 'slots', parallelism: 3 };
 const RATED: Lane = { kind: 'key', name: 'rated', rate: 5, periodMs: 1_000 };
 
 export const LANES: readonly Lane[] = [SINGLE, DOUBLE, DOOMED, SLOTS, RATED];
 
-/** A life of the server begins with more than a period of `RATED` allows. */
+/** Each server starts with more messages than a period of `RATED` allows. */
 const RATED_BURST = RATED.rate === undefined ? 0 : RATED.rate + 2;
 const SLOTS_WORKERS = 6;
 
@@ -27,7 +27,7 @@ export class LaneLoad {
   readonly #load: Load;
   readonly #slowness: number;
   readonly #deleteSlowness: number;
-  /** Lanes that are paused or may be, and not yet resumed. */
+  /** Lanes that are or may be paused, and are not yet resumed. */
   readonly #paused = new Set<Lane>();
 
   /**
@@ -40,7 +40,7 @@ export class LaneLoad {
     this.#deleteSlowness = deleteSlowness;
   }
 
-  /** Makes the queues: what a message makes has parallelism 1. */
+  /** Creates the queues, since a queue created by a message has parallelism 1. */
   async prepare(client: Client): Promise<void> {
     for (const { name, parallelism } of [SINGLE, DOUBLE]) {
       const headers = { 'content-type': 'application/json' };
@@ -49,7 +49,7 @@ export class LaneLoad {
     }
   }
 
-  /** As `runMixedLoad`. What is paused when it ends is still so when it begins again. */
+  /** As `runMixedLoad`. Lanes that are paused when it ends are still paused when it starts again. */
   async run(client: Client, signal: AbortSignal): Promise<void> {
     const until = (work: () => Promise<void>) => async () => {
       while (!signal.aborted) await work();
@@ -66,13 +66,13 @@ export class LaneLoad {
     await Promise.all(works.map((work) => work()));
   }
 
-  /** So that everything can come to its end; and once more as much for the rate as takes it several periods. */
+  /** Resumes all lanes so that all messages can end, and publishes enough for several periods of the rate. */
   async calmDown(client: Client): Promise<void> {
     await this.#publishRated(client, 3 * RATED_BURST);
     for (const lane of [...this.#paused]) await this.#resume(client, lane);
   }
 
-  /** One after the other, each when the one before has its answer: only so is there an order to be kept. */
+  /** Publishes one by one, each after the response to the previous one, since only then is the order defined. */
   async #enqueue(client: Client, queue: LimitedQueue): Promise<void> {
     const { ledger, endpoints, random } = this.#load;
     const [destination, retries, maxRetries] = random.choose([
@@ -140,7 +140,7 @@ export class LaneLoad {
     await sleep(random.int(5, 40) * this.#deleteSlowness);
   }
 
-  /** In turns, so that about every second kill finds the lane paused. */
+  /** Pauses and resumes alternately, so that the lane is paused at about every second kill. */
   async #pauseOrResume(client: Client, lanes: readonly Lane[], signal: AbortSignal): Promise<void> {
     const { random } = this.#load;
     await sleep(random.int(10, 50));
@@ -186,7 +186,7 @@ function limitsOf({ name, parallelism, rate, periodMs }: Lane): Record<string, s
   return { 'Upstash-Flow-Control-Key': name, 'Upstash-Flow-Control-Value': limits.join(', ') };
 }
 
-/** Only a server that is about to end may refuse. */
+/** Only a server that is shutting down may reject the request. */
 function allowed(reply: Reply, what: string): void {
   if (reply.kind === 'refused' && reply.status !== 503) {
     throw new Error(`${what} was answered ${reply.status} ${JSON.stringify(reply.json)}`);

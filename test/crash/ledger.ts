@@ -8,25 +8,25 @@
 export interface Arrival {
   tag: string;
   messageId: string;
-  /** `Upstash-Retried` as it came. */
+  /** The received `Upstash-Retried`. */
   retried: number;
-  /** Which start of the server sent it, counted from 0. */
+  /** The start of the server that sent the attempt, counted from 0. */
   incarnation: number;
-  /** What the endpoint answered. */
+  /** The status of the endpoint's response. */
   status: number;
 }
 
 export type CallbackKind = 'callback' | 'failureCallback';
 
-/** An attempt to deliver a callback: its own id and retries, and the attempt that it tells of. */
+/** An attempt of a callback: its own id and retries, and the reported attempt. */
 export interface Telling extends Omit<Arrival, 'tag'> {
   kind: CallbackKind;
   sourceId: string;
-  /** Retries made before the attempt that it tells of. */
+  /** The number of retries before the reported attempt. */
   sourceRetried: number;
 }
 
-/** So many retries has every callback of the load. */
+/** The number of retries of every callback of the load. */
 export const CALLBACK_RETRIES = 2;
 
 /** Whether nothing follows from the answer to `telling`: it was taken, or it was the last attempt. */
@@ -48,21 +48,21 @@ export interface Entrant {
   tag: string;
   lanes: readonly Lane[];
   maxRetries: number;
-  /** Told of every attempt: the message is not finished before its callbacks are (contract M 9.5). */
+  /** Has a callback for every attempt: the message is not finished before its callbacks are (contract M 9.5). */
   hasCallback: boolean;
 }
 
 export type LaneEvent =
   | { kind: 'entered'; entrant: Entrant }
-  /** An attempt is whole at the endpoint. */
+  /** An attempt has arrived completely at the endpoint. */
   | { kind: 'arrived'; attempt: Arrival; atMs: number }
-  /** Its answer is about to be written: whatever the server makes of it comes later. */
+  /** The response is about to be written, so the server reacts to it later. */
   | { kind: 'responded'; attempt: Arrival }
-  /** The last attempt of a callback is about to be answered. */
+  /** The response to the last attempt of a callback is about to be written. */
   | { kind: 'told'; sourceId: string; sourceRetried: number }
   /** A pause was acknowledged. */
   | { kind: 'paused'; lane: Lane; incarnation: number }
-  /** The end of a pause is about to be asked for. */
+  /** The request that ends a pause is about to be sent. */
   | { kind: 'resumed'; lane: Lane }
   /** A delete was acknowledged. */
   | { kind: 'deleted'; lane: Lane; incarnation: number };
@@ -70,14 +70,14 @@ export type LaneEvent =
 interface TagRecord {
   /** Ids the server acknowledged for this tag. */
   acked: Set<string>;
-  /** Publishes and DLQ retries of this tag whose answer never came: each may have made one more id. */
+  /** Publishes and DLQ retries of this tag without a response: each may have created one more id. */
   unknown: number;
 }
 
 interface IdRecord {
   tag: string;
   isDelivered: boolean;
-  /** A cancel was answered 2xx, or its answer never came. */
+  /** A cancel had a 2xx response, or none. */
   isCancelAsked: boolean;
   /** A DLQ retry or delete was acknowledged or unknown: the id may be gone from the DLQ. */
   isTakenFromDlq: boolean;
@@ -110,7 +110,7 @@ export class Ledger {
     this.#id(messageId, tag);
   }
 
-  /** Of a publish to a group, as many messages as it may have made. */
+  /** `count`: the maximum number of messages of a publish to a group. */
   unknown(tag: string, count = 1): void {
     this.#tag(tag).unknown += count;
   }
@@ -125,7 +125,7 @@ export class Ledger {
     for (const messageId of this.#tag(tag).acked) this.cancelAsked(messageId);
   }
 
-  /** The entry of `messageId` was retried or may have been. What it became is reported by `acked` or `unknown`. */
+  /** The entry of `messageId` was or may have been retried. `acked` or `unknown` reports the new message. */
   takenFromDlq(messageId: string, tag: string): void {
     this.#id(messageId, tag).isTakenFromDlq = true;
   }
@@ -169,12 +169,12 @@ export class Ledger {
     return this.#acks;
   }
 
-  /** Callbacks that were taken so far, repeated ones included. */
+  /** The accepted callbacks so far, including repeated ones. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Callbacks so far that nobody will take any more. */
+  /** The callbacks so far whose last attempt was rejected. */
   get refusedForGood(): number {
     return this.#refusedForGood;
   }
@@ -189,22 +189,22 @@ export class Ledger {
     return [...this.#tags.values()].flatMap((record) => [...record.acked]);
   }
 
-  /** What is known of a publish; undefined if nobody made it. */
+  /** The record of a publish; undefined if there was none. */
   publishOf(tag: string): Readonly<TagRecord> | undefined {
     return this.#tags.get(tag);
   }
 
-  /** What is known of a message, by its id. */
+  /** The record of a message, by its id. */
   message(id: string): Readonly<IdRecord> | undefined {
     return this.#ids.get(id);
   }
 
-  /** All messages that anybody knows, with the callbacks that they ask for. */
+  /** All known messages, with the callbacks that they request. */
   wishes(): [messageId: string, kinds: readonly CallbackKind[]][] {
     return [...this.#ids].map(([id, { tag }]) => [id, this.#wishes.get(tag) ?? []]);
   }
 
-  /** How many more messages may have been made than were acknowledged. */
+  /** The maximum number of messages that were created without an acknowledgement. */
   get unknowns(): number {
     return [...this.#tags.values()].reduce((sum, { unknown }) => sum + unknown, 0);
   }

@@ -13,7 +13,7 @@ export interface Load {
   ledger: Ledger;
   endpoints: Endpoints;
   random: SeededRandom;
-  /** How many operations of the mixed load are under way at any time, but for pauses of up to `pauseMs` between them. */
+  /** The number of concurrent operations of the mixed load, with pauses of up to `pauseMs` between them. */
   workers: number;
   pauseMs: number;
 }
@@ -22,7 +22,7 @@ export interface Load {
 export const FAST_RETRIES = { 'Upstash-Retries': '3', 'Upstash-Retry-Delay': '30' };
 export const DIES_SOON = { 'Upstash-Retries': '1', 'Upstash-Retry-Delay': '20' };
 
-/** Of a hundred operations. */
+/** The number of operations of each kind, of a hundred. */
 const WEIGHTS = {
   now: 34,
   later: 15,
@@ -38,13 +38,13 @@ const WEIGHTS = {
 
 const GROUP = 'everyone';
 
-/** Makes the group: it exists in all incarnations, with one endpoint or two. */
+/** Creates the group, which exists in all incarnations, with one or two endpoints. */
 export async function prepareMixedLoad({ endpoints }: Load, client: Client): Promise<void> {
   const reply = await changeEndpoints(client, 'POST', [endpoints.ok, endpoints.alsoOk]);
   if (reply !== 'ok') throw new Error(`the group was not made: ${reply}`);
 }
 
-/** Runs until `signal` aborts, then until the last operation under way has its answer or has lost its connection. */
+/** Runs until `signal` aborts, and then until the last operation in flight has a response or has lost its connection. */
 export async function runMixedLoad(load: Load, client: Client, signal: AbortSignal): Promise<void> {
   const cancellable: string[] = [];
   const work = async () => {
@@ -109,7 +109,7 @@ async function publishTold({ ledger, endpoints, random }: Load, client: Client):
   await publishTagged(ledger, client, post, (tag) => ledger.callbacksAsked(tag, kinds));
 }
 
-/** What makes `url` hear of a message, with retries that fit into a test. */
+/** The headers that request callbacks to `url`, with retries that fit into a test. */
 export function callbackHeaders(kind: CallbackKind, url: string): Record<string, string> {
   const name = kind === 'callback' ? 'Upstash-Callback' : 'Upstash-Failure-Callback';
   return { [name]: url, [`${name}-Retries`]: String(CALLBACK_RETRIES), [`${name}-Retry-Delay`]: '20' };
@@ -140,7 +140,7 @@ async function cancel({ ledger }: Load, client: Client, cancellable: string[]): 
 }
 
 async function retryOneDead({ ledger, endpoints, random }: Load, client: Client): Promise<void> {
-  // Not the callbacks that nobody took: they stay, to be found at the end.
+  // Rejected callbacks stay in the DLQ, where the final checks expect them.
   const listed = await client.call('GET', `/v2/dlq?count=20&url=${encodeURIComponent(endpoints.dead)}`);
   if (listed.kind !== 'ok') return;
   const { messages } = listed.json as { messages: { dlqId: string; messageId: string; body: string }[] };

@@ -16,8 +16,8 @@ export interface Post {
 }
 
 /**
- * Sends a new tag as the body of one message; returns its id once it is acknowledged. `onTag` hears the tag before the
- * request goes out, since its message may arrive before its answer.
+ * Sends a new tag as the body of one message, and returns its id once it is acknowledged. `onTag` receives the tag before the
+ * request is sent, since the message may arrive before the response.
  */
 export async function publishTagged(
   ledger: Ledger,
@@ -32,7 +32,7 @@ export async function publishTagged(
   return recordAnswer(ledger, tag, reply, reply.kind === 'ok' ? reply.json : undefined);
 }
 
-/** Nothing in these loads is refused by the contract: any other answer than 2xx or 503 is a finding. */
+/** The contract rejects nothing in these loads, so any response except 2xx and 503 is a finding. */
 export function recordAnswer(ledger: Ledger, tag: string, reply: Reply, answer: unknown): string | undefined {
   if (reply.kind === 'ok') {
     const id = messageIdOf(answer);

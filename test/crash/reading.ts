@@ -3,8 +3,8 @@ import { eventually } from '../support/eventually.ts';
 import type { Client } from './client.ts';
 
 /**
- * What a GET of `path` is answered with. Throws if it is refused. Asks again for a minute while it is left open: a worker on a machine
- * that is short of time can take a cell that answers late for one that is away, and says 503 for seconds.
+ * Resolves to the response to a GET of `path`. Throws if it is rejected. Retries for a minute if the outcome is unknown: a worker on a
+ * busy machine can mistake a slow cell for an unavailable one, and respond with 503 for seconds.
  */
 export async function answerOf(client: Client, path: string): Promise<unknown> {
   let said = '';

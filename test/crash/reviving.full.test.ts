@@ -1,4 +1,4 @@
-/** The real server is killed while it revives a run in pieces, after each number of them. */
+/** Kills the real server while it revives a run in batches, after each number of batches. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,10 +16,10 @@ import { Client } from './client.ts';
 import { databaseName } from './database-file.ts';
 import { brokenStatements } from './findings.ts';
 
-/** Saved in sixteen pieces: the run has two entries more, its first one and the one that failed. */
+/** Saved in sixteen batches. The run has two more entries: the initial one and the failed one. */
 const PLANNED = 3_000;
 
-/** How many entries of the new run are there when the server is killed. */
+/** The number of entries of the new run when the server is killed. */
 const KILLS = [1, 500, 1_300];
 
 interface Place {
@@ -70,7 +70,7 @@ describe.each([
   ['SQLite', onSqlite],
   ['PostgreSQL', onPostgres],
 ])('on %s a run that is revived', (_name, open) => {
-  it('is there as a whole or not at all, and then the failed one can be revived again', {
+  it('creates the new run completely or not at all, and the failed run can then be revived again', {
     timeout: 90_000,
   }, async () => {
     const place = await open();

@@ -9,13 +9,13 @@ import type { CellsWorld } from './world.ts';
 export interface CellsJudgement {
   acked: number;
   arrived: number;
-  /** Runs of workflows that have succeeded. */
+  /** The number of workflow runs that have succeeded. */
   succeeded: number;
-  /** All that is wrong, in words; empty after a sound run. */
+  /** Descriptions of all problems; empty after a sound run. */
   findings: string[];
 }
 
-/** After `world.calmDown()`. */
+/** Call it after `world.calmDown()`. */
 export async function judge(world: CellsWorld): Promise<CellsJudgement> {
   await untilNoneIsLeft(() => countUnfinished(world));
   const judged = await Promise.all(world.projects.map(judgeProject));
@@ -77,7 +77,7 @@ async function inTwoCells(world: CellsWorld): Promise<string[]> {
   return findings;
 }
 
-/** Rows of a project in a cell in which it does not live. */
+/** Rows of a project in a cell other than its own. */
 async function awayFromHome(world: CellsWorld): Promise<string[]> {
   await world.readHomes();
   const findings: string[] = [];

@@ -2,32 +2,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ProcessResult, WaypostProcess } from '../../support/waypost-process.ts';
 
-/** As the command tells them. */
+/** The steps that the command reports. */
 export const STEPS = ['copying', 'pausing', 'copying the rest', 'switching', 'deleting', 'moved'] as const;
 export type Step = (typeof STEPS)[number];
 
-/** Of a database that is away, and of workers that cannot say that they know: a later try goes on. */
+/** Errors for an unavailable database, and for workers that cannot confirm: a later try continues the move. */
 const TRIES_MAX = 60;
 const BETWEEN_TRIES_MS = 250;
 
 export class Mover {
   readonly #env: Readonly<Record<string, string>>;
   readonly #running = new Set<WaypostProcess>();
-  /** Moves that were killed, by the last step that they told; `''`: before the first. */
+  /** Killed moves, by their last reported step; `''`: before the first. */
   readonly killedAt = new Map<string, number>();
 
   constructor(env: Readonly<Record<string, string>>) {
     this.#env = env;
   }
 
-  /** Starts it, and resolves when it tells that it has come so far, or has ended. */
+  /** Starts the command, and resolves when it reports this step or has exited. */
   async begin(project: string, to: string, step: Step): Promise<Move> {
     const move = this.#start('projects', 'move', project, '--to', to);
     await move.untilStep(step);
     return move;
   }
 
-  /** Gives the command until the project lives there. */
+  /** Repeats the command until the project is in the target cell. */
   async untilMoved(project: string, to: string): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const { code, stderr } = await this.#start('projects', 'move', project, '--to', to).ended();
@@ -37,7 +37,7 @@ export class Mover {
     }
   }
 
-  /** Kills the command `afterMs` after it has told of a step. */
+  /** Kills the command `afterMs` after it has reported a step. */
   async killAt(project: string, to: string, step: Step, afterMs: number): Promise<void> {
     const move = await this.begin(project, to, step);
     await sleep(afterMs);
@@ -46,7 +46,7 @@ export class Mover {
     this.killedAt.set(last, (this.killedAt.get(last) ?? 0) + 1);
   }
 
-  /** Resolves to whether the project stays: it is too late when it lives in the new cell already, and nothing to do when none was begun. */
+  /** Resolves to whether the project stays. A cancel is too late when the project is already in the new cell, and needless without a move. */
   async cancel(project: string): Promise<'stays' | 'too late' | 'not moving'> {
     const { code, stderr } = await this.#start('projects', 'move', project, '--cancel').ended();
     if (code === 0) return 'stays';
@@ -78,7 +78,7 @@ export class Move {
     return lastStepIn(this.#process.stderr);
   }
 
-  /** Resolves when it has come so far, or has ended. */
+  /** Resolves when the command reports this step or has exited. */
   untilStep(step: Step): Promise<void> {
     return this.#process.waitForStderr((stderr) => {
       const last = lastStepIn(stderr);

@@ -11,9 +11,9 @@ import { type Load, prepareMixedLoad, runMixedLoad } from '../../crash/mixed-loa
 import type { RunLoad } from '../../crash/runs/run-load.ts';
 import type { SeededRandom } from '../../support/seeded-random.ts';
 
-/** Operations of the mixed load under way at a time. */
+/** Concurrent operations of the mixed load. */
 const LOAD_WORKERS = 2;
-/** There are several projects, and each is to be alive all along. */
+/** Slow, because several projects must stay active throughout. */
 const PAUSE_MS = 500;
 const LANES_SLOWNESS = 24;
 const DELETE_SLOWNESS = 24;
@@ -33,7 +33,7 @@ export class Project {
   readonly client: BalancedClient;
   readonly repeats: RepeatLoad;
   readonly schedules = new ScheduleWatch();
-  /** Answers that left it open whether something was done, 503 among them, since `forgetDoubts`. */
+  /** Responses with an unknown outcome, including 503, since `forgetDoubts`. */
   doubts: string[] = [];
   readonly #endpoints: Endpoints;
   readonly #load: Load;
@@ -76,13 +76,13 @@ export class Project {
     ]);
   }
 
-  /** Resumes what is paused, wakes the runs that wait, and ends the schedules. */
+  /** Resumes the paused lanes, notifies the waiting runs, and ends the schedules. */
   async calmDown(): Promise<void> {
     const { client } = this;
     await Promise.all([this.#lanes.calmDown(client), this.#runs.calmDown(client), this.schedules.stop(client)]);
   }
 
-  /** What arrived before may arrive again. */
+  /** Allows earlier arrivals to be repeated. */
   beginMoment(): void {
     this.#endpoints.beginIncarnation();
   }
@@ -97,7 +97,7 @@ export class Project {
     return this.ledger.arrivals().length;
   }
 
-  /** While it moves, it may be refused. */
+  /** Requests may be rejected during a move of the project. */
   get isMoving(): boolean {
     return this.#isMoving;
   }

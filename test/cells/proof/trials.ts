@@ -5,16 +5,16 @@ import { STEPS } from './mover.ts';
 import type { Project } from './project.ts';
 import type { CellsWorld } from './world.ts';
 
-/** Afterwards everything runs again, and every project is alive. */
+/** Afterwards everything runs again, and every project is served. */
 export type Trial = (world: CellsWorld) => Promise<void>;
 
 /** More of them take longer, and are for a run by hand. */
 const ROUNDS = Number(process.env['CELLS_PROOF_ROUNDS'] ?? 1);
-/** After a step was told: into the middle of it, or of one of the next. */
+/** The delay after a reported step, so that the kill hits the middle of this step or of a later one. */
 const INTO_STEP_MS = 60;
 
 export const MOVE_TRIALS: Readonly<Record<string, Trial>> = {
-  'are on their way when the move is killed, again and again, and goes on or is cancelled': async (world) => {
+  'are being moved when the command is killed repeatedly, and then continued or cancelled': async (world) => {
     const moving = twoOf(world);
     await world.survive([], () =>
       world.unharmed(world.others(moving), async () => {
@@ -38,7 +38,7 @@ export const MOVE_TRIALS: Readonly<Record<string, Trial>> = {
       });
     }
   },
-  'move while a worker sleeps, which then asks where they were': async (world) => {
+  'move while a worker is frozen, which then uses their former placement': async (world) => {
     const [project] = twoOf(world);
     const [worker] = world.workers.all as [Worker];
     await world.survive(world.projects, async () => {
@@ -67,7 +67,7 @@ export const MOVE_TRIALS_BY_HAND: Readonly<Record<string, Trial>> = {
           await Promise.all(moving.map((project) => world.move(project, world.cellFor(project))));
         }),
       );
-      await world.unharmed(moving, async () => {}); // all workers know where they live
+      await world.unharmed(moving, async () => {}); // all workers know the placements
     }
   },
 };
@@ -146,12 +146,12 @@ async function withoutServer(world: CellsWorld, server: Cluster, { take, giveBac
   });
 }
 
-/** A worker ends in order, and starts, as if all cells were there. */
+/** A worker shuts down cleanly, and starts, as if all cells were available. */
 async function restartOne(world: CellsWorld): Promise<void> {
   const worker = world.random.choose(world.workers.all);
   const exit = await worker.end('SIGTERM');
   if (exit?.code !== 0)
-    throw new Error(`${worker.name} did not end in order: ${JSON.stringify(exit)}\n${worker.output()}`);
+    throw new Error(`${worker.name} did not shut down cleanly: ${JSON.stringify(exit)}\n${worker.output()}`);
   await worker.start();
 }
 

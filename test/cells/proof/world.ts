@@ -23,16 +23,16 @@ export interface Cell {
   database: string;
 }
 
-/** Where the cells are. The first one has the directory. */
+/** The database and schema of each cell. The first one has the directory. */
 export interface Ground {
   cells: readonly Cell[];
-  /** Of each worker: where it has the directory. */
+  /** The URL of the directory, for each worker. */
   databaseUrls: readonly string[];
-  /** Those that end with the world. */
+  /** The resources that are closed with the world. */
   servers: readonly Cluster[];
 }
 
-/** Longer than a busy machine stops for. */
+/** Longer than a busy machine stalls. */
 const WORKER_TIMEOUT_MS = 6_000;
 /** A statement of a cell that is not broken must never take so long. */
 const DATABASE_TIMEOUT_MS = 5_000;
@@ -40,9 +40,9 @@ const WORKERS = 3;
 const DATABASE = 'cells';
 const SERVERS = 2;
 const CELLS_OF_SERVER = 2;
-/** While something is broken, what arrived in one moment may arrive again in a later one. */
+/** During a fault, an attempt may be repeated after this time. */
 const MOMENT_MS = 20;
-/** Publishes that are acknowledged, and attempts that arrive, which show that a project is alive. */
+/** Acknowledged publishes and arrived attempts that prove that a project is served. */
 const ALIVE = 6;
 
 export class CellsWorld {
@@ -58,7 +58,7 @@ export class CellsWorld {
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   #failure: unknown;
-  /** Where each project lives, as the directory last said. */
+  /** The cell of each project, as last read from the directory. */
   #homes = new Map<string, Cell>();
 
   constructor(parts: Pick<CellsWorld, 'random' | 'servers' | 'cells' | 'workers' | 'projects' | 'runs' | 'env'>) {
@@ -77,7 +77,7 @@ export class CellsWorld {
     return this.#cell(0).server;
   }
 
-  /** Starts the load, which runs on whatever happens. */
+  /** Starts the load, which continues during faults. */
   async begin(): Promise<void> {
     await this.readHomes();
     for (const project of this.projects) await project.prepare();
@@ -87,7 +87,7 @@ export class CellsWorld {
     });
   }
 
-  /** Asks the directory where projects live. */
+  /** Reads the placements of the projects from the directory. */
   async readHomes(): Promise<void> {
     const rows = await this.queryIn(this.#cell(0), 'select name, cell from projects');
     this.#homes = new Map(rows.map(({ name, cell }) => [String(name), this.#cell(Number(cell) - 1)]));
@@ -95,11 +95,11 @@ export class CellsWorld {
 
   homeOf({ name }: Project): Cell {
     const home = this.#homes.get(name);
-    if (home === undefined) throw new Error(`nobody knows where ${name} lives`);
+    if (home === undefined) throw new Error(`the cell of ${name} is unknown`);
     return home;
   }
 
-  /** Those that live on a server. */
+  /** The projects with a cell on this server. */
   on(server: Cluster): Project[] {
     return this.projects.filter((project) => this.homeOf(project).server === server);
   }
@@ -112,36 +112,36 @@ export class CellsWorld {
     return this.projects.filter((project) => !projects.includes(project));
   }
 
-  /** Any but that of the project. */
+  /** Any cell except the project's own. */
   cellFor(project: Project, among: readonly Cell[] = this.cells): Cell {
     return this.random.choose(among.filter((cell) => cell !== this.homeOf(project)));
   }
 
-  /** In the schema of the cell, past the workers. */
+  /** Runs a query in the schema of the cell, without the workers. */
   queryIn({ server, schema, database }: Cell, text: string): Promise<Row[]> {
     return server.query(`set search_path = ${schema}; ${text}`, [], database);
   }
 
-  /** The project lives there afterwards, and all workers know. */
+  /** Moves the project, and resolves when all workers know the new placement. */
   async move(project: Project, to: Cell): Promise<void> {
     await project.during(() => this.mover.untilMoved(project.name, to.name));
     await this.readHomes();
   }
 
-  /** While `strike` lasts, what arrived of those that are `struck` may arrive again. Afterwards all projects are alive. */
+  /** While `strike` runs, attempts of the `struck` projects may be repeated. Afterwards all projects are served. */
   async survive(struck: readonly Project[], strike: () => Promise<void>): Promise<void> {
     await this.alive(this.projects);
     await this.#disturb(struck, strike);
     await this.alive(this.projects);
   }
 
-  /** Meanwhile these projects are never refused, and always answered; and go on at the end of it. */
+  /** Checks that all requests of these projects have a successful response meanwhile, and that they are served at the end. */
   async unharmed(projects: readonly Project[], meanwhile: () => Promise<void>): Promise<void> {
     for (const project of projects) project.doubts = [];
     await meanwhile();
     await this.alive(projects);
     const doubts = projects.flatMap((project) => project.doubts);
-    if (doubts.length > 0) throw new Error(`what failed is none of theirs:\n${doubts.join('\n')}`);
+    if (doubts.length > 0) throw new Error(`requests of unaffected projects failed:\n${doubts.join('\n')}`);
   }
 
   /** Resolves once each of `projects` has had acknowledgements and arrivals. */
@@ -154,7 +154,7 @@ export class CellsWorld {
     );
   }
 
-  /** Resolves once each of `projects` has been refused, or not answered. */
+  /** Resolves once each of `projects` had a rejected request, or one without a response. */
   refused(projects: readonly Project[]): Promise<void> {
     for (const project of projects) project.doubts = [];
     return this.until(
@@ -167,8 +167,8 @@ export class CellsWorld {
   }
 
   /**
-   * Resolves once `/readyz` of each worker that is up says that these cells are away, and no others. Of a cell that is at rest, in which
-   * nobody lives, it need not know.
+   * Resolves once `/readyz` of each running worker reports these cells as unavailable, and no others. It need not report a closed cell
+   * without projects.
    */
   async readyWithout(cells: readonly Cell[]): Promise<void> {
     const homes = new Set(this.#homes.values());
@@ -180,14 +180,14 @@ export class CellsWorld {
     return untilEnough(needs, () => this.assertSound());
   }
 
-  /** Throws when the load met an answer that the contract does not allow, or a worker has ended by itself. */
+  /** Throws if the load received a response that the contract does not allow, or a worker has exited by itself. */
   assertSound(): void {
     if (this.#failure !== undefined) throw this.#failure;
     const deaths = this.workers.all.flatMap(({ death }) => death ?? []);
     if (deaths.length > 0) throw new Error(deaths.join('\n'));
   }
 
-  /** A worker was in doubt of a project, or of what lives in a cell. */
+  /** A worker has logged a doubt about a project, or about all projects of a cell. */
   noteDoubt({ cell = this.#cell(0).name, project: name }: Doubt): void {
     for (const project of this.projects) {
       const isMeant =
@@ -196,7 +196,7 @@ export class CellsWorld {
     }
   }
 
-  /** Ends the load and the schedules, and resumes what is paused. */
+  /** Ends the load and the schedules, and resumes all paused lanes. */
   async calmDown(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -276,7 +276,7 @@ export function urlOf({ schema, server, database }: Cell, through = server): str
   return `${through.url(database)}?schema=${schema}`;
 }
 
-/** Starts everything but the load. */
+/** Starts everything except the load. */
 export async function openCellsWorld(seed: number, { cells, databaseUrls, servers }: Ground): Promise<CellsWorld> {
   const random = new SeededRandom(seed);
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
@@ -306,7 +306,7 @@ export async function openCellsWorld(seed: number, { cells, databaseUrls, server
     onDoubt: (doubt) => doubts.note(doubt),
   });
   const tokens: string[] = [];
-  // The project that comes with the directory counts as one of its cell.
+  // The project that is created with the directory counts as one of its cell.
   while (tokens.length < cells.length) {
     const name = nameOf(tokens.length);
     await give('projects', 'create', name);

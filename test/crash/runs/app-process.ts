@@ -24,11 +24,11 @@ const programs = [undefined, ...tokens].map((token) => ({
   own: serve('own', token),
 }));
 const senders = new Set<Socket>();
-/** Requests that are not in the diary yet: on a busy machine they may arrive whole before their sender's end is seen, and be read after it. */
+/** Requests that are not in the diary yet. On a busy machine they may be read after the exit of their sender is noticed. */
 let reading = 0;
 // The kernel closes a killed process's connections at once; the rest is for a busy machine.
 const SENDERS_GONE_LIMIT_MS = 10_000;
-/** About every tenth attempt is worked on twice. */
+/** About every tenth attempt is handled twice. */
 const REPEATED_OF_256 = 26;
 
 function serve(name: LibraryName, token: string | undefined) {
@@ -58,17 +58,17 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const body = await buffer(request).catch(() => undefined);
   const call = body && note(request, body, library);
   reading -= 1;
-  // The sender was killed while it wrote: what did not arrive whole did not arrive.
+  // The sender was killed while it wrote. An incomplete request does not count.
   if (!call) return;
   const served = programsAt(request.url ?? '');
   const handle = (name: LibraryName, hand: number) =>
     notes.during(call, hand, async () => (await served[name].POST(requestOf(request, body))) as Response);
-  // As if the network had delivered it twice: both go to work at once, and only one is answered.
+  // As if the network had delivered the request twice: both copies are handled at once, and only one has a response.
   const [answered] = await Promise.all([handle(library, 0), ...(isRepeated ? [handle(libraryBy(ofSecond), 1)] : [])]);
   response.writeHead(answered.status, Object.fromEntries(answered.headers)).end(await answered.text());
 }
 
-/** The same attempt falls the same way, also in the next process. */
+/** The choice is the same for the same attempt, also in the next process. */
 function diceOf({ headers }: IncomingMessage): [number, number, boolean] {
   const attempt = `${headers['upstash-message-id']} ${headers['upstash-retried']}`;
   const [first = 0, second = 0, third = 0] = createHash('sha256').update(attempt).digest();
@@ -101,7 +101,7 @@ function note({ url = '', headers }: IncomingMessage, body: Buffer, library: Lib
   });
 }
 
-/** Answers once nothing that others sent is still to be read. */
+/** Responds once all requests of other senders have been read. */
 async function answerSendersGone(request: IncomingMessage, response: ServerResponse): Promise<void> {
   senders.delete(request.socket);
   const limit = performance.now() + SENDERS_GONE_LIMIT_MS;

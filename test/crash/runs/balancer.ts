@@ -15,7 +15,7 @@ export class Balancer {
     server.on('connection', (client: Socket) => this.#connect(client));
   }
 
-  /** `up`: the URLs of those that new connections may go to. Those there are stay where they are. */
+  /** `up`: the URLs of the servers for new connections. Existing connections stay where they are. */
   static async open(up: () => readonly string[]): Promise<Balancer> {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import type { DeliveredEntry, Diary, DiaryLine } from './diary.ts';
 
-/** A call as it began, and which of those that work on it: more than one, if it was delivered twice. */
+/** A call at its start, and the number of its handler: there are several if the call was delivered twice. */
 interface Call {
   call: string;
   hand: number;
@@ -34,7 +34,7 @@ export class CallNotes {
         answer.on('data', (chunk: Buffer | string) => {
           text += String(chunk);
         });
-        // Before the library, which listens next, goes on.
+        // Runs before the library's listener, which is called next.
         answer.on('end', () => this.#checkpointed(call, body, answer.statusCode ?? 0, text));
         onAnswer(answer);
       });
@@ -55,12 +55,12 @@ export class CallNotes {
     return { call, runId: arrival.runId };
   }
 
-  /** What `work` does belongs to `call`, and is done by one hand. */
+  /** Attributes the actions of `work` to `call`, and to one handler. */
   during<T>(call: Omit<Call, 'hand'>, hand: number, work: () => Promise<T>): Promise<T> {
     return this.#calls.run({ ...call, hand }, work);
   }
 
-  /** To be told before the step has a result. */
+  /** Call it before the step has a result. */
   executed(step: string): void {
     const call = this.#calls.getStore();
     if (call) this.#diary.write({ kind: 'executed', ...call, step });

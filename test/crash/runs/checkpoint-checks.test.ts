@@ -34,7 +34,7 @@ function logged(results: [messageId: string, out: string][]): LoggedRun[] {
 const SOUND = logged([['msg_1', '"first"']]);
 
 describe('the checks of checkpoints', () => {
-  it('find nothing where a kept result is in the log, and count what happened', () => {
+  it('find nothing wrong if a saved result is in the log, and count the events', () => {
     const lines: DiaryLine[] = [delivered('1'), executed('1'), delivered('2', 'official'), executed('2'), KEPT];
     const stopped: DiaryLine = { kind: 'stopped', call: '2', hand: 0, runId: 'wfr_1', reason: 'lost' };
     expect(judgeCheckpoints([...lines, stopped], SOUND)).toEqual({
@@ -48,13 +48,13 @@ describe('the checks of checkpoints', () => {
     });
   });
 
-  it('find a kept result that is not in the log, or is another one there', () => {
+  it('report a saved result that is not in the log, or that differs there', () => {
     for (const runs of [[], logged([]), logged([['msg_1', '"second"']]), logged([['msg_2', '"first"']])]) {
       expect(judgeCheckpoints([delivered('1'), KEPT], runs).gone).toEqual(["'one' of wfr_1"]);
     }
   });
 
-  it('find a step that is executed by a call that begins after it was kept, and no other', () => {
+  it('report a step only if a call that started after its result was saved executes it', () => {
     const twins = [delivered('1'), delivered('2'), executed('1'), KEPT, executed('2')];
     expect(judgeCheckpoints(twins, SOUND).executedInVain).toEqual([]);
     const answerToCall = [delivered('1'), KEPT, delivered('2'), executed('2')];
@@ -63,7 +63,7 @@ describe('the checks of checkpoints', () => {
     expect(judgeCheckpoints(later, SOUND).executedInVain).toEqual(["'one' of wfr_1"]);
   });
 
-  it('find a step that is executed by one who was told to stop, and not by another who handles the same call', () => {
+  it('report a step that a stopped handler executes, but not if another handler of the same call does', () => {
     const stopped: DiaryLine = { kind: 'stopped', call: '1', hand: 0, runId: 'wfr_1', reason: 'lost' };
     const twin: DiaryLine = { kind: 'executed', call: '1', hand: 1, runId: 'wfr_1', step: 'one' };
     expect(judgeCheckpoints([delivered('1'), stopped, twin], []).executedAfterStop).toEqual([]);

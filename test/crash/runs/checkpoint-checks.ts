@@ -6,19 +6,19 @@ import type { DiaryLine } from './diary.ts';
 import type { LoggedRun } from './run-view.ts';
 
 export interface CheckpointVerdict {
-  /** Results that calls were told to be kept. */
+  /** Results whose checkpoint was acknowledged to a call. */
   kept: number;
-  /** Calls that were told to stop, since the server had given them up. */
+  /** Calls that the server stopped because their claim had expired. */
   stopped: number;
-  /** Executions of a step that had been executed before: a crash, or somebody who was quicker. */
+  /** Repeated executions of a step, after a crash or in a concurrent call. */
   executedAgain: number;
   /** How often the next call of a run was handled by the other library. */
   takeovers: number;
-  /** Kept, and the server's log does not have it, or has something else in its place. */
+  /** Saved results that the server's log does not have, or has with another value. */
   gone: string[];
-  /** Executed by a call that began after the result had been kept by the one that executed it. */
+  /** Steps executed by a call that started after another call had saved their result. */
   executedInVain: string[];
-  /** Executed by one that had been told to stop. */
+  /** Steps executed by a stopped handler. */
   executedAfterStop: string[];
 }
 
@@ -27,7 +27,7 @@ interface Kept {
   messageId: string;
   out: string | undefined;
   atLine: number;
-  /** By the call that executed the step: nothing that was sent before can lead to it again. */
+  /** Saved by the call that executed the step, so that no earlier request can cause another execution. */
   isOwn: boolean;
 }
 
@@ -58,9 +58,9 @@ export function judgeCheckpoints(lines: readonly DiaryLine[], runs: readonly Log
       const { runId, step, messageId, body } = line;
       const { out } = JSON.parse(body) as { out?: string };
       const what = `'${step}' of ${runId}`;
-      // The answer to a call that the official library has sent may be kept before the delivery that sent it is done.
+      // The result of a `context.call` of the official library may be saved before the delivery that requested it has ended.
       const isOwn = executed.get(what)?.has(line.call) === true;
-      // A checkpoint that was sent again is answered again.
+      // A repeated checkpoint has a repeated response.
       if (!kept.has(what)) kept.set(what, { runId, messageId, out, atLine, isOwn });
     } else if (line.kind === 'stopped') {
       stopped.add(`${line.call} ${line.hand}`);

@@ -14,12 +14,12 @@ export interface DeliveredEntry {
 }
 
 export type DiaryLine =
-  /** An attempt arrived whole. */
+  /** An attempt has arrived completely. */
   | {
       kind: 'delivered';
-      /** What this attempt is called by the lines that tell of it. */
+      /** The name of this attempt in the lines about it. */
       call: string;
-      /** Which one handles it. */
+      /** The library that handles the attempt. */
       library: LibraryName;
       runId: string;
       createdAt: number;
@@ -30,20 +30,20 @@ export type DiaryLine =
       /** `undefined` for what is no journal: the answer to a call, and what tells of a failure. */
       journal?: DeliveredEntry[];
     }
-  /** A step is executed, whatever comes of it; by the hand of that number of the call. */
+  /** The execution of a step has started, by the handler of the call with this number. */
   | { kind: 'executed'; call: string; hand: number; runId: string; step: string }
-  /** The server has answered that it has kept this result, and that the call goes on with it. */
+  /** The server has acknowledged that it saved this result, and the call continues with it. */
   | { kind: 'kept'; call: string; hand: number; runId: string; step: string; messageId: string; body: string }
-  /** What a call that stays was given in place of another delivery: the entries that it did not have. */
+  /** The new entries that an idle call received instead of another delivery. */
   | { kind: 'handed over'; call: string; hand: number; runId: string; entries: DeliveredEntry[] }
   /** The server has told the call to stop. */
   | { kind: 'stopped'; call: string; hand: number; runId: string; reason: string }
   /** The failure function of a run was called, or what stands in for it. */
   | { kind: 'told of failure'; runId: string }
-  /** The server was started anew: attempts from here on come from another process. */
+  /** The server was restarted: later attempts come from another process. */
   | { kind: 'server ended' };
 
-/** An attempt, and what the same call goes on after. */
+/** An attempt, and the checkpoints after which the same call continues. */
 const PROGRESS = /^\{"kind":"(delivered|kept|handed over)"/;
 
 export interface Diary {
@@ -60,7 +60,7 @@ export function openDiary(path: string): Diary {
   };
 }
 
-/** How many lines tell of progress, whoever wrote them down? Reads what was written since it was last asked. */
+/** The number of lines about progress, by any process. Reads only the lines that were written since the last call. */
 export class ProgressCount {
   readonly #file: number;
   #rest = '';

@@ -21,7 +21,7 @@ export class EmbeddedServer implements Servers {
     this.#dataDir = join(folder, 'data');
     this.#port = port;
     this.#flags = flags;
-    mkdirSync(this.#dataDir); // with its store in memory it makes none
+    mkdirSync(this.#dataDir); // a server with a store in memory does not create the folder
   }
 
   static async prepare(folder: string, flags: string[] = []): Promise<EmbeddedServer> {

@@ -20,7 +20,7 @@ function delivered(journal: DeliveredEntry[], retried = 0): DiaryLine {
 }
 
 describe('the checks of journals', () => {
-  it('find nothing in deliveries that go on where the one before ended, and read all marks', () => {
+  it('find nothing wrong with deliveries that continue the previous journal, and read all marks', () => {
     const verdict = judgeJournals([delivered([payload]), delivered([payload, one, waited]), delivered([payload, one])]);
     expect(verdict).toMatchObject({ deliveries: 3, changed: [], recordedTwice: [], misdirected: [], unexplained: [] });
     expect(verdict.stories.get('wfr_1')).toMatchObject({
@@ -29,14 +29,14 @@ describe('the checks of journals', () => {
     });
   });
 
-  it('find an entry that became another one', () => {
+  it('report an entry that has changed', () => {
     const other = entry('msg_1', { stepId: 1, stepType: 'Run', out: '"one of tag-1#00000000cc"' });
     expect(judgeJournals([delivered([payload, one]), delivered([payload, other, waited])]).changed).toEqual([
       'entry 1 of wfr_1',
     ]);
   });
 
-  it('find a result and a plan that were recorded twice', () => {
+  it('report a result and a plan that were recorded twice', () => {
     const again = entry('msg_3', { stepId: 1, stepType: 'Run', out: '"other"' });
     const plans = ['msg_4', 'msg_5'].map((id) => entry(id, { stepId: 0, targetStep: 7, stepType: 'Run' }));
     expect(judgeJournals([delivered([payload, one, again, ...plans])]).recordedTwice).toEqual([
@@ -45,17 +45,17 @@ describe('the checks of journals', () => {
     ]);
   });
 
-  it('look away from what goes to others', () => {
+  it('ignore entries for third parties', () => {
     const call = entry('msg_3', {}, 'toCallback');
     expect(judgeJournals([delivered([payload, one, call, call, waited])]).recordedTwice).toEqual([]);
   });
 
-  it('find a journal that goes on behind its message', () => {
+  it('report a journal with entries after its message', () => {
     const line = delivered([payload, one]);
     expect(judgeJournals([{ ...line, messageId: 'msg_0' } as DiaryLine]).misdirected).toEqual(['msg_0 of wfr_1']);
   });
 
-  it('find an attempt that came twice from one server, and allow it from two', () => {
+  it('report an attempt that arrived twice from one server, and allow it from two', () => {
     const attempt = delivered([payload]);
     expect(judgeJournals([attempt, { kind: 'server ended' }, attempt])).toMatchObject({
       unexplained: [],

@@ -8,9 +8,9 @@ import type { Payload } from './programs.ts';
 
 type Delivery = Extract<DiaryLine, { kind: 'delivered' }>;
 
-/** What the app was told of a run. */
+/** The journal of a run, as the app received it. */
 export interface Story {
-  /** The longest journal that was delivered, and what calls were told that no delivery followed. */
+  /** The longest delivered journal, with the entries that idle calls received without a later delivery. */
   journal: readonly DeliveredEntry[];
   /** Of the payload; undefined before the first delivery. */
   tag: string | undefined;
@@ -22,9 +22,9 @@ export interface JournalVerdict extends Repetitions {
   deliveries: number;
   /** By the id of the run. */
   stories: Map<string, Story>;
-  /** An entry was another one in an earlier delivery, or within a call. */
+  /** Entries that differ from an earlier delivery, or within a call. */
   changed: string[];
-  /** Two entries for one slot. */
+  /** Two entries with one entry key. */
   recordedTwice: string[];
   /** A journal that does not end in the delivered message. */
   misdirected: string[];
@@ -72,7 +72,7 @@ export function judgeJournals(lines: readonly DiaryLine[]): JournalVerdict {
   };
 }
 
-/** What a call was told of the journal after its delivery. */
+/** The journal entries that a call received after its delivery. */
 function entriesOf(line: Extract<DiaryLine, { kind: 'kept' | 'handed over' }>): DeliveredEntry[] {
   if (line.kind === 'handed over') return line.entries;
   return [{ messageId: line.messageId, body: Buffer.from(line.body).toString('base64'), callType: 'step' }];
@@ -98,7 +98,7 @@ function repeatedSlots(journal: readonly DeliveredEntry[]): string[] {
   return slots.filter((slot, index) => slots.indexOf(slot) < index);
 }
 
-/** Without the payload, and without what goes to others and comes back. */
+/** The journal without the payload, and without the entries of calls to third parties. */
 function stepsOf(journal: readonly DeliveredEntry[]): Step[] {
   return journal
     .slice(1)
@@ -106,7 +106,7 @@ function stepsOf(journal: readonly DeliveredEntry[]): Step[] {
     .map(({ body }) => JSON.parse(textOf(body)) as Step);
 }
 
-/** What ends in lines that a run returns. */
+/** The marks at the ends of the lines that a run returns. */
 export function marksIn(text: string): string[] {
   return text.match(/#[0-9a-f]{10}/g) ?? [];
 }

@@ -6,7 +6,7 @@ import * as own from '../../../packages/workflow/src/nextjs.ts';
 
 export type LibraryName = 'official' | 'own';
 
-/** What of a library the programs and their server use. */
+/** The functions of a library that the programs and their server use. */
 export interface Library {
   createWorkflow: typeof official.createWorkflow;
   serveMany: typeof official.serveMany;
@@ -19,7 +19,7 @@ export const LIBRARIES: Record<LibraryName, Library> = {
   own: { ...own, ...ofOwn } as unknown as Library,
 };
 
-/** `both`: each delivery is handled by the one or by the other. */
+/** `both`: one of the two handles each delivery. */
 export type LibraryChoice = LibraryName | 'both';
 
 export function libraryChoice(text: string): LibraryChoice {

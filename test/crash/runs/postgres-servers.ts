@@ -11,7 +11,7 @@ import { Balancer } from './balancer.ts';
 import type { Servers } from './servers.ts';
 
 const WORKERS = 3;
-/** Until what a dead worker held goes to others: short, so that a life need not be long. */
+/** The time until a dead worker expires: short, so that kills can be frequent. */
 const FLAGS = ['--worker-timeout', '3s'];
 
 export class PostgresServers implements Servers {

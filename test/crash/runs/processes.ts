@@ -10,9 +10,9 @@ import type { Servers } from './servers.ts';
 export type Victim = 'server' | 'app' | 'both';
 
 export interface ProcessesOptions {
-  /** Whoever made them ends them. */
+  /** Ended by the caller that created them. */
   servers: Servers;
-  /** What serves the app's workflows. */
+  /** The library that serves the app's workflows. */
   library: LibraryChoice;
   diary: Diary;
   diaryPath: string;
@@ -37,12 +37,12 @@ export class Processes {
     return new Processes(options, await findPort());
   }
 
-  /** Starts whichever is not there. */
+  /** Starts the processes that are not running. */
   async start(): Promise<void> {
     const { servers, diaryPath, library } = this.#options;
     const env = { QSTASH_URL: servers.url, QSTASH_TOKEN: DEVELOPMENT_TOKEN };
     this.#app ??= await startListening([APP, String(this.#appPort), diaryPath, library], { env });
-    // Before another one is there, all that the server before has sent must be in the diary.
+    // Before another server starts, the diary must have everything that the previous server has sent.
     if (this.killed.server > 0 && servers.areDown) await this.#noteServerEnded();
     await servers.start();
   }

@@ -9,9 +9,9 @@ import type { InvokableWorkflow, WorkflowContext } from '@upstash/workflow';
 import type { Library } from './libraries.ts';
 
 export interface Payload {
-  /** Unique among all runs; a child has its parent's with more behind it. */
+  /** Unique among all runs. The tag of a child run starts with its parent's tag. */
   tag: string;
-  /** Where the endpoints are that workflows call. */
+  /** The URL of the endpoints that workflows call. */
   third: string;
 }
 
@@ -35,20 +35,20 @@ type Context = WorkflowContext<Payload>;
 type Invokables = Record<ProgramName, InvokableWorkflow<Payload, Lines>>;
 
 /**
- * A run returns lines. What was made by one execution, or sent by one notification, ends in a mark: `#` and hexadecimal
+ * A run returns lines. The result of an execution, and the content of a notification, end in a mark: `#` and hexadecimal
  * digits; `expected` has the lines without them.
  */
 interface Program {
   run(context: Context, all: Invokables, library: Library): Promise<Lines>;
-  /** The lines that a run may return, one list for each way it may go; none if it must fail. */
+  /** The lines that a run may return, one list for each possible course; none if it must fail. */
   expected(tag: string): string[][];
-  /** How many runs it invokes. */
+  /** The number of runs that the program invokes. */
   children?: number;
 }
 
-/** So that no crash of either side uses up a delivery's retries: the longest gap is a second or two. */
+/** Enough retries to survive any crash of either side: the longest gap is a second or two. */
 export const PERSISTENT = { retries: 300, retryDelay: '100' } as const;
-// Long enough that a kill often falls into a step, short enough that many get done in a life.
+// Long enough that kills often hit a step, and short enough that many steps end between two kills.
 const WORK_MS = 4;
 const NEVER = '10m';
 
@@ -83,7 +83,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     expected: (tag) => [[`before of ${tag}`, `after of ${tag}`]],
   },
 
-  /** Calls an endpoint that fails first, and one that always fails: its answer is a result like any other. */
+  /** Calls an endpoint that fails first, and one that always fails. Its response is a result like any other. */
   calls: {
     async run(context) {
       const { third, tag } = context.requestPayload;
@@ -98,7 +98,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
   /** Branches of several kinds, and a step after they have joined. */
   parallel: {
     async run(context, all) {
-      // Before the first step is found the library also runs this for answers to calls, which are no payload.
+      // The library also runs this for the responses to calls, which are not a payload, until it reaches the first step.
       const before = await work(context, 'before');
       const { third, tag } = context.requestPayload;
       const [left, called, , child, expired, right] = await Promise.all([
@@ -133,7 +133,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     children: 1,
   },
 
-  /** Waits for a notification that is saved if it comes too early. */
+  /** Waits for a notification, which is saved as a pending event if it arrives early. */
   waits: {
     async run(context) {
       const before = await work(context, 'before');
@@ -145,7 +145,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     expected: (tag) => [[`before of ${tag}`, `woken by news for ${tag}`]],
   },
 
-  /** Waits for a second, at the end of which it may be notified: whoever comes first. */
+  /** Waits for one second, and is notified at about the same time: either may be first. */
   races: {
     async run(context) {
       const { eventData, timeout } = await context.waitForEvent('wait', eventOf(context.requestPayload.tag), {
@@ -171,7 +171,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     expected: (tag) => [[`news of ${tag}`, `woken by news of ${tag}`]],
   },
 
-  /** Has its own webhook called, before it waits for that. */
+  /** Causes a call of its own webhook before it waits for the call. */
   hooks: {
     async run(context) {
       const webhook = await context.createWebhook('hook');
@@ -203,7 +203,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     children: 2,
   },
 
-  /** What `invokes` invokes. */
+  /** The run that `invokes` invokes. */
   nests: {
     async run(context, all) {
       return [await invoke(context, all.sequence, 'inner'), await work(context, 'after')];
@@ -212,7 +212,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     children: 1,
   },
 
-  /** Gives up by itself. */
+  /** Fails on purpose. */
   refuses: {
     async run(context, _all, { WorkflowNonRetryableError }) {
       await work(context, 'one');
@@ -249,7 +249,7 @@ export function programOf(name: string): Program | undefined {
   return Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name as ProgramName] : undefined;
 }
 
-/** Who hears what the library does. */
+/** The listeners to the library. */
 export interface Hooks {
   /** Called by the failure function. */
   onFailure(workflowRunId: string): void;
@@ -283,7 +283,7 @@ function work(context: Context, name: string): Promise<string> {
   });
 }
 
-/** Invokes a run with a tag of its own; answers how it ended, in a line. */
+/** Invokes a run with its own tag, and returns a line about its end. */
 async function invoke(context: Context, workflow: Invokables[ProgramName], name: string): Promise<string> {
   const { tag, third } = context.requestPayload;
   const ended = await context.invoke(name, { workflow, body: { tag: `${tag}/${name}`, third }, ...PERSISTENT });

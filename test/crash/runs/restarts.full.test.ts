@@ -14,7 +14,7 @@ import { type LoggedRun, readRunView } from './run-view.ts';
 import type { Servers } from './servers.ts';
 
 const TAG = 'tag-1';
-/** Longer than what the programs here wait or sleep for. */
+/** Longer than the waits and sleeps of the programs in this file. */
 const DEAD_MS = 1_500;
 
 class Ground {
@@ -42,7 +42,7 @@ class Ground {
     return reply.kind === 'ok' ? (reply.json as unknown[]) : [];
   }
 
-  /** Types of the steps that the journal of an active run has. */
+  /** The types of the steps in the journal of an active run. */
   async recorded(program: ProgramName): Promise<string[]> {
     const reply = await this.client.call('GET', `/v2/workflows/runs/${runIdOf(program)}`);
     const entries = reply.kind === 'ok' ? (reply.json as { body: string }[]).slice(1) : [];
@@ -51,7 +51,7 @@ class Ground {
     );
   }
 
-  /** The lines that a run has returned. */
+  /** The returned lines of a run. */
   async returned(program: ProgramName): Promise<string[]> {
     await eventually('the end of the run', () => this.hasEnded(program));
     return JSON.parse((await this.#run(program))?.response ?? '') as string[];
@@ -70,7 +70,7 @@ class Ground {
 const runIdOf = (program: ProgramName) => `wfr_${program}`;
 
 const restarted = test.extend<{ ground: Ground }>({
-  // biome-ignore lint/correctness/noEmptyPattern: the form in which fixtures say what they need
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the required fixtures from this pattern
   ground: async ({}, use) => {
     const folder = mkdtempSync(join(tmpdir(), 'waypost-restart-'));
     const diaryPath = join(folder, 'diary.jsonl');
@@ -97,7 +97,7 @@ restarted('wakes what should have woken while server and app were dead', async (
     return recorded.includes('SleepUntil') && recorded;
   });
   await ground.trigger('races');
-  // On a machine that stands still for a second it is over before anybody sees it.
+  // If the machine stalls for a second, the wait is over before it is observed.
   await eventually('the wait', async () => (await ground.waiters()).length === 1 || (await ground.hasEnded('races')));
   await ground.processes.kill('both');
   await sleep(DEAD_MS);

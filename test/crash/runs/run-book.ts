@@ -11,18 +11,18 @@ export interface TriggeredRun {
   tag: string;
   program: ProgramName;
   trigger: Asked;
-  /** Undefined while nobody asked; a cancel that was acknowledged stays so. */
+  /** Undefined if no cancel was requested. An acknowledged cancel remains acknowledged. */
   cancel: Asked | undefined;
-  /** Notifications sent, by what they said. */
+  /** The notifications that were sent, by content. */
   news: Map<string, Asked>;
-  /** What a notification said that has certainly found the wait. */
+  /** The content of a notification that has certainly reached the wait. */
   wokenBy: string | undefined;
 }
 
 export class RunBook {
   readonly #runs = new Map<string, TriggeredRun>();
 
-  /** To be called before the request goes out, since its messages may arrive before its answer. */
+  /** Call it before the request is sent, since messages of the run may arrive before the response. */
   attempted(runId: string, tag: string, program: ProgramName): TriggeredRun {
     const run: TriggeredRun = {
       runId,
@@ -37,17 +37,17 @@ export class RunBook {
     return run;
   }
 
-  /** Undefined for a run that was invoked. */
+  /** Undefined for an invoked run. */
   find(runId: string): TriggeredRun | undefined {
     return this.#runs.get(runId);
   }
 
-  /** Whether a run of `program` was triggered for certain and nobody has asked to cancel it: it must come to its own end. */
+  /** Whether a run of `program` was certainly triggered and no cancel was requested, so that it must end by itself. */
   isLeftAlone(program: ProgramName): boolean {
     return this.runs().some((run) => run.program === program && run.trigger === 'acked' && run.cancel === undefined);
   }
 
-  /** Runs that were cancelled for certain. */
+  /** Runs that were certainly cancelled. */
   cancelled(): number {
     return this.runs().filter(({ cancel }) => cancel === 'acked').length;
   }

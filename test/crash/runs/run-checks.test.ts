@@ -11,7 +11,7 @@ const NEWS = 'news for tag-1#00000000aa';
 
 interface Case {
   program?: ProgramName;
-  /** What the server says of the run `wfr_1`; undefined when it does not know it. */
+  /** The server's view of the run `wfr_1`; undefined if the server does not know the run. */
   logged?: Partial<LoggedRun> | undefined;
   more?: LoggedRun[];
   dead?: DeadRun[];
@@ -37,7 +37,7 @@ function loggedRun(more: Partial<LoggedRun>): LoggedRun {
 const base64 = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64');
 
-/** A delivery that has recorded two steps. */
+/** A delivery with two recorded steps. */
 const DELIVERED: DiaryLine = {
   kind: 'delivered',
   call: '1-1',
@@ -61,7 +61,7 @@ const DELIVERED: DiaryLine = {
 const RETURNED = JSON.stringify(['before of tag-1#00000000bb', `woken by ${NEWS}`]);
 const SOUND: Partial<LoggedRun> = { response: RETURNED };
 
-/** What is found, by kind; a run of `waits` was triggered, and told `NEWS`. */
+/** The findings by kind. A run of `waits` was triggered, and notified with `NEWS`. */
 function findings({ program = 'waits', more = [], dead = [], lines = [], ...given }: Case): Partial<RunVerdict> {
   const book = new RunBook();
   const run = book.attempted('wfr_1', 'tag-1', program);
@@ -75,21 +75,21 @@ function findings({ program = 'waits', more = [], dead = [], lines = [], ...give
 }
 
 describe('the checks of runs', () => {
-  it('find nothing wrong with a run that returned what it must', () => {
+  it('find nothing wrong with a run that returned the expected lines', () => {
     expect(findings({})).toEqual({});
   });
 
-  it('miss a run that was acknowledged', () => {
+  it('report a missing run that was acknowledged', () => {
     expect(findings({ logged: undefined })).toMatchObject({ lost: ['wfr_1'] });
   });
 
-  it('find a run that nobody triggered, and one that was started twice', () => {
+  it('report a run that was not triggered, and a run that was started twice', () => {
     const stranger = loggedRun({ runId: 'wfr_2', program: 'oversleeps', states: ['RUN_STARTED', 'RUN_CANCELED'] });
     expect(findings({ more: [stranger] }).unexpected).toEqual(['wfr_2 invoked by nobody']);
     expect(findings({ more: [loggedRun(SOUND)] }).unexpected).toEqual(['wfr_1 started twice']);
   });
 
-  it('find a child too many', () => {
+  it('report a surplus child run', () => {
     const child = loggedRun({
       runId: 'wfr_2',
       program: 'oversleeps',
@@ -99,7 +99,7 @@ describe('the checks of runs', () => {
     expect(findings({ more: [child] }).unexpected).toEqual(['wfr_1 invoked 1 runs instead of 0']);
   });
 
-  it('find runs and messages without an end or with two', () => {
+  it('report runs and messages without an end or with two', () => {
     const states = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_CANCELED'];
     expect(findings({ logged: { ...SOUND, states } }).notEndedOnce).toHaveLength(1);
     expect(findings({ logged: { ...SOUND, states: ['RUN_STARTED'] } }).notEndedOnce).toHaveLength(1);
@@ -108,16 +108,16 @@ describe('the checks of runs', () => {
   });
 
   it.each([
-    ['what no execution has made', RETURNED.replace('#00000000bb', '#00000000cc')],
-    ['what nobody said', RETURNED.replace(NEWS, 'news for tag-1#00000000bb')],
-    ['half of it', JSON.stringify(['before of tag-1#00000000bb'])],
-    ['what belongs to another run', RETURNED.replaceAll('tag-1', 'tag-2')],
+    ['a mark of no execution', RETURNED.replace('#00000000bb', '#00000000cc')],
+    ['a notification that was not sent', RETURNED.replace(NEWS, 'news for tag-1#00000000bb')],
+    ['half of the lines', JSON.stringify(['before of tag-1#00000000bb'])],
+    ['the lines of another run', RETURNED.replaceAll('tag-1', 'tag-2')],
     ['nothing', undefined],
-  ])('find a run that returned %s', (_, response) => {
+  ])('report a run that returned %s', (_, response) => {
     expect(findings({ logged: { response } }).returnedWrongly).toHaveLength(1);
   });
 
-  it('find a run that ended otherwise than its program must', () => {
+  it('report a run with an unexpected end', () => {
     const failed = { states: ['RUN_STARTED', 'RUN_FAILED'] };
     expect(findings({ logged: failed }).endedWrongly).toEqual([
       'wfr_1 (waits, trigger acked, cancel not asked or 404): RUN_FAILED',
@@ -127,7 +127,7 @@ describe('the checks of runs', () => {
     ]);
   });
 
-  it('find a failure of which nobody was told, or that the DLQ does not have', () => {
+  it('report a failed run without a failure callback or without an entry in the DLQ', () => {
     const failed: Case = { program: 'refuses', logged: { states: ['RUN_STARTED', 'RUN_FAILED'] } };
     const dead = [{ runId: 'wfr_1', failureCallback: 'CALLBACK_SUCCESS' }];
     const lines: DiaryLine[] = [{ kind: 'told of failure', runId: 'wfr_1' }];

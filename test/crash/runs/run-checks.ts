@@ -17,7 +17,7 @@ export interface RunVerdict {
   lost: string[];
   /** Runs that nobody triggered or invoked, or that were started twice. */
   unexpected: string[];
-  /** Runs and messages of runs whose logs do not show exactly one beginning and one end (P2). */
+  /** Runs and messages of runs whose logs do not show exactly one start and one end (P2). */
   notEndedOnce: string[];
   /** Runs with another end than their program defines. */
   endedWrongly: string[];
@@ -122,7 +122,7 @@ function whyNotReturned(
   const response = run.response ?? '';
   const withoutMarks = marksIn(response).reduce((text, mark) => text.replace(mark, ''), response);
   if (!program.expected(tag).some((lines) => JSON.stringify(lines) === withoutMarks)) return 'not what it must return';
-  // The last step may have come with the end of the run: then only the log tells of it.
+  // The last step may have been recorded with the end of the run. Then only the log has it.
   const logged = new Set([...run.results.values()].flatMap(marksIn));
   const stray = marksIn(response).find((mark) => !story.marks.has(mark) && !logged.has(mark));
   if (stray !== undefined) return `${stray} was never recorded`;

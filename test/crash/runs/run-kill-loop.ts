@@ -26,16 +26,16 @@ import type { Servers } from './servers.ts';
 import { openThirdParty } from './third-party.ts';
 
 export interface RunKillLoopOptions {
-  /** How often something is killed under load before all are left in peace. */
+  /** The number of kills under load before all processes may finish undisturbed. */
   kills: number;
   seed: number;
-  /** What serves the app's workflows; default: both libraries, one delivery the one and the next the other. */
+  /** The library that serves the app's workflows. Default: both, alternating between deliveries. */
   library?: LibraryChoice;
-  /** Three workers on a PostgreSQL in place of one server. */
+  /** Three workers on a PostgreSQL instead of one server. */
   postgres?: boolean;
   /** More settings of the one server, as flags. */
   flags?: string[];
-  /** What is left for whoever looks into findings: the diary, and the one server's data. Default: a folder that goes with the run. */
+  /** The folder of the diary and of the server's data, for examining findings. Default: a temporary folder. */
   folder?: string;
 }
 
@@ -45,17 +45,17 @@ export interface RunKillLoopReport {
   runs: RunVerdict;
   journals: JournalVerdict;
   checkpoints: CheckpointVerdict;
-  /** What was left after the last restart, in words. */
+  /** A description of the unfinished work after the last restart. */
   unsettled: string[];
-  /** What `waypost doctor` finds wrong, after each kill of the server and in the end. */
+  /** The findings of `waypost doctor`, after each kill of the server and at the end. */
   doctor: string[];
-  /** What `PRAGMA integrity_check` says of the file that all this left behind. */
+  /** The result of `PRAGMA integrity_check` for the file at the end. */
   integrity: string[];
 }
 
-/** Deliveries in a life, and steps within them: less hits the start itself, more teaches nothing new. */
+/** Deliveries between two kills, and steps in them. With fewer, kills hit only the start; more find nothing new. */
 const LIFE = { min: 0, max: 150 };
-/** In turns. */
+/** The targets of the kills, in rotation. */
 const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
 
 export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKillLoopReport> {
@@ -65,7 +65,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
   const diary = openDiary(diaryPath);
   const counted = new ProgressCount(diaryPath);
   const progress = () => counted.soFar();
-  // When something is killed depends on the seed alone, not on how fast the load is.
+  // The moments of the kills depend only on the seed, not on the speed of the load.
   const random = new SeededRandom(seed);
   const servers = postgres
     ? await PostgresServers.prepare(folder, random.fork())
@@ -86,7 +86,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       await underLoad(run, async (assertSound) => {
         await untilEnough([more('deliveries and steps', progress, random.int(LIFE.min, LIFE.max))], assertSound);
         await processes.kill(victim);
-        // While others are there, triggers go on, and deliveries find nobody there if the app is dead.
+        // While other workers run, triggers continue, and deliveries fail to connect if the app is dead.
         if (!servers.areDown) await processes.start();
       });
       if (!servers.areDown) continue;
@@ -99,7 +99,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       { what: 'cancelled runs', count: () => book.cancelled(), atLeast: 1 },
     ];
     await underLoad(run, (assertSound) => untilEnough(enough, assertSound));
-    // Nothing new from here on: what the last start finds must come to its end without anybody who wakes it.
+    // Nothing is triggered from here on: the work found by the last start must end without a request that wakes it.
     await processes.kill('both');
     await processes.start();
     await load.calmDown(client);
@@ -113,7 +113,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       seed,
       killed: processes.killed,
       runs: judgeRuns({ book, view, lines, journals }),
-      // Which of several workers an attempt came from is not known, and so not whether a crash explains that it came again.
+      // With several workers the sender of an attempt is unknown, and so is whether a crash explains a repetition.
       journals: postgres ? { ...journals, unexplained: [] } : journals,
       checkpoints: judgeCheckpoints(lines, view.runs),
       unsettled,
@@ -135,7 +135,7 @@ function newFolder(): string {
   return mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
 }
 
-/** Waits until the store has no active run and no message; answers how many it has, if that takes too long. */
+/** Waits until the store has no active run and no message. Resolves to their number if that takes too long. */
 async function untilSettled(servers: Servers): Promise<string[]> {
   await servers.untilEmpty();
   const { activeRuns = 0, unfinished = 0 } = (await servers.examine())?.census ?? {};
@@ -147,7 +147,7 @@ async function findingsOfDoctor(servers: Servers): Promise<string[]> {
   return examination ? brokenStatements(examination) : [];
 }
 
-/** All that is wrong, in words; empty after a sound run. */
+/** Descriptions of all problems; empty after a sound run. */
 export function findingsOf(report: RunKillLoopReport): string[] {
   const { journals, checkpoints } = report;
   return inWords({

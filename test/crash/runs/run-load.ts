@@ -14,17 +14,17 @@ import type { RunBook, TriggeredRun } from './run-book.ts';
 export interface RunLoadOptions {
   book: RunBook;
   random: SeededRandom;
-  /** Where the server always is. */
+  /** The URL of the server, which never changes. */
   serverUrl: string;
   appUrl: string;
   thirdUrl: string;
-  /** Default: that of the development account. */
+  /** Default: the token of the development account. */
   token?: string;
-  /** Default: much. */
+  /** Default: `PACE`. */
   pace?: { workers: number; pauseMs: { min: number; max: number } };
 }
 
-/** Of a hundred triggers. */
+/** The number of triggers of each program, of about a hundred. */
 const WEIGHTS = {
   sequence: 24,
   sleeps: 8,
@@ -40,24 +40,24 @@ const WEIGHTS = {
   oversleeps: 6,
 } satisfies Partial<Record<ProgramName, number>>;
 
-/** What is triggered, in the long run, and comes to an end of its own. */
+/** The triggered programs that end by themselves. */
 export const ENDING_PROGRAMS = (Object.keys(WEIGHTS) as ProgramName[]).filter((name) => name !== 'oversleeps');
 
 const PACE = { workers: 3, pauseMs: { min: 20, max: 80 } };
 const CANCEL_ANY = 0.04;
 const CANCEL_SLEEPER = 0.4;
-/** Fails soon; everybody else outlives a few kills of the app. */
+/** Retries that are soon used up. The other programs survive a few kills of the app. */
 const EXHAUSTED = { retries: 2, retryDelay: '20' };
 const FEW_AT_A_TIME = { flowControl: { key: 'runs', parallelism: 3 } };
-/** Of a wait that ends by itself after a second. */
+/** The timing for a wait that times out after a second. */
 const RACE_MS = { min: 700, max: 1_300 };
-/** Of a sleep of 300 ms that begins a little after the trigger. */
+/** The timing for a sleep of 300 ms that starts shortly after the trigger. */
 const NAP_MS = { min: 250, max: 500 };
 
-/** Something to be done to a run, again until it is certain what came of it. */
+/** An operation on a run, which is repeated until its outcome is certain. */
 interface Errand {
   run: TriggeredRun;
-  kind: 'notify' | 'notify whoever waits' | 'cancel';
+  kind: 'notify' | 'notify all waiters' | 'cancel';
   afterMs: number;
 }
 
@@ -72,7 +72,7 @@ export class RunLoad {
     this.#workflows = new WorkflowClient({ baseUrl, token, retry: false });
   }
 
-  /** Runs until `signal` aborts, then until the last operation under way has its answer or has lost its connection. */
+  /** Runs until `signal` aborts, and then until the last operation in flight has a response or has lost its connection. */
   async run(client: Client, signal: AbortSignal): Promise<void> {
     const { random, pace = PACE } = this.#options;
     const trigger = async () => {
@@ -90,7 +90,7 @@ export class RunLoad {
     await Promise.all([...Array.from({ length: pace.workers }, trigger), runErrands()]);
   }
 
-  /** Does what is still to be done, so that everything can come to its end. */
+  /** Completes the remaining operations, so that all runs can end. */
   async calmDown(client: Client): Promise<void> {
     while (this.#errands.length > 0) {
       await this.#runErrands(client);
@@ -121,7 +121,7 @@ export class RunLoad {
     return this.#options.book.attempted(`wfr_${tag}`, tag, program);
   }
 
-  /** With the client library, which puts `wfr_` before the ids it is given. */
+  /** Triggers with the client library, which prefixes ids with `wfr_`. */
   async #trigger(runs: readonly TriggeredRun[], more: object = {}): Promise<void> {
     const { thirdUrl } = this.#options;
     const terms = ({ program }: TriggeredRun) =>
@@ -138,13 +138,13 @@ export class RunLoad {
       for (const run of runs) run.trigger = 'acked';
     } catch (error) {
       const status = statusOf(error);
-      // Whoever cannot say whether its commit happened says 503.
+      // A worker that does not know whether its commit succeeded responds with 503.
       if (status !== undefined && status !== 503) throw new Error(`a trigger was answered ${status}`, { cause: error });
     }
     for (const run of runs) this.#plan(run);
   }
 
-  /** As those do who do not know the library: it is asked by the server what it can do. */
+  /** Triggers without the library: the server then has to detect it at the endpoint. */
   async #triggerPlainly(client: Client, run: TriggeredRun): Promise<void> {
     const headers = {
       'content-type': 'application/json',
@@ -159,14 +159,14 @@ export class RunLoad {
     this.#plan(run);
   }
 
-  /** What is to be done to a run once it may be there. */
+  /** Schedules the operations on a run that may exist from now on. */
   #plan(run: TriggeredRun): void {
     const { random } = this.#options;
     const soon = () => performance.now() + random.int(0, 300);
     if (run.program === 'waits') this.#errands.push({ run, kind: 'notify', afterMs: soon() });
     if (run.program === 'races' && random.chance(0.7)) {
       const afterMs = performance.now() + random.int(RACE_MS.min, RACE_MS.max);
-      this.#errands.push({ run, kind: 'notify whoever waits', afterMs });
+      this.#errands.push({ run, kind: 'notify all waiters', afterMs });
     }
     if (run.program === 'sleeps' && random.chance(CANCEL_SLEEPER)) {
       this.#errands.push({ run, kind: 'cancel', afterMs: performance.now() + random.int(NAP_MS.min, NAP_MS.max) });
@@ -182,12 +182,12 @@ export class RunLoad {
     this.#errands.push(...open.flat());
   }
 
-  /** False when nobody knows what came of it. */
+  /** Resolves to false if the outcome is unknown. */
   #do({ run, kind }: Errand, client: Client): Promise<boolean> {
     switch (kind) {
       case 'notify':
         return this.#notifyRun(run, client);
-      case 'notify whoever waits':
+      case 'notify all waiters':
         return this.#notifyWaiters(run, client);
       case 'cancel':
         return this.#cancel(run, client);
@@ -200,7 +200,7 @@ export class RunLoad {
     if (reply.kind === 'unknown') return false;
     if (reply.kind === 'ok') run.news.set(news, 'acked');
     else run.news.delete(news);
-    // 404: never there, or over. What becomes of a run that waits nevertheless shows in the end.
+    // 404: the run never existed, or has ended. The final checks find a run that is still waiting.
     if (reply.kind === 'refused' && reply.status !== 404) throw refusal('a notification', reply);
     return true;
   }
@@ -209,7 +209,7 @@ export class RunLoad {
     const news = this.#newsFor(run);
     const reply = await client.call('POST', `/v2/notify/${eventOf(run.tag)}`, {}, news);
     if (reply.kind === 'refused') throw refusal('a notification', reply);
-    if (reply.kind === 'unknown') return true; // the wait ends by itself
+    if (reply.kind === 'unknown') return true; // the wait times out
     run.news.set(news, 'acked');
     if ((reply.json as unknown[]).length > 0) run.wokenBy = news;
     return true;
@@ -222,7 +222,7 @@ export class RunLoad {
     if (reply.kind === 'unknown') return false;
     if (reply.kind === 'ok') run.cancel = 'acked';
     else if (reply.status !== 404) throw refusal('a cancel', reply);
-    // Over before, and nobody else has cancelled it.
+    // The run had ended, and no other request has cancelled it.
     else if (isFirst) run.cancel = undefined;
     return true;
   }
@@ -242,7 +242,7 @@ export class RunLoad {
   }
 }
 
-/** Of an answer; undefined when there was none. */
+/** The status of the response that caused an error; undefined without one. */
 function statusOf(error: unknown): number | undefined {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined;
 }

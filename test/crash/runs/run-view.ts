@@ -6,13 +6,13 @@ export interface LoggedRun {
   runId: string;
   createdAt: number;
   program: string;
-  /** Those of its states that begin or end a run, in their order. */
+  /** The first and final states of the run, in order. */
   states: string[];
-  /** What it returned. */
+  /** The result of the run. */
   response: string | undefined;
   /** The id of the run that invoked it. */
   invoker: string | undefined;
-  /** The states that begin or end a message, by its id. */
+  /** The first and final states of each message, by id. */
   messages: Map<string, string[]>;
   /** Results of steps, by the ids of their messages. */
   results: Map<string, string>;
@@ -74,7 +74,7 @@ function newRun({ workflowRunId, workflowCreatedAt, workflowUrl }: Event): Logge
   };
 }
 
-/** Of an event of the flat view (contract W 18.2), what is of interest here. */
+/** The members of an event of the flat view (contract W 18.2) that are used here. */
 interface Event {
   state: string;
   workflowRunId: string;

@@ -2,22 +2,22 @@
 import type { Examination } from '../../../src/admin/examine.ts';
 
 export interface Servers {
-  /** Where they always are. */
+  /** The URL of the servers, which never changes. */
   readonly url: string;
-  /** None of them is there. */
+  /** Whether no server is running. */
   readonly areDown: boolean;
-  /** Starts whichever is not there. */
+  /** Starts the servers that are not running. */
   start(): Promise<void>;
-  /** Kills one of them. */
+  /** Kills one of the servers. */
   kill(): Promise<void>;
-  /** Asks all to end in order, so that their data can be looked at. */
+  /** Shuts all servers down cleanly, so that their data can be examined. */
   end(): Promise<void>;
-  /** Waits until the store has no active run and no message, or until their number stands still. */
+  /** Waits until the store has no active run and no message, or until their number no longer changes. */
   untilEmpty(): Promise<void>;
-  /** What `waypost doctor` says of the store; `undefined` when there is none. */
+  /** The findings of `waypost doctor` about the store; `undefined` without a store. */
   examine(): Promise<Examination | undefined>;
-  /** What an embedded database says of its file: `['ok']` for a sound one. */
+  /** The result of the integrity check of an embedded database: `['ok']` if the file is sound. */
   integrity(): string[];
-  /** Kills all that is there, and removes what it has left. */
+  /** Kills all servers, and removes their data. */
   close(): Promise<void>;
 }

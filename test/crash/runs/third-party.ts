@@ -11,7 +11,7 @@ export interface ThirdParty {
 
 const FAILURES_OF_FLAKY = 2;
 
-/** `/ok`, `/flaky` and `/broken` are called; `/told` is told of failures, and says so in the diary. */
+/** Workflows call `/ok`, `/flaky` and `/broken`. `/told` receives failure callbacks, and records them in the diary. */
 export async function openThirdParty(diary: Diary): Promise<ThirdParty> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let heard: string;
@@ -43,7 +43,7 @@ function statusOf(name: string, retried: number): number {
   return name === 'flaky' && retried < FAILURES_OF_FLAKY ? 500 : 200;
 }
 
-/** Of what tells of a failure (contract W 13.2), what is of interest here. */
+/** The members of a failure callback (contract W 13.2) that are used here. */
 interface Failure {
   workflowRunId: string;
 }
