@@ -70,7 +70,7 @@ const WRONG_PATH: Breakage = {
   reason: 'the database has no store where its tables are looked for',
 };
 
-// Rejected statements and unreachable databases are told apart in one function for all cells, so one case of each kind is enough.
+// One function distinguishes rejected statements from unreachable databases, so one case of each kind is enough.
 const ONE_CELL = BREAKAGES.filter(({ name }) => /no connections|missing table/.test(name));
 const AT_FIRST = [...ONE_CELL, WRONG_PATH];
 
