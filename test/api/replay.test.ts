@@ -58,6 +58,19 @@ describe('replaying a message (contract M 22.41)', () => {
     expect(message.json.header).toEqual({ B: ['2'] });
   });
 
+  it('keeps the URL group of a message unless it goes to another URL', async () => {
+    const payload = JSON.stringify({ endpoints: [{ url: 'https://ok.example/', name: 'first' }] });
+    await world.ask({ method: 'POST', url: '/v2/topics/group/endpoints', payload });
+    const published = await world.ask({ method: 'POST', url: '/v2/publish/group' });
+    const groupOf = async (changes: object) => {
+      const { json } = await replay(published.json[0].messageId, changes);
+      const { topicName, endpointName } = (await world.ask({ method: 'GET', url: `/v2/messages/${json.messageId}` })).json;
+      return [topicName, endpointName];
+    };
+    expect(await groupOf({})).toEqual(['group', 'first']);
+    expect(await groupOf({ destination: 'https://other.example/' })).toEqual([undefined, undefined]);
+  });
+
   it('takes a message out of its queue', async () => {
     const enqueued = await world.ask({ method: 'POST', url: '/v2/enqueue/queue/https://ok.example/' });
     const ofQueue = await replay(enqueued.json.messageId);

@@ -305,7 +305,11 @@ export async function useLanes(world: World): Promise<void> {
   const waiting = await world.accept({ settings: limited });
   await world.accept({ settings: { flowControl: limited.flowControl } });
   const queued = await world.accept({ settings: { queueName: 'q' } });
-  for (const { id } of [waiting, queued]) await store.messages.findLive({ projectId: PROJECT, id, nowMs: T0 });
+  for (const { id } of [waiting, queued]) {
+    await store.messages.findLive({ projectId: PROJECT, id, nowMs: T0 });
+    await store.messages.findStored({ projectId: PROJECT, id });
+    await store.messages.listReplays({ projectId: PROJECT, id });
+  }
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
   await store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });

@@ -40,6 +40,7 @@ const MEMBERS = Object.keys(ReplaySchema.properties);
 export function replayRoutes(services: Services): Route[] {
   const { engine, limits, json, checkDestination } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
+  const headerLimit = { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX };
 
   async function replay(call: Call): Promise<ApiResponse> {
     const { projectId, id } = call;
@@ -75,8 +76,6 @@ export function replayRoutes(services: Services): Route[] {
       ...(removed.length > 0 && { removed }),
     };
   }
-
-  const headerLimit = { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX };
 
   async function readObject({ body }: Call): Promise<unknown> {
     const { batchBytesMax: bytesMax } = limits;

@@ -17,8 +17,10 @@ export interface ReplayChanges extends DeadRetryOverride {
 /** The publish that repeats `message`. Without a delay or a time in `changes`, it is due at once; it is never deduplicated. */
 export function replayOf(message: Message, changes: ReplayChanges): PublishCommand {
   const { url, body, queueName, removed, method, header, redact, delayMs, notBeforeMs, ...settings } = changes;
-  const { queueName: storedQueue, ...stored } = message.settings;
+  const { queueName: storedQueue, topicName, endpointName, ...stored } = message.settings;
   const queue = queueName === undefined ? storedQueue : (queueName ?? undefined);
+  // Another URL is no endpoint of the group to which the message was published.
+  const group = url === undefined ? { ...(topicName && { topicName }), ...(endpointName && { endpointName }) } : {};
   return {
     url: url ?? message.url,
     body: body ?? message.body,
@@ -29,6 +31,7 @@ export function replayOf(message: Message, changes: ReplayChanges): PublishComma
       explicitHeader: newHeaderMap(),
       settings: {
         ...stored,
+        ...group,
         ...settings,
         ...(redact && { redact: mergeRedactions(stored.redact, redact) }),
         ...(queue !== undefined && { queueName: queue }),
@@ -47,8 +50,8 @@ function headerOf(stored: HeaderMap, changed: HeaderMap | undefined, removed: re
 }
 
 /**
- * The redacted parts of `message` that `changes` leave as they are: `body`, and the names of headers. Whoever replays a message
- * may not have been allowed to see them.
+ * The redacted parts of `message` that `changes` do not replace: `body`, and the headers by their config headers. A caller who
+ * may not read these parts could otherwise send them to any URL.
  */
 export function redactedPartsOf(message: Message, changes: ReplayChanges): string[] {
   const { redact } = message.settings;

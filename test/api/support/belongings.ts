@@ -108,6 +108,7 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/wait/:eventId': () => ({ url: 'https://ok.example/', step: { stepId: 2 } }),
   'POST /v2/waypost/signature/verify': () => ({ signature: 'x', body: '' }),
   'POST /v2/waypost/tokens': () => ({ scope: 'read-only' }),
+  'POST /v2/waypost/messages/:messageId/replay': () => ({ queue: null }),
   'POST /v2/waypost/time/advance': () => ({ duration: '1d' }),
   'POST /v2/waypost/time/run-until-idle': () => ({ limit: '1d' }),
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),

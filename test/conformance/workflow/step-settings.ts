@@ -127,7 +127,7 @@ export const stepSettings: Section = {
         await askFor(run, 1);
         const { steps } = await run.reached('RUN_FAILED');
         expect(steps.at(-1)).toMatchObject({ type: 'next', steps: [{ state: 'STEP_FAILED' }] });
-        expect(steps.at(-1).steps[0].errors[0].error).toMatch(/without the result of the step$/);
+        expect(steps.at(-1).steps[0].errors[0].error).toMatch(/lacks the result of the step$/);
         await server.endpoint.arrival('/failure');
         await run.lastDelivery(2);
       },
