@@ -32,8 +32,9 @@ export class StoreEvents {
 export interface StoreBase {
   events: StoreEvents;
   /**
-   * Declares that this store is one of several cells: from now on it refuses commands of projects that are not here with
-   * `ProjectAway`, and background work leaves their rows unchanged. Throws if the store cannot be one of several cells.
+   * Declares that this store is one of several cells: from now on, commands of projects that are not here are refused
+   * with `ProjectAway`, and background work leaves the rows of these projects unchanged. Throws if the store cannot be
+   * one of several cells.
    */
   guardProjects(): void;
   /** Committed batches, the commands in them, and the commands that wait for a batch. */
@@ -44,7 +45,7 @@ export interface StoreBase {
 export interface Connection extends StoreBase {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['result']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['result']>;
-  /** See `Batching.endOfTurn`. Absent: methods decode large results without pausing. */
+  /** See `Batching.endOfTurn`. If absent, methods decode large results without pausing. */
   endOfTurn?: () => Promise<void>;
   /**
    * Takes one step to drop expired data by whole tables, outside the transactions of the commands. Returns whether more may be

@@ -28,8 +28,8 @@ export interface CreateStoreOptions {
 }
 
 /**
- * Creates a store over `driver`, whose schema must be up to date, and which is closed with the store. The store uses no timers
- * of its own, so with an in-process driver a simulated clock determines everything (P15).
+ * Creates a store over `driver`, whose schema must be up to date. Closing the store closes the driver. The store uses no
+ * timers of its own, so with an in-process driver a simulated clock determines everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const { events = new StoreEvents(), notifications, onFatal = () => {} } = options;

@@ -52,7 +52,7 @@ function isOperation(entry: [string, unknown]): entry is [string, Operation] {
   return typeof value === 'function' && 'kind' in value;
 }
 
-/** Without a codec, or with one that does not pause, the command is queued when the method returns. */
+/** The command is queued when the method returns, unless the operation has a codec that pauses. */
 function methodOf(connection: Connection, name: string, operation: Operation): Method {
   const { read, write } = connection as unknown as Record<'read' | 'write', Call>;
   const pause = () => connection.endOfTurn?.();

@@ -10,7 +10,7 @@ export type SqlValue = string | number | Uint8Array | null;
 /** A bound parameter. An array is a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
-/** `keys and tokens`: message keys and claim tokens. `log entries`: their order within a millisecond. `queues`: queue ids. */
+/** `keys and tokens`: message keys and claim tokens. `log entries`: the order in a millisecond. `queues`: queue ids. */
 export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
@@ -28,15 +28,16 @@ export interface Transaction extends Queries {
    */
   queryEach<Row extends object>(text: string, sets: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
   /**
-   * Reserves `count` consecutive numbers and returns the first. Once this transaction is committed, no other transaction ever
-   * gets them. Until then all others wait for the sequence, so frequent numbers are reserved in a separate transaction.
+   * Reserves `count` consecutive numbers and returns the first. Once this transaction is committed, no other transaction
+   * ever gets these numbers. Until the commit, all other transactions wait for the sequence, so frequent numbers are
+   * reserved in a separate transaction.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
   /** The Unix time of the database's clock, which all its workers share. */
   nowMs(): Promise<number>;
   /**
-   * Sends one statement without a result. It may still be running when this resolves. Later statements see its effect; if it
-   * fails, the transaction fails.
+   * Sends one statement without a result. The statement may still be running when the promise resolves. Later statements
+   * see its effect; if the statement fails, the transaction fails.
    */
   send(text: string, params?: readonly SqlParam[]): Promise<void>;
   /** Runs one statement; returns the number of changed rows. */
@@ -68,20 +69,20 @@ export interface SqlDialect {
   /** Added to the definition of a table whose rows are written once, and later removed many at a time. */
   appendOnly: string;
   /**
-   * Partitions the logs by day, so that old entries are dropped together: the addition to the definitions of both tables, and
-   * further statements. Null: the logs have no partitions, and rows are deleted.
+   * Partitions the logs by day, so that old entries are dropped together: the addition to the definitions of both tables,
+   * and further statements. Null if the logs have no partitions, and rows are deleted.
    */
   logPartitions: { partitioned: string; tables: readonly string[] } | null;
   /** The tables in which retention deletes row by row: all logs, or only the entries without a partition for their day. */
   unpartitionedLogs: { logs: string; details: string };
-  /** A query that returns a row if the database has a table `migrations`, which makes it a store. */
+  /** A query that returns a row if the database is a store, which has a table `migrations`. */
   isStore: string;
   /** Locks the database against concurrent migrations by other processes; null where none are possible. */
   migrationLock: string | null;
 }
 
 export interface TransactionOptions {
-  /** The lock timeout. After it, the transaction throws `LockNotFree`. 0 or absent: none. */
+  /** The lock timeout, after which the transaction throws `LockNotFree`. 0 or absent means no timeout. */
   lockWaitMs?: number;
 }
 

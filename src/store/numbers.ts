@@ -3,9 +3,9 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { NumberSequence, Queries } from './driver.ts';
 
 /**
- * Reserves `count` numbers of a sequence and returns the first. `update` raises the sequence's `next`, and returns it with
- * `until`, the end of this cell's range. Its parameters are the count and the name of the sequence. Throws
- * `StoreUnavailable` when the range is used up.
+ * Reserves `count` numbers of a sequence and returns the first. `update` raises the sequence's `next`, and returns `next`
+ * with `until`, the end of this cell's range. The parameters of `update` are the count and the name of the sequence.
+ * Throws `StoreUnavailable` when the range is used up.
  */
 export async function reserveNumbers(
   queries: Queries,

@@ -1,7 +1,7 @@
 /**
  * The typed store: one method for each operation (operations/all.ts), grouped by subject. Every method is one transaction
  * (a read: one snapshot), takes `nowMs` where time matters, and reads no clock. When its promise resolves, the change is
- * durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
+ * durable (P1). All methods throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 import type { Page } from '../engine/lists/page.ts';
 import type { StoreBase } from './connection.ts';
@@ -28,5 +28,5 @@ export interface Store extends Operations, Omit<StoreBase, 'counts'> {
   ping(): Promise<void>;
 }
 
-/** With the counts, which are only for the code that opened the store. */
+/** A store with the members that only the code that opened the store uses, such as the counts. */
 export type SqlStore = Store & StoreBase;

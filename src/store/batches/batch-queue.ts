@@ -18,12 +18,12 @@ export const BATCH_COST_MAX = 200;
 /** This many bytes cost as much as one row: 4 MiB fill a transaction. */
 const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
 
-/** At least 1. */
+/** The cost of `command`, at least 1. */
 export function costOf(command: WriteCommand): number {
   return cost(traitsOf(command).weight(command.args));
 }
 
-/** At least 1. */
+/** The cost of saving `messages`, at least 1. */
 export function costOfMessages(messages: readonly StoredNewMessage[]): number {
   return cost(weightOf(messages));
 }
@@ -45,7 +45,7 @@ export class BatchQueue<T extends QueuedCommand> {
   readonly #urgent = new Fifo<T>();
   readonly #onward = new Fifo<T>();
   readonly #accepts = new FairQueue<T>();
-  /** Cost by which accepts have exceeded their part of earlier batches. It is deducted from the next batches. */
+  /** Cost by which accepts have exceeded their part of earlier batches. This cost is deducted from the next batches. */
   #acceptDebt = 0;
 
   constructor(costMax = BATCH_COST_MAX) {
@@ -87,7 +87,7 @@ export class BatchQueue<T extends QueuedCommand> {
   }
 }
 
-/** The project of an accept, whose messages all belong to one project. 0: it has no messages. */
+/** The project of an accept, whose messages all belong to one project. 0 if the accept has no messages. */
 function projectOfAccept({ method, args }: WriteCommand): number {
   const [first] = method === 'accept' ? args.messages : [];
   return first ? projectOf(first) : 0;

@@ -60,9 +60,9 @@ export type WriteResult =
 export interface BatchOutcome {
   /** One result per command. */
   results: WriteResult[];
-  /** The earliest time at which a lane that this batch changed releases a message; null: none does. */
+  /** The earliest time at which a lane that this batch changed releases a message; null if no lane does. */
   dueAtMs: number | null;
-  /** The earliest due time of the messages that this batch left unclaimed; null: none. Never after `dueAtMs`. */
+  /** The earliest due time of messages that this batch left unclaimed, or null if none. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
   /** The endpoint backlogs to which this batch has added messages. */
   waitingBacklogs: BacklogKey[];
@@ -115,9 +115,9 @@ export class BatchRunner {
   }
 
   /**
-   * Resolves after the commit. The result of a command is `blocked` if it waited too long for the lock of its project. For
-   * projects in `suspects` it does not wait: if another transaction has the lock, the command is blocked at once. Throws only
-   * `StoreFatal`.
+   * Resolves after the commit. The result of a command is `blocked` if it waited too long for the lock of its project.
+   * For projects in `suspects`, the batch does not wait: if another transaction has the lock, the command is blocked at
+   * once. Throws only `StoreFatal`.
    */
   run(commands: readonly WriteCommand[], suspects: Suspects = NO_SUSPECTS): Promise<BatchOutcome> {
     return this.#run(commands, { suspects, avoid: NONE, checksPlacementFirst: false });
@@ -201,7 +201,7 @@ export class BatchRunner {
     return { ...locks, locked: { has: (projectId) => !moving.has(projectId), size: ALL_PROJECTS.size } };
   }
 
-  /** Runs the batch without the commands whose callers were admitted by outdated accounts. */
+  /** Runs the batch without the commands whose callers were admitted with outdated accounts. */
   #runWithoutOutdated(version: number, commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const outdated = new Map<WriteCommand, WriteResult>();
     for (const command of commands) {
@@ -294,7 +294,7 @@ function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Pro
   return newest;
 }
 
-/** The results of all commands, in order: those in `preset`, and those of `work` for the other commands. */
+/** The results of all commands, in order: the results in `preset`, and the results of `work` for the other commands. */
 async function runExcept(
   preset: ReadonlyMap<WriteCommand, WriteResult>,
   commands: readonly WriteCommand[],

@@ -1,5 +1,5 @@
 /**
- * Keeps blocked commands: another worker that was stopped or cut off has their project locked for long.
+ * Keeps commands that are blocked because a stopped or disconnected worker has locked their project for long.
  *
  * Commands wait here by project, so that batches of other projects continue. At intervals, the first command of each project
  * goes into a batch as a scout. When the scout is not blocked, the other commands of its project follow.
@@ -18,7 +18,7 @@ export class BlockedCommands<T> {
   readonly #projects = new Map<ProjectId, BlockedProject<T>>();
   readonly #scoutsMax: number;
 
-  /** `scoutsMax`: after this many blocked scouts in a row, the commands of a project are refused. */
+  /** After `scoutsMax` blocked scouts in a row, the commands of a project are refused. */
   constructor(scoutsMax: number) {
     this.#scoutsMax = scoutsMax;
   }

@@ -36,9 +36,9 @@ export interface Batching {
   /** Cost of one batch; see `BatchQueue`. Default: `BATCH_COST_MAX`. */
   costMax?: number;
   /**
-   * A second writer starts when a batch has taken this long, where the database can commit two batches at once. With a shorter
-   * time, both writers' batches would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`.
-   * Default: never.
+   * A second writer starts when a batch has taken this long, where the database can commit two batches at once. With a
+   * shorter time, both writers' batches would only be smaller, and cost more. `pause` takes a little longer than `ms`.
+   * Needs `elapsedMs`. Default: never.
    */
   late: { ms: Millis; pause: () => Promise<void> };
   /**
@@ -118,7 +118,7 @@ export class GroupCommit {
     });
   }
 
-  /** Refuses new commands. Resolves when all earlier ones have their results. */
+  /** Refuses new commands. Resolves when all earlier commands have their results. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
     if (this.#unsettled === 0) return;
@@ -202,8 +202,9 @@ export class GroupCommit {
   }
 
   /**
-   * Callers of a small batch continue at once. In a large batch only those with new messages do; the others continue a few per
-   * round of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
+   * Callers of a small batch continue at once. In a large batch, only callers with new messages continue at once; the
+   * others continue a few per round of the event loop. Otherwise each new message would wait until all settled attempts
+   * of its batch are handled.
    */
   async #settleAll(batch: readonly PendingCommand[], results: readonly WriteResult[]): Promise<void> {
     const later: [PendingCommand, WriteResult][] = [];

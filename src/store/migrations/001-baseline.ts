@@ -50,7 +50,8 @@ const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
  */
 const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWriters }: SqlDialect): string[] => [
   // Sequences. `until`: the end of the range of numbers of this cell; null: it is the only cell.
-  // `server`: the server that gave out the last numbers. Its successor after a failover may not know all of them.
+  // `server`: the server that gave out the last numbers. After a failover, the next server may not know all of these
+  // numbers.
   `create table numbers (
   name text primary key,
   next ${bigint} not null,
@@ -59,7 +60,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   `insert into numbers (name, next) values
   ('keys and tokens', 1), ('log entries', 1), ('queues', 1), ('accounts', 1)`,
 
-  // Only unfinished messages, and only the columns that dispatching needs.
+  // This table has only unfinished messages, and only the columns that dispatching needs.
   // `wait_state`: what an unclaimed message waits for (operations/lanes/wait-states.ts).
   // `queue_position`: the order of acceptance within the queue.
   // `queue_permit`: the key of the message that received the queue's permit: its own, or, for a callback, the message it reports on.
@@ -100,8 +101,8 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   'create index messages_queue_permits on messages (project_id, queue_id, queue_permit) where queue_permit is not null',
   // Messages that their flow-control key has released and that wait for their origin or project: they have a permit of the key.
   'create index messages_flow_released on messages (project_id, flow_key) where claim_token is null and wait_state in (1, 4) and flow_key is not null',
-  // With the two above and `messages_flow`, this covers every wait state of a key's messages. With one index for all wait
-  // states, the planner would use it for the counts too, and each count would scan the whole wait list.
+  // With the two indexes above and `messages_flow`, this index covers every wait state of a key's messages. If one index
+  // covered all wait states, the planner would use it for the counts too, and each count would scan the whole wait list.
   'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and wait_state = 3 and flow_key is not null',
   'create index messages_run on messages (run_key, key) where run_key is not null',
   'create index messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null',
@@ -205,8 +206,8 @@ const logs = ({ bigint, smallint, bytes, clustered, logPartitions }: SqlDialect)
   response_status ${smallint},
   primary key (project_id, at_ms, seq)
 )${clustered}${logPartitions?.partitioned ?? ''}`,
-  // Only for events with more than a state. `at_ms` repeats the time of the log entry, so that both tables can be partitioned
-  // by day.
+  // This table has rows only for events with more data than a state. `at_ms` repeats the time of the log entry, so that
+  // both tables can be partitioned by day.
   `create table log_details (
   seq ${bigint},
   at_ms ${bigint} not null,
@@ -279,8 +280,8 @@ const schedules = ({ bigint, smallint, bytes, hot }: SqlDialect): string[] => [
 
 /** Journal entries are stored in `contents`, like messages; `journal` only lists them in order. */
 const runs = ({ bigint, smallint, bytes, clustered, hot, appendOnly }: SqlDialect): string[] => [
-  // The key of a run is the key of its first message. Its content has the URL, labels and flow-control key by which runs are
-  // filtered.
+  // The key of a run is the key of its first message. The content of that message has the URL, labels and flow-control
+  // key by which runs are filtered.
   `create table runs (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -305,9 +306,9 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, appendOnly }: SqlDialec
   // For retention. A run with a DLQ entry is kept for as long as it can be resumed.
   'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null',
   'create index runs_failed on runs (completed_at_ms, key) where dead_key is not null',
-  // Runs whose messages are never claimed. `cancel_at_ms`: from then on, their remaining messages are cancelled in batches. 0:
-  // the run has ended, and has more messages left than one transaction cancels. Otherwise the run is being revived, and waits
-  // until then for its next batch.
+  // Runs whose messages are never claimed. `cancel_at_ms`: from this time on, their remaining messages are cancelled in
+  // batches. 0: the run has ended, and has more messages left than one transaction cancels. Otherwise the run is being
+  // revived, and waits until this time for its next chunk.
   `create table ending_runs (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -416,7 +417,7 @@ const operatorEvents = ({ bigint, clustered, hot }: SqlDialect): string[] => [
 /** The workers that share the database. */
 const workers = ({ bigint, smallint, hot }: SqlDialect): string[] => [
   // Times are of the database's clock. If a worker sends no heartbeat for its own `timeout_ms`, any other worker may expire it.
-  // `accounts_version`: the version of the accounts by which the worker admits callers and signs.
+  // `accounts_version`: the version of the accounts with which the worker admits callers and signs.
   `create table workers (
   id text primary key,
   started_at_ms ${bigint} not null,

@@ -24,8 +24,8 @@ class SchemaUnreleased extends StoreFatal {
 }
 
 /**
- * The number of a row in `migrations` of the target of a move, until the move is complete. The row is marked as breaking, so
- * every program refuses the database, even one that does not know moves.
+ * The number of the row in `migrations` that marks the target of an unfinished move. The row is breaking, so every
+ * program refuses the database, even a program that does not know moves.
  */
 export const UNFINISHED_MOVE = 1_000_000_000;
 
@@ -86,7 +86,8 @@ export async function migrate(
   const { migrationLock } = driver.dialect;
   const readMissing = async (queries: Queries) =>
     missingMigrations(await appliedMigrations(queries, migrations), migrations, forMove);
-  // Most starting programs find no missing migration, and need not wait for the lock, which another one may have for long.
+  // Most starting programs find no missing migration, and need not wait for the lock, which another program may have for
+  // long.
   const isCurrent = await driver.read(
     async (queries) => (await isStore(driver, queries)) && (await readMissing(queries)).length === 0,
   );

@@ -64,7 +64,7 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
   return copied;
 }
 
-/** The times of the first and the last log entry; undefined: the logs are empty. */
+/** The times of the first and the last log entry, or undefined if the logs are empty. */
 async function logTimes(queries: Queries): Promise<{ fromMs: number; toMs: number } | undefined> {
   const [row] = await queries.query<{ first: number | null; last: number | null }>(
     'select min(at_ms) as first, max(at_ms) as last from logs',

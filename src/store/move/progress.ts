@@ -8,7 +8,7 @@ import type { RowKey } from './chunks.ts';
 import { RowSum } from './row-sum.ts';
 import { MOVED_TABLES, type MovedTable } from './tables.ts';
 
-/** Why a move cannot start or continue. The message is for the operator. */
+/** The reason why a move cannot start or continue. The message is for the operator. */
 export class MoveRefused extends Error {
   constructor(message: string) {
     super(message);
@@ -16,7 +16,7 @@ export class MoveRefused extends Error {
   }
 }
 
-/** The position in `moves` of a table that is copied completely; before, it is the last copied key. */
+/** The position in `moves` of a table that is copied completely. Until then, the position is the last copied key. */
 const COMPLETE = 'complete';
 /** The name in `moves` of the fingerprint of the source. */
 const SOURCE = 'source';
@@ -24,8 +24,8 @@ const SOURCE = 'source';
 export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'complete' };
 
 /**
- * Prepares the target for the source that `fingerprint` identifies: migrates its schema and marks it as unfinished. It must be
- * empty, or the target of an earlier try. Throws `MoveRefused` before any row is changed.
+ * Prepares the target for the source that `fingerprint` identifies: migrates its schema and marks it as unfinished. The
+ * target must be empty, or the target of an earlier try. Throws `MoveRefused` before any row is changed.
  */
 export async function startMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
   await migrate(target, MIGRATIONS, { forMove: true });
@@ -65,7 +65,7 @@ export function checkVersion(applied: readonly { number: number; name: string }[
 
 async function checkEmpty(queries: Queries): Promise<void> {
   for (const { name } of MOVED_TABLES) {
-    if (name === 'numbers') continue; // a new database has them
+    if (name === 'numbers') continue; // a new database has rows in `numbers` too
     const rows = await queries.query(`select 1 as one from ${name} limit 1`);
     if (rows.length > 0) throw new MoveRefused(`the target is not empty (${name}); --overwrite replaces its data`);
   }
@@ -93,7 +93,7 @@ export async function progressOf(target: Driver, { name }: MovedTable): Promise<
   return { kind: 'rows', after: position === undefined ? undefined : (JSON.parse(position) as RowKey) };
 }
 
-/** Without `lastKey`: the table is copied completely. */
+/** A missing `lastKey` means that the table is copied completely. */
 export async function saveProgress(tx: Transaction, { name }: MovedTable, lastKey: RowKey | undefined): Promise<void> {
   const position = lastKey === undefined ? COMPLETE : JSON.stringify(lastKey);
   await tx.run('delete from moves where name = ?', [name]);

@@ -74,8 +74,8 @@ const keys = { ...flowKeys, ...projectGate };
 const projects = { ...allProjects, ...tokens };
 
 /**
- * The operations by subject. Merged ones run in this order: new messages, outcomes of attempts, checkpoints, ends of
- * runs.
+ * The operations by subject. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, ends
+ * of runs.
  */
 export const OPERATIONS = {
   messages,
@@ -164,8 +164,8 @@ export function classOf(command: WriteCommand): CommandClass {
 }
 
 /**
- * Runs `commands`: first the merged ones, those of one kind together, then each of the others. Returns results in their
- * order.
+ * Runs `commands`: first the merged commands, with all commands of one operation together, then each other command.
+ * Returns the results in the order of `commands`.
  */
 export async function runAll(
   context: WriteContext,
@@ -194,8 +194,8 @@ export function isLongRead(method: ReadMethod): boolean {
 }
 
 /**
- * Runs one read on its own snapshot. `isGuarded`: projects may move, so it throws `ProjectAway` when the project is not
- * in this cell.
+ * Runs one read on its own snapshot. With `isGuarded`, projects may move: the read throws `ProjectAway` if its project is
+ * not in this cell.
  */
 export async function runRead<M extends ReadMethod>(
   driver: Driver,

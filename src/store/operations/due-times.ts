@@ -20,7 +20,7 @@ export class DueTimes {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
-  /** Notes that messages wait in `backlog`. The worker of the command knows it from the result. */
+  /** Notes that messages wait in `backlog`, which the worker of the command knows from the result. */
   noteWaitingBacklog(backlog: BacklogKey): void {
     this.#waitingBacklogs.add(backlog);
   }
@@ -30,12 +30,12 @@ export class DueTimes {
     this.#cancelledClaims.add(claimToken);
   }
 
-  /** The earliest due time that no worker knows; null: none. */
+  /** The earliest due time that no worker knows; null if there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
   }
 
-  /** The earliest due time of all unclaimed messages; null: none. */
+  /** The earliest due time of all unclaimed messages; null if there is none. */
   get earliestForOthersMs(): number | null {
     return this.#earliestForOthersMs;
   }

@@ -14,17 +14,17 @@ export interface Weight {
 }
 
 /**
- * The order of commands (batch-queue.ts). A late urgent command would let other workers expire this one, or make all its
- * publishes wait for a number.
+ * The order of commands (batch-queue.ts). If an urgent command were late, other workers could expire this worker, or all
+ * its publishes would wait for a number.
  */
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
 /** What a command must lock where several transactions run at once, according to its arguments. */
 export interface LockScope {
   projects?: Iterable<ProjectId>;
-  /** Projects whose rows it writes without a lock. Locked projects need not be repeated here. */
+  /** Projects whose rows the command writes without a lock. Locked projects need not be repeated here. */
   writes?: Iterable<ProjectId>;
-  /** Existing messages to change or remove. If they share state with others, their projects are locked too. */
+  /** Existing messages to change or remove. If they share state, such as a lane, their projects are locked too. */
   messages?: readonly MessageKey[];
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
@@ -62,7 +62,7 @@ export type Write<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Ar
     (context: WriteContext, args: Args): Promise<Result>;
   };
 
-/** A write that runs all its commands of a batch together, before the others. Returns their results in their order. */
+/** A write that runs all its commands of a batch together, before other commands. Returns the results in their order. */
 export type MergedWrite<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Args> &
   Codec<Args, Result, Input, Decoded> & {
     readonly kind: 'merged';
@@ -74,7 +74,7 @@ export type Read<Args, Result, Decoded = Result, Input = Args> = Codec<Args, Res
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
-  /** It reads the directory, because the project may live in another cell. */
+  /** The read is of the directory, because the project may live in another cell. */
   readonly readsDirectory: boolean;
   (queries: Queries, args: Args): Promise<Result>;
 };

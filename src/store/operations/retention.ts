@@ -23,7 +23,7 @@ const ALL_LOGS = { logs: 'logs', details: 'log_details' };
 /** Deleted queues examined in one chunk. */
 const QUEUES_MAX = 16;
 
-/** Drops about `rowsMax` expired rows at most. Call it again at once while it returns true. */
+/** Drops about `rowsMax` expired rows at most. Returns whether to call `dropExpired` again at once. */
 export const dropExpired = write(
   {
     weight: ({ rowsMax }) => ({ rows: rowsMax }),
@@ -31,7 +31,7 @@ export const dropExpired = write(
   },
   async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
     const { tx, locked } = context;
-    // A move copies and compares rows, so nothing is dropped until it ends. It takes minutes.
+    // A move copies and compares rows, so nothing is dropped until the move ends, which takes minutes.
     if ((await context.placement.moving()).size > 0) return false;
     let budget = args.rowsMax;
     // Queues whose deletion was interrupted by a crash, or whose last attempt in flight has ended.
@@ -92,7 +92,7 @@ async function dropRuns(
   return keys.length === 0 ? 0 : dropJournals(tx, keys, rowsMax);
 }
 
-/** Drops up to `rowsMax` journal entries, the last of each journal first, and the runs without remaining entries. */
+/** Drops up to `rowsMax` journal entries, each journal from its end, and the runs without remaining entries. */
 async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax: number): Promise<number> {
   const entries = await tx.query<{ run_key: number; position: number; key: number }>(
     'select run_key, position, key from journal where run_key in (??) order by run_key, position desc limit ?',
@@ -111,8 +111,9 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
 }
 
 /**
- * Drops the contents of `keys` to which no row refers. Each content outlives its message by a log entry or a DLQ entry.
- * So a check whenever one of those is dropped finds every content, without a scan of all contents.
+ * Drops the contents of `keys` to which no row refers. A log entry or a DLQ entry refers to each content for longer than
+ * its message does. So a check whenever such an entry is dropped finds every unreferenced content, without a scan of all
+ * contents.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
   await tx.send(
@@ -184,7 +185,7 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
   return rows.length;
 }
 
-/** The projects that have rows in `table`. Each costs one step in its primary key. */
+/** The projects that have rows in `table`. Each project costs one step in the table's primary key. */
 async function* projectsIn(tx: Transaction, table: string): AsyncGenerator<number> {
   let last = -1;
   while (true) {

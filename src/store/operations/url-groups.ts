@@ -30,9 +30,9 @@ interface GroupName {
 }
 
 /**
- * Adds or updates endpoints by the rule of `withEndpoints`, and creates the group if it is missing. If a limit is
- * exceeded, it changes nothing and returns which one. A command that adds neither a group nor an endpoint is never
- * refused.
+ * Adds or updates endpoints by the rule of `withEndpoints`, and creates the group if it is missing. If a limit would be
+ * exceeded, nothing is changed and the result names the limit. A command that adds neither a group nor an endpoint is
+ * never refused.
  */
 export const addEndpoints = write(
   { weight: ({ endpoints }) => ({ rows: endpoints.length }) },

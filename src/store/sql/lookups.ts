@@ -10,7 +10,7 @@
  * - `in list (select ...)` becomes an array that is computed first;
  * - `exists lookup (select ...)` becomes a subquery that runs for each row.
  *
- * `offset 0` keeps the planner from merging them into the statement.
+ * `offset 0` keeps the planner from merging the look-ups into the statement.
  */
 
 const LOOKUP = /\b(?:(left )?lookup (\w+) (\w+) on|(exists) lookup|in list) \(/;

@@ -7,12 +7,12 @@ import { translateLookups } from './lookups.ts';
 const DDL = /^\s*(create table|alter table)\b/;
 
 /**
- * Queries for the size of a store. A store with a schema of its own may share the database with others. On Citus only the node
- * knows the size of a schema, table by table, so `ofNode` is the size of the node's whole database.
+ * Queries for the size of a store. A store with a schema of its own may share the database with other schemas. On Citus,
+ * only the node knows the size of a schema, table by table, so `ofNode` is the size of the node's whole database.
  */
 const SIZE = {
   ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
-  // PostgreSQL has no index of tables by schema, but it has one of the objects that depend on the schema.
+  // PostgreSQL has no index of tables by schema, but has an index of the objects that depend on a schema.
   ofSchema: `(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes, null::bigint as unused
     from pg_depend d lookup pg_class c on (c.oid = d.objid)
     where d.refclassid = 'pg_namespace'::regclass and d.refobjid = current_schema()::regnamespace

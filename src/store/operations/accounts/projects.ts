@@ -76,7 +76,7 @@ export const replaceSigningKeys = write(
   },
 );
 
-/** All projects, tokens and cells with their version, from one snapshot. */
+/** All projects, tokens and cells, and the version of the accounts, from one snapshot. */
 export const readAccounts = read(async (queries: Queries): Promise<AccountsState> => {
   const rows = await queries.query<Project & { signing_current: string; signing_next: string; cellId: CellId }>(
     `select ${PROJECT_FIELDS}, signing_current, signing_next, cell as "cellId" from projects order by id`,

@@ -45,7 +45,7 @@ export const listTokensOf = directoryRead(
   },
 );
 
-/** False: there is no such token. */
+/** Returns false if there is no such token. */
 export const removeToken = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> => {
@@ -56,8 +56,8 @@ export const removeToken = write(
 type MakeTokenArgs = InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number };
 
 /**
- * Adds a token on behalf of the token `by`. `revoked`: `by` is gone. `tooMany`: the project already has `tokensMax`
- * tokens.
+ * Adds a token on behalf of the token `by`. Returns `revoked` if `by` no longer exists, and `tooMany` if the project
+ * already has `tokensMax` tokens.
  */
 export const makeToken = write(
   { changesAccounts: true },
@@ -71,8 +71,8 @@ export const makeToken = write(
 );
 
 /**
- * Removes a token by its id, and returns its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
- * have no full token left; of several concurrent removals, the last one gets this.
+ * Removes a token by its id, and returns its hash. Returns `revoked` if the token `by` no longer exists, and `lastFull`
+ * if the project would have no full token left, which happens to the last of several concurrent removals.
  */
 export const revokeToken = write(
   { changesAccounts: true },

@@ -2,7 +2,8 @@
 import type { Queries, Transaction } from '../../driver.ts';
 
 /**
- * Every change, except the last use of a token, raises this number, so that the other workers read the accounts again.
+ * Every change of the accounts, except the last use of a token, raises their version, so that the other workers read the
+ * accounts again.
  */
 export async function accountsVersion(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");

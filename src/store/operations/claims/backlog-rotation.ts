@@ -6,10 +6,10 @@ import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimRound } from './claim-round.ts';
 
-/** A backlog gets at most a quarter of the remaining slots while other backlogs wait, and may always have `min`. */
+/** While other backlogs wait, a backlog gets at most a quarter of the remaining slots, or up to `min` if that is more. */
 const SHARE = { backlogs: 4, min: 8 };
 
-/** The first messages of a backlog: one more than `capacity`, which shows whether any are left. */
+/** The first messages of a backlog, one more than `capacity`: the extra one shows whether more messages are left. */
 interface FirstOfBacklog {
   backlog: BacklogKey;
   capacity: number;
@@ -18,7 +18,7 @@ interface FirstOfBacklog {
 
 /** Takes messages from backlogs in rotation, from each up to its capacity and its share of the slots. */
 export class BacklogRotation {
-  /** Backlogs that are now empty, and those of projects being moved, which are found again when their project is here. */
+  /** Backlogs that are now empty, and backlogs of moving projects, which are found again when their project is here. */
   readonly emptied: BacklogKey[];
   readonly #round: ClaimRound;
   readonly #backlogs: readonly BacklogKey[];
@@ -38,7 +38,7 @@ export class BacklogRotation {
     this.#fresh = backlogsToServe.slice(0, freshBacklogs).filter(isHere).length;
   }
 
-  /** How many messages the backlogs may take together, if they have them. */
+  /** The number of messages that may be taken from all backlogs together, if each has as many as its capacity. */
   get capacity(): number {
     return this.#backlogs.reduce((sum, backlog) => sum + this.#round.capacityOf(backlog), 0);
   }
@@ -63,9 +63,9 @@ export class BacklogRotation {
   }
 
   /**
-   * The next backlogs that would fill the claim, if each has the messages that it may take, or as many as the earlier
-   * ones had on average. They are read together, because each read is a round trip: short backlogs are read many at a
-   * time.
+   * The next backlogs, as many as fill the claim if each has its capacity of messages, or the average number of messages
+   * of the backlogs that were read before. They are read together, because each read is a round trip: short backlogs are
+   * read many at a time.
    */
   #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] {
     const next: Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] = [];
@@ -87,7 +87,8 @@ export class BacklogRotation {
   }
 
   async #readFirst(backlogs: readonly Pick<FirstOfBacklog, 'backlog' | 'capacity'>[]): Promise<FirstOfBacklog[]> {
-    // No check of the due time: they were due when they moved here, and a clock set back since must not block them.
+    // The due time is not checked: these messages were due when they moved to the backlog, and a clock that was set back
+    // since must not block them.
     const candidates = await this.#round.tx.queryEach<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and wait_state = ${WAIT_STATE.origin} and ${NOT_ENDING}

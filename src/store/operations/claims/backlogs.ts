@@ -6,8 +6,8 @@ import { projectsMoving } from '../locking/placement.ts';
 import { read } from '../operation.ts';
 
 /**
- * The first `limit` backlogs after `after`, by project, then origin. Each costs one index step, however many messages
- * it has.
+ * The first `limit` backlogs after `after`, by project, then origin. Each backlog costs one index step, however many
+ * messages it has.
  */
 export const waitingBacklogs = read(
   async (

@@ -18,7 +18,7 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether other messages wait in its backlog. Absent: no backlog has messages, or the message is itself in one. */
+  /** Whether the message's backlog has other messages. Absent if all backlogs are empty or the message is in one. */
   is_behind?: number | boolean;
 }
 
@@ -40,7 +40,7 @@ export class ClaimRound {
   readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
   readonly #capacity: ClaimCapacity;
-  /** Backlogs that this claim has emptied, though the rows do not show it yet. */
+  /** Backlogs that this claim has emptied, although the new wait states of their messages are not saved yet. */
   readonly #emptied = new Set<BacklogKey>();
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, backlog: number][] = [];
@@ -94,7 +94,7 @@ export class ClaimRound {
     return this.#leftDueAtMs;
   }
 
-  /** These candidates, or later ones, stay in the due index. */
+  /** Notes that `candidates`, or messages after them, stay in the due index. */
   noteLeft(candidates: readonly Candidate[]): void {
     this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
   }
@@ -127,8 +127,8 @@ export class ClaimRound {
   }
 
   /**
-   * Whether the claim has capacity left but could not lock all projects: other workers have locked those with due
-   * messages.
+   * Whether the claim has capacity left but could not lock all projects, because other workers have locked projects with
+   * due messages.
    */
   get leftToOthers(): boolean {
     return this.#locked !== ALL_PROJECTS && !this.isFull;
@@ -139,7 +139,7 @@ export class ClaimRound {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
   }
 
-  /** Releases messages that wait for projects with capacity: those released earlier may wait for another lane. */
+  /** Releases messages that wait for projects with capacity: messages released before may now wait for another lane. */
   async releaseWaitingOfProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithWaiting(this.tx);
@@ -164,7 +164,7 @@ export class ClaimRound {
     this.#laneOf(candidate)?.noteReleased();
   }
 
-  /** Takes a candidate from an endpoint backlog with capacity; false when it stays there, because the worker is full. */
+  /** Takes a candidate of a backlog with capacity. Returns false if the candidate stays there: the worker is full. */
   takeOrSendBack(candidate: Candidate): boolean {
     const { key, project_id } = candidate;
     const lane = this.#laneOf(candidate);
@@ -211,7 +211,7 @@ export class ClaimRound {
     this.#emptied.add(backlog);
   }
 
-  /** A due message does not overtake those in its backlog. */
+  /** A due message must not overtake the messages in its backlog. */
   #hasCapacity({ project_id, origin, is_behind }: Candidate): boolean {
     const backlog = backlogKey(project_id, origin);
     return (!is_behind || this.#emptied.has(backlog)) && this.capacityOf(backlog) > 0;

@@ -17,14 +17,15 @@ import { type ClaimedRow, decodeClaimed, saveClaims } from './claimed-rows.ts';
 import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
 
 /**
- * The minimum of due messages that a claim examines, however few slots it has. Messages without a slot move to their
- * endpoint's backlog. Not more than a whole claim takes, so that no message moves there only because a claim is full.
+ * The minimum number of due messages that a claim examines, however few slots it has. Messages that get no slot move to
+ * the backlog of their endpoint. The number is at most the size of a full claim, so that no message moves to a backlog
+ * only because the claim is full.
  */
 const WINDOW_MIN = 64;
 
-/** The maximum of due messages that one transaction examines. It bounds the cost when all are for one busy endpoint. */
+/** Maximum of due messages examined in one transaction: it bounds the cost when all are for one busy endpoint. */
 const EXAMINED_MAX = 500;
-/** Flow-control keys served in one transaction; the next transaction serves the others. */
+/** Flow-control keys served in one transaction; the next transaction serves the other keys. */
 const LANES_MAX = 64;
 
 export interface ClaimArgs {
@@ -134,8 +135,8 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
 }
 
 /**
- * Serves the due index, then the wait lists of keys, before the backlogs or after some of them. The due index leaves
- * half to the keys.
+ * Serves the due index, then the wait lists of keys: before the backlogs, or after some of the backlogs. The due index
+ * leaves half of the slots to the keys.
  */
 async function serveDue(
   round: ClaimRound,
@@ -144,7 +145,7 @@ async function serveDue(
 ): Promise<RotationState | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseWaitingOfProjects();
-  const nextProjects = rotationOf(round, request); // awaited later: it is read together with the backlogs
+  const nextProjects = rotationOf(round, request); // awaited later, so that the rotation is read with the backlogs
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - backlogs.capacity));
   else await backlogs.serve(half);
   if (request.lanesFirst) await serveLanes(round);
@@ -158,13 +159,14 @@ async function serveDue(
 function rotationOf({ tx, nowMs }: ClaimRound, { rotation }: ClaimRequest): Promise<ProjectRotation> | undefined {
   if (rotation === undefined) return undefined;
   const nextProjects = rotateProjects(tx, rotation, nowMs);
-  nextProjects.catch(() => {}); // the later statements of the transaction fail too, and report it
+  nextProjects.catch(() => {}); // the later statements of the transaction fail too, and report the error
   return nextProjects;
 }
 
 /**
- * Takes due messages in due order. With `nextProjects`, it rotates projects, each in its own due order, so that a
- * project with few messages does not wait behind one with a million. Returns the rotation for the next claim.
+ * Takes due messages in due order. With `nextProjects`, projects are served in rotation, each in its own due order, so
+ * that a project with few due messages does not wait behind a project with a million. Returns the rotation for the next
+ * claim.
  */
 async function takeDue(
   round: ClaimRound,
@@ -186,7 +188,7 @@ async function takeDue(
     const share = Math.ceil(round.messagesLeft / left);
     return isFresh ? Math.max(share, ofFresh) : share;
   };
-  // The first messages of all projects are read together: one by one, each would cost a round trip.
+  // The first messages of all projects are read together, because separate reads would cost a round trip each.
   const firsts = await readWindows(
     round,
     inOrder.map(({ id, isFresh, dueAtMs, key }) => ({
@@ -209,7 +211,7 @@ async function takeDue(
 /** The next messages in the due index, of one project or of all. */
 interface Window {
   candidates: Candidate[];
-  /** Whether there may be more. */
+  /** Whether more messages may follow. */
   isFull: boolean;
 }
 
@@ -264,8 +266,8 @@ async function readWindows(
 
 /**
  * Selects the due messages of all projects, or with `first` of one project. The condition is a range of the index instead
- * of `project_id = ?`: no other index has that order, so PostgreSQL never searches the due messages of all projects for
- * those of one, whatever its statistics are.
+ * of `project_id = ?`: no other index has the order of that range, so PostgreSQL never searches the due messages of all
+ * projects for the messages of one project, whatever its statistics are.
  */
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const projectParam = first === '' ? '' : '?, ';
@@ -277,9 +279,9 @@ function windowText(candidateFields: string, first: '' | 'project_id, ', isHere 
 
 /**
  * Takes up to `share` due messages, of one project or of all. A message gets no slot when its endpoint or project is at
- * its limit, or when the worker is full. It then leaves the due index: otherwise the messages of a few endpoints would
- * precede all others, and shrink by only a few at a time (P9). `projectCount`: how many projects share the number of
- * messages examined.
+ * its limit, or when the worker is full. Such a message leaves the due index: otherwise the messages of a few endpoints
+ * would stay in front of all others, and only a few of them would leave at a time (P9). `projectCount` is the number of
+ * projects that share the maximum of examined messages.
  */
 async function takeInOrder(
   round: ClaimRound,
@@ -307,7 +309,7 @@ async function takeInOrder(
 }
 
 /**
- * Serves the wait lists of flow-control keys round-robin. Each gets at most its share of the slots, so a key with a
+ * Serves the wait lists of flow-control keys round-robin. Each key gets at most its share of the slots, so a key with a
  * hundred thousand waiting messages delays no other key.
  */
 async function serveLanes(round: ClaimRound): Promise<void> {
@@ -330,13 +332,13 @@ async function serveLanes(round: ClaimRound): Promise<void> {
     );
     await round.load(candidates);
     for (const candidate of candidates) {
-      if (round.isFull) break; // it stays first in the wait list of its key
+      if (round.isFull) break; // this candidate stays first in the wait list of its key
       round.takeOrWait(candidate);
     }
   }
 }
 
-/** The earliest time at which the due index or a flow-control key has work for a project that is here; null: none. */
+/** The earliest time at which the due index or a key has work for a project that is here; null if there is none. */
 async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
   const { and, params } = excluding(moving);
   const [[row], wakeAtMs] = await Promise.all([

@@ -14,7 +14,7 @@ export interface ClaimedRow extends ContentRow, Pick<MessageRow, ReadWithContent
   due_at_ms: number;
 }
 
-/** Without the body if the endpoint fetches it later: then `bytes` is 0, and no limit would count its memory. */
+/** The body is left out if the endpoint fetches it later: no limit would count its memory, because `bytes` is 0 then. */
 const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
   'c.body',
   'case when m.bytes = 0 then null else c.body end as body',

@@ -6,24 +6,24 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 
-/** Projects served in one transaction; the next transaction serves the others. */
+/** Projects served in one transaction; the next transaction serves the other projects. */
 const SERVED_MAX = 32;
-/** Projects examined in one transaction: most may only have messages that are due later. */
+/** Projects examined in one transaction: more than served, because most may only have messages that are due later. */
 const EXAMINED_MAX = 256;
 /**
- * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the
- * first message of a project, it reads past all that were claimed since, so each search costs more with each second of
- * a backlog.
+ * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums. To find the first
+ * message of a project, it reads past the entries of all messages that were claimed since then, so each search costs more
+ * with each second of a backlog.
  */
 const REREAD_EVERY_MS = 200;
 
 interface RotatedProject extends DueProject {
-  /** Its first message became due only just now, while other projects are far behind. */
+  /** Whether the first message became due only just now, while other projects are far behind. */
   isFresh: boolean;
 }
 
 export interface ProjectRotation extends RotationState {
-  /** In the order of the rotation, each with its first due message, where the scan of the index starts. */
+  /** The projects in the order of the rotation, each with its first due message, where the scan of the index starts. */
   due: RotatedProject[];
   /** The project after which the next claim continues the rotation. */
   last: ProjectId;
@@ -71,7 +71,8 @@ function isAll({ length }: readonly DueProject[]): boolean {
 
 /**
  * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search
- * finds both: a second one would cost the same again where the entries before it are claimed and not vacuumed yet.
+ * finds both the project and the message: a second search would read past the same claimed entries that are not vacuumed
+ * yet.
  */
 function projectsBetween(
   queries: Queries,

@@ -17,8 +17,8 @@ export interface ReleaseArgs {
 }
 
 /**
- * Releases claims uncounted and due at once: the end of a worker is not a failure of the endpoint. Stale claims are
- * skipped.
+ * Releases claims uncounted and makes their messages due at once, because the end of a worker is not a failure of the
+ * endpoint. Stale claims are skipped.
  */
 export const release = write(
   {
@@ -40,9 +40,9 @@ export const release = write(
 );
 
 /**
- * Releases all claims of earlier processes (P7, embedded) and returns their number. `upToToken`: the last claim of those
- * processes; absent: all claims are theirs. Only for a store with a single worker, because it locks no project. It reads
- * only the index of claimed messages, so a million waiting messages do not delay a start.
+ * Releases all claims of earlier processes (P7, embedded) and returns their number. `upToToken` is the last claim of
+ * these processes; if absent, all claims are theirs. Only for a store with a single worker, because this command locks no
+ * project. Only the index of claimed messages is read, so a million waiting messages do not delay a start.
  */
 export const releaseAll = write(
   async (
@@ -62,7 +62,7 @@ export const releaseAll = write(
   },
 );
 
-/** The highest token of a claim; later claims have higher ones. 0: no claims. */
+/** The highest token of a claim, or 0 if there are no claims. Later claims have higher tokens. */
 export const lastClaim = read(async (queries: Queries): Promise<number> => {
   const [row] = await queries.query<{ token: number | null }>(
     'select max(claim_token) as token from messages where claim_token is not null',
@@ -74,8 +74,8 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
 const RELEASED_MAX = 500;
 
 /**
- * If projects no longer have a limit, releases some of the messages that still wait for their project, and returns
- * their number. With a limit, claims release them while there is capacity. Locks their projects.
+ * If projects no longer have a limit, locks the projects for which messages still wait, releases some of these messages,
+ * and returns their number. With a limit, claims release such messages while there is capacity.
  */
 export const releaseUnlimited = write(
   { weight: () => ({ rows: RELEASED_MAX }), touches: () => ({ find: projectsWithWaiting }) },
@@ -104,7 +104,7 @@ async function releaseChunk(context: WriteContext, { nowMs }: { nowMs: number })
   return rows.length;
 }
 
-/** Makes the messages due at once. Those marked for cancellation are no longer in flight, so they are cancelled. */
+/** Makes the messages due at once. Messages marked for cancellation are no longer in flight, so they are cancelled. */
 async function releaseRows(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });

@@ -198,7 +198,7 @@ function responsesOf(queries: Queries, keys: readonly number[]): Promise<(Detail
   );
 }
 
-/** Finds the failure callback of a run. `undefined`: there was none, or its retention is over. */
+/** Finds the failure callback of a run. Returns undefined if there was none, or if its retention is over. */
 export const findFailureCallback = read(
   async (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }): Promise<ContentRow | undefined> => {
     const position = positionOfDlqId(dlqId);

@@ -1,6 +1,6 @@
 /**
- * Replaces a failed run in the DLQ with a new run that starts with its journal (contract W 21.3). A long journal is
- * written in chunks, each in its own transaction. Until the last chunk, the run is REVIVING.
+ * Replaces a failed run in the DLQ with a new run that starts with the journal of the failed run (contract W 21.3). A
+ * long journal is written in chunks, each in its own transaction. Until the last chunk, the new run is REVIVING.
  */
 import { backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
@@ -44,9 +44,9 @@ interface RetryRunArgs
 }
 
 /**
- * Removes the entry from the DLQ and starts the run, or changes nothing. With several chunks, the last one does this.
- * Until then, no message of the run is sent, and lists do not show it. If the next chunk does not arrive, or is refused,
- * the run is cancelled (`cancelRemaining`), and the entry stays in the DLQ.
+ * Removes the entry from the DLQ and starts the run, or changes nothing. With several chunks, the last chunk does this.
+ * Until then, no message of the run is sent, and lists do not show the run. If the next chunk does not arrive, or is
+ * refused, the run is cancelled (`cancelRemaining`), and the entry stays in the DLQ.
  */
 export const retryRun = write(
   {
@@ -94,7 +94,7 @@ export const retryRun = write(
     if (!isFirst) await startRevived(context, args);
     await addWaiters(tx, args);
     await nameSuccessor(tx, failedKey, run);
-    // Only now: at every moment, one of the two runs must refer to the contents that they share.
+    // The entry is removed last: at every moment, one of the two runs must refer to the contents that they share.
     await removeDead(tx, [position.n]);
     return result;
   },
@@ -190,8 +190,8 @@ async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: 
 }
 
 /**
- * Saves the new run's id in the configuration of the failed run, which is no longer used otherwise. The new version only
- * shows a move of the project that the row has changed.
+ * Saves the new run's id in the configuration of the failed run, which nothing else uses any more. The version is raised
+ * only so that a move of the project notices the changed row.
  */
 async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
   const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);

@@ -50,7 +50,7 @@ export class MessageAdmission {
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
 
-  /** Loads the queues that `messages` name, and creates the missing ones without a limit. */
+  /** Loads the queues that `messages` name, and creates the missing queues without a limit. */
   async makeQueues(messages: readonly StoredNewMessage[]): Promise<void> {
     await this.loadQueues(messages);
     for (const message of messages) await this.hasQueue(message, 0);
@@ -92,7 +92,7 @@ export class MessageAdmission {
     await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
-  /** Checks the queue, the key and the project in this order. The message waits for the first one without capacity. */
+  /** Checks the queue, the key and the project in this order. The message waits for the first without capacity. */
   #admit({ message, queueName, flow }: StoredNewMessage): AdmittedState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;

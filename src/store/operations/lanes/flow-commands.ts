@@ -9,7 +9,7 @@ import { PAST_LANES, WAIT_STATE } from './wait-states.ts';
 
 type At<Args> = Args & FlowRef & { nowMs: number };
 
-/** An unused key can be paused, which creates it. Resuming an unknown key changes nothing. */
+/** Pausing an unused key creates the key. Resuming an unknown key changes nothing. */
 export const setKeyPaused = write(async (context: WriteContext, args: At<{ isPaused: boolean }>): Promise<void> => {
   return change(context, args, { create: args.isPaused }, () => ({ paused: args.isPaused ? 1 : 0 }));
 });
@@ -23,7 +23,7 @@ export const pinKey = write(async (context: WriteContext, args: At<{ pin: FlowPi
   }));
 });
 
-/** The last values apply until the next message sets new ones. */
+/** The values of the pin continue to apply until the next message sets new values. */
 export const unpinKey = write(
   async (context: WriteContext, args: At<{ parallelism: boolean; rate: boolean }>): Promise<void> => {
     return change(context, args, { create: false }, () => ({
@@ -54,7 +54,7 @@ async function change(
   await flows.save(due);
 }
 
-/** A key without its wait-list size, whose count may read many rows. */
+/** A key without the size of its wait list, because counting the list may read many rows. */
 export interface FlowStateView extends FlowKeyRow {
   in_flight: number;
 }
@@ -95,19 +95,19 @@ export function flowStatesOf(
 
 export interface ListKeysArgs {
   projectId: ProjectId;
-  /** Part of the key's name, case-sensitive; empty: all. */
+  /** A part of the name of each listed key, case-sensitive. If empty, all keys match. */
   search: string;
-  /** Only keys after this one. */
+  /** The list begins after this key. */
   after: string;
   count: number;
   nowMs: number;
 }
 
-/** Ordered by key: up to `count` of those after `after` that contain `search`. */
+/** Lists up to `count` keys after `after` that contain `search`, ordered by key. */
 export const listKeys = longRead(
   (queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> => {
     const { projectId, search, after, count, nowMs } = args;
-    // Case-sensitive in both databases and without wildcards, unlike `like`.
+    // This is case-sensitive in both databases and has no wildcards, unlike `like`.
     return queries.query<FlowKeyView>(
       `select ${VIEW_FIELDS} from flow_keys f
      where f.project_id = ? and f.key > ? and (? = '' or replace(f.key, ?, '') <> f.key) order by f.key limit ?`,
@@ -140,15 +140,15 @@ export function decodeFlowState(row: FlowStateView, nowMs: Millis): FlowKeyState
 
 /**
  * Examines up to `rowsMax` keys that were last used before `usedBeforeMs`, and drops those that have no messages and no
- * settings. The others are marked as used now, so that a hundred thousand pinned keys are examined once a day, not in
- * each chunk. Returns the number of examined keys.
+ * settings. The other examined keys are marked as used now, so that a hundred thousand pinned keys are examined once a
+ * day, not in each chunk. Returns the number of examined keys.
  */
 export async function dropUnusedKeys(
   { tx, locked }: WriteContext,
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
   const rows = await tx.query<FlowRow>(
-    // Not `exists`: here a planner may evaluate that for all keys at once, by reading all messages.
+    // An `exists` is avoided, because a planner may evaluate it for all keys at once, by reading all messages.
     `select f.project_id, f.key,
        case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
          or (select 1 from messages m

@@ -2,7 +2,7 @@
  * The flow-control keys that a transaction changes: whether they may start another attempt, and when their wait lists
  * are served next.
  *
- * The claimed messages of a key have its permits. They are counted when the key is loaded. After the changes of the
+ * The claimed messages of a key have its permits, and are counted when the key is loaded. After the changes of the
  * transaction, `save` counts them again and sets the time at which the wait list is served; counts are never adjusted.
  */
 import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
@@ -20,7 +20,7 @@ export interface FlowRef {
   key: string;
 }
 
-/** The keys of those messages that have one. */
+/** The flow-control keys of `rows`. Rows without a key are skipped. */
 export function flowRefsOf(rows: readonly { project_id: number; flow_key: string | null }[]): FlowRef[] {
   return rows.flatMap(({ project_id, flow_key }) =>
     flow_key === null ? [] : [{ projectId: project_id, key: flow_key }],
@@ -51,13 +51,13 @@ interface FlowStateRow extends FlowKeyRow {
 }
 
 /**
- * The limit of the count of released messages, so that the cost of a key does not grow with the messages that wait for
- * an unavailable endpoint. A key that may start more than this releases more messages, into the backlog of their
- * endpoint.
+ * The released messages of a key are counted up to this limit, so that the cost of a key does not grow with the messages
+ * that wait for an unavailable endpoint. A key that may start more attempts than this limit releases more messages, into
+ * the backlog of their endpoint.
  */
 const RELEASED_COUNTED_MAX = 1_000;
 
-/** The time of the last use is rounded to this step: it only serves to drop keys unused for a day. */
+/** The time of the last use is rounded to this step, because it only serves to drop keys that were unused for a day. */
 const USED_STEP_MS = 3_600_000;
 
 const COLUMNS = namesOf(FLOW_KEY);
@@ -97,8 +97,8 @@ export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
   /**
-   * Released messages may start before the others. They are counted so that a key releases no more to a busy endpoint
-   * than its parallelism.
+   * The number of released messages, which may start before the others. It keeps the key from releasing more messages to
+   * a busy endpoint than its parallelism.
    */
   #released: number;
   /** The due time of the first waiting message. */
@@ -121,7 +121,7 @@ export class FlowLane {
     return this.#firstReadyAtMs <= nowMs;
   }
 
-  /** A due message joins the wait list. */
+  /** Notes that a due message joins the wait list. */
   noteWaiting(): void {
     this.#firstReadyAtMs = -Infinity;
   }
@@ -144,17 +144,17 @@ export class FlowLane {
     return Math.max(0, this.startsLeft(nowMs) - this.#released);
   }
 
-  /** A message that its key has released waits for its endpoint or its project. */
+  /** Notes that a message that its key has released waits for its endpoint or its project. */
   noteReleased(): void {
     this.#released += 1;
   }
 
-  /** A released message starts, or returns to the wait list. */
+  /** Notes that a released message starts, or returns to the wait list. */
   undoRelease(): void {
     this.#released -= 1;
   }
 
-  /** An attempt starts: it takes a permit and counts toward the rate. */
+  /** Notes the start of an attempt, which takes a permit and counts toward the rate. */
   start(nowMs: number): void {
     this.#inFlight += 1;
     if (this.row.rate === null) return;

@@ -1,6 +1,6 @@
 /**
- * Chooses the message that takes over the slot of a settled message, in the same transaction. It is sent in the
- * worker's slot of the settled message, so it must have the same origin and must not be much larger.
+ * Chooses the message that takes over the slot of a settled message, in the same transaction. The chosen message is sent
+ * in the same slot of the worker, so it must have the origin of the settled message and must not be much larger.
  */
 
 import { CANDIDATE_FIELDS, type Candidate } from '../claims/claim-round.ts';

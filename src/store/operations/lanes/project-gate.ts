@@ -77,7 +77,7 @@ async function hasWaitingMessage(queries: Queries, projectId: ProjectId): Promis
   return rows.length > 0;
 }
 
-/** Projects for which messages wait. Each costs one index step, however many messages wait. */
+/** Projects for which messages wait. Each project costs one index step, however many messages wait. */
 export async function projectsWithWaiting(queries: Queries): Promise<ProjectId[]> {
   const projectIds: ProjectId[] = [];
   let last = -1;
@@ -100,7 +100,7 @@ export interface ReleasedMessage {
   flow_key: string | null;
 }
 
-/** Releases as many messages as the projects have capacity for. They are checked again when they are claimed. */
+/** Releases as many messages as the projects have capacity for. Released messages are checked again when claimed. */
 export async function releaseWaiting(
   tx: Transaction,
   gate: ProjectGate,

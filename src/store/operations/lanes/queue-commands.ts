@@ -22,7 +22,7 @@ export interface SaveQueueArgs extends QueueName {
   nowMs: number;
 }
 
-/** Creates the queue or replaces its settings. The limit of queues refuses only new ones. */
+/** Creates the queue or replaces its settings. The limit of queues refuses only new queues. */
 export const saveQueue = write(
   async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
     const { projectId, parallelism, isPaused, nowMs } = args;
@@ -58,7 +58,7 @@ export const setQueuePaused = write(
   },
 );
 
-/** Writes nothing when the queue is already in that state. */
+/** Writes nothing when the queue is already in the requested state. */
 async function setPaused(
   context: WriteContext,
   queue: QueueRef,
@@ -74,7 +74,7 @@ async function setPaused(
   else await resume(context, queue, args.nowMs);
 }
 
-/** Messages that have a permit wait for the queue too. Those in flight join them when they need a retry. */
+/** Makes messages with a permit wait for the queue too. Messages in flight wait for the queue when they need a retry. */
 async function pauseHolders(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
@@ -109,8 +109,9 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
 }
 
 /**
- * Hides the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: the queue does not
- * exist. If the caller crashes first, `dropExpired` cancels them; a worker that detects the crash calls it at once.
+ * Hides the queue at once; the caller then cancels its messages with `emptyQueue`. Returns undefined if the queue does
+ * not exist. If the caller crashes before all messages are cancelled, `dropExpired` cancels the others; a worker that
+ * detects the crash calls `dropExpired` at once.
  */
 export const deleteQueue = write(
   async (
@@ -119,7 +120,7 @@ export const deleteQueue = write(
   ): Promise<QueueRef | undefined> => {
     const queue = await idOf(context.tx, { projectId, name });
     if (!queue) return undefined;
-    // Paused, so that no message starts while they are cancelled in chunks, or after a crash between two chunks.
+    // The queue is paused, so that no message starts during the cancel in chunks, or after a crash between two chunks.
     await pauseHolders(context, queue, nowMs);
     await context.tx.send(
       'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
@@ -131,8 +132,8 @@ export const deleteQueue = write(
 
 /**
  * Cancels up to `count` messages of a deleted queue, each like a single cancel. The queue is removed with its last
- * message. Messages of workflow runs leave the queue and continue, because only a whole run can be cancelled.
- * Returns whether to call it again at once.
+ * message. Messages of workflow runs leave the queue and continue, because only a whole run can be cancelled. Returns
+ * whether to call `emptyQueue` again at once.
  */
 export const emptyQueue = write(
   { weight: ({ count }) => ({ rows: count }) },
@@ -196,12 +197,12 @@ async function removeRunMessages(context: WriteContext, keys: readonly number[],
 }
 
 /**
- * Deleted queues with messages to cancel, because their deletion was interrupted, or without messages. Queues that only
- * wait for attempts in flight or for callbacks are skipped, so they never delay others.
+ * Deleted queues that have messages to cancel, because the deletion was interrupted, or that have no messages. Queues
+ * that only wait for attempts in flight or for callbacks are skipped, so they never delay other queues.
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
-    // Not `exists`: here a planner may evaluate that for all queues at once, by reading all messages.
+    // An `exists` is avoided, because a planner may evaluate it for all queues at once, by reading all messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} limit 1) is not null
@@ -224,8 +225,8 @@ export interface QueueRow extends BlockerRow {
 }
 
 /**
- * The first parameter is the current time. `lag` counts the messages that wait for the queue, by an index alone, and
- * those that have a permit. Callbacks are not counted: their permit has the key of another message.
+ * The first parameter is the current time. `lag` counts the messages that wait for the queue, by an index alone, and the
+ * messages that have a permit. Callbacks are not counted: their permit has the key of another message.
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m

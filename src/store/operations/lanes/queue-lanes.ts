@@ -24,7 +24,8 @@ export interface QueueStateRow {
 }
 
 /**
- * The fields of a queue from `queues q`, with the number of its taken permits and the first message that waits for one.
+ * The fields of a queue from `queues q`, with the number of its taken permits and the first message that waits for a
+ * permit.
  */
 const QUEUE_STATE_FIELDS = `q.project_id, q.id, q.name, q.parallelism, q.paused, q.next_position,
   (select count(distinct m.queue_permit) from messages m
@@ -157,7 +158,7 @@ export interface QueueHead {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether it may be claimed: see `NOT_ENDING`. */
+  /** Whether the message may be claimed: see `NOT_ENDING`. */
   is_claimable: number | boolean;
 }
 

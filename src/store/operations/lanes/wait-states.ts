@@ -13,18 +13,18 @@ export const WAIT_STATE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } a
 /** The wait states of messages that their flow-control key has released, which have a permit of the key; an SQL list. */
 export const PAST_LANES = `${WAIT_STATE.origin}, ${WAIT_STATE.project}`;
 
-/** The wait state of a message that has a permit of its queue. With a key it is in the key's wait list, due or not. */
+/** The state of a message with a permit of its queue. A message with a key is in the key's wait list, due or not. */
 export function waitStateBehindQueue(flowKey: string | null): number {
   return flowKey === null ? WAIT_STATE.due : WAIT_STATE.flow;
 }
 
 /**
- * Never claim messages of ended runs; some may still await cancellation. The failure callback has no position in the
- * journal, and is sent.
+ * Excludes messages of ended runs, which are never claimed; some may still await cancellation. The failure callback has
+ * no position in the journal and is included, because it is sent.
  */
 export const NOT_ENDING = notEnding('messages');
 
-/** The same with another alias of `messages`. */
+/** `NOT_ENDING` for a statement that calls `messages` by the alias `name`. */
 export function notEnding(name: string): string {
   return `(${name}.journal_position is null
     or not exists lookup (select 1 from ending_runs e where e.key = ${name}.run_key))`;

@@ -14,7 +14,7 @@ export function addCondition({ texts, params }: Conditions, text: string, ...val
   params.push(...values);
 }
 
-/** The conditions for the attributes of `filter`. The caller adds those for its times, because their column differs. */
+/** The conditions for the attributes of `filter`. The caller adds the times, because the time columns of lists differ. */
 export function contentConditions(filter: AttributeFilter): Conditions {
   const conditions: Conditions = { texts: [], params: [] };
   const among = (column: string, values: readonly string[] | undefined): void => {
@@ -30,14 +30,15 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   among('c.flow_control_key', filter.flowControlKey);
   among('c.caller_ip', filter.callerIp);
   if (filter.endpointName) {
-    // Used too rarely to need a column. No string inside JSON can contain this text, because its quotes are escaped.
+    // The endpoint name is used too rarely to need a column. No string inside JSON can contain the searched text, because
+    // the quotes in strings are escaped.
     const anyOf = filter.endpointName.map(() => "replace(c.settings, ?, '') <> c.settings");
     const texts = filter.endpointName.map((name) => JSON.stringify({ endpointName: name }).slice(1, -1));
     addCondition(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
   }
   if (filter.label) {
-    // Case-sensitive in both databases and without wildcards, unlike `like`. No label has a comma, so a searched label
-    // with a comma is ignored: `a,b` would find a message with the labels a and b.
+    // This is case-sensitive in both databases and has no wildcards, unlike `like`. No label has a comma, so a searched
+    // label with a comma is ignored: `a,b` would find a message with the labels a and b.
     const labels = filter.label.filter((label) => !label.includes(','));
     const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
     addCondition(

@@ -55,7 +55,7 @@ export function sliceSql(
   return { texts, params, direction: latestFirst ? 'desc' : 'asc' };
 }
 
-/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd`: the last examined row, when more follow. */
+/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd` is the last examined row, if more follow. */
 export function cutPage<Row extends Position>(
   rows: readonly Row[],
   count: number,
@@ -76,8 +76,8 @@ export const DETAIL_SIZES = `select seq as key, ${RESPONSE_BYTES} from log_detai
 export const DEAD_SIZES = `select key, ${RESPONSE_BYTES} from dead where key in (??)`;
 
 /**
- * Ends the page before its messages and their responses exceed `bytesMax`, but keeps at least one row. Returns its bytes
- * too. `responseSizes`: `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
+ * Ends the page before its messages and their responses exceed `bytesMax`, but keeps at least one row. Also returns the
+ * bytes of the page. `responseSizes` is `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
  */
 export async function cutByBytes<Row extends Position & { message_key: number }>(
   queries: Queries,
@@ -157,7 +157,7 @@ export function positionOfDlqId(dlqId: string): Position | undefined {
   return { timeMs: decoded.ms, n: decoded.n };
 }
 
-/** The message with this key. Throws if it was not read. */
+/** The message with this key. Throws if the message was not read. */
 export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
   const message = messageByKey.get(key);
   if (!message) throw new Error(`message ${key} has no content`);

@@ -9,8 +9,8 @@ import type { Pause } from '../operation.ts';
 import type { PageRows, Position, Slice } from './page.ts';
 
 /**
- * Windows that are searched for the matching rows of one page, so that it takes a tenth of a second at most. A window
- * has `WINDOW` rows (windows.ts).
+ * The maximum number of windows that are searched for the rows of one page, so that a page takes at most a tenth of a
+ * second. A window has `WINDOW` rows (windows.ts).
  */
 const WINDOWS_MAX = 3;
 
@@ -18,7 +18,8 @@ const WINDOWS_MAX = 3;
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Messages encoded, or rows decoded, before other work may run: with hundreds of headers, they take a few milliseconds.
+ * Messages encoded, or rows decoded, before other work may run. If each has hundreds of headers, this many take a few
+ * milliseconds.
  */
 export const BATCH_SIZE = 32;
 

@@ -4,7 +4,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 /** The projects whose shared state a transaction may touch. */
 export interface LockedProjects {
   has(projectId: ProjectId): boolean;
-  /** Their number. */
+  /** The number of these projects. */
   readonly size: number;
 }
 

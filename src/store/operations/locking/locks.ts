@@ -2,10 +2,10 @@
  * The locks of a batch where several transactions run concurrently.
  *
  * Messages that share nothing are protected by locks on their own rows. Lanes, runs, deduplication ids and budgets are
- * shared by messages. A batch that touches them first locks the rows of its projects, in order of their ids, before it
- * reads anything. So the rest of the store may assume that a project's shared state has one writer. Rows of messages
- * are locked next: each command that names messages locks them in order of their keys. Transactions may still
- * deadlock, for example two cancels of many messages. The database detects this, and they run again.
+ * shared by messages. A batch that touches such shared state first locks the rows of its projects, in order of their ids,
+ * before it reads anything. So the rest of the store may assume that a project's shared state has one writer. Rows of
+ * messages are locked next: each command that names messages locks them in order of their keys. Transactions may still
+ * deadlock, for example two cancels of many messages. The database detects a deadlock, and the transactions run again.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
@@ -35,7 +35,7 @@ export interface BlockedResult {
 
 const NONE_BLOCKED: BatchLocks['blocked'] = new Map();
 
-/** Locks the projects and rows that `commands` touch, and requires their placement here. Call it before anything else. */
+/** Locks the projects and rows that `commands` touch, and requires the projects to be here. Call this function first. */
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
@@ -53,8 +53,8 @@ export async function lockFor(
 }
 
 /**
- * The projects that each command writes to, except for commands of accounts: the directory has the accounts of all
- * projects.
+ * The projects that each command writes to. Commands of accounts are left out, because the directory has the accounts of
+ * all projects.
  */
 function* checkedProjects(
   commands: readonly WriteCommand[],
@@ -133,7 +133,7 @@ async function resolveProjects(tx: Transaction, scopes: readonly ResolvedScope[]
   await addProjects(tx, scopes, 'schedules');
 }
 
-/** Selects messages of lanes and runs: only these need the lock. A saved message never joins a lane or a run. */
+/** Selects messages of lanes and runs: only these need the lock. A saved message never joins a lane or a run later. */
 const HAS_SHARED_STATE = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(

@@ -5,8 +5,8 @@
  * batch takes the share lock of each project to which it writes that is here. It requests the lock
  * without waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes
  * the row's exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude
- * neither each other nor the lock of lanes (locks.ts). They are row locks, because Citus does not pass advisory locks
- * to its nodes.
+ * neither each other nor the lock of lanes (locks.ts). All of these are row locks, because Citus does not pass advisory
+ * locks to its nodes.
  *
  * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other
  * write. Reads of a project read its placement in the same snapshot: otherwise a worker that was not notified of a
@@ -18,15 +18,15 @@ import type { Queries, Transaction } from '../../driver.ts';
 /** The numbers are stored: never change one, only add. Statements contain them as literals. */
 export const PLACEMENT = {
   here: 0,
-  /** A move copies it here. */
+  /** A move is copying the project to this cell. */
   arriving: 1,
   /** A move copies the last changes out of this cell. */
   leaving: 2,
-  /** It lives in another cell, and its rows here are being deleted. */
+  /** The project lives in another cell, and its rows here are being deleted. */
   gone: 3,
   /**
-   * It lives in another cell, and has no other rows here. The row stays, so that the project is not taken for a new
-   * one.
+   * The project lives in another cell, and has no other rows here. This row stays, so that the project is not taken for a
+   * new one.
    */
   elsewhere: 4,
 } as const;
@@ -40,11 +40,11 @@ const IS_MOVING = `placement in (${PLACEMENT.arriving}, ${PLACEMENT.leaving}, ${
 export interface AwayResult {
   kind: 'away';
   projectId: ProjectId;
-  /** Whether it already lives in another cell; otherwise it is being moved. */
+  /** Whether the project already lives in another cell; otherwise it is being moved. */
   isGone: boolean;
 }
 
-/** Another transaction has locked the project's row, and this one did not wait for it. */
+/** Another transaction has locked the project's row, and this transaction did not wait for the lock. */
 interface BlockedResult {
   kind: 'blocked';
   projectId: ProjectId;
@@ -56,7 +56,7 @@ export interface PlacementCheck {
   moving(): Promise<ReadonlySet<ProjectId>>;
   /** The batch writes to these projects, which the store has chosen, for example by a claim. */
   require(projects: Iterable<ProjectId>): void;
-  /** The batch writes to these projects, which its commands name. */
+  /** Requires that the projects to which these commands write are here. */
   requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
 }
 
@@ -65,7 +65,7 @@ export const ALL_HERE: PlacementCheck = { moving: async () => NONE, require: () 
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
-/** A batch has written to projects that are not here or are blocked: it is rolled back and run without them. */
+/** The batch wrote to projects that are not here or are blocked. It is rolled back and runs again without `refused`. */
 export class ProjectsNotHere extends Error {
   readonly projects: ReadonlySet<ProjectId>;
   /** The commands that named such a project. */
@@ -124,7 +124,7 @@ export class BatchPlacementCheck implements PlacementCheck {
       `select id from projects where id in (??) and placement = ${PLACEMENT.here} order by id ${this.#locking}`,
       [projects],
     );
-    here.catch(() => {}); // the later statements of the transaction fail too, and report it
+    here.catch(() => {}); // the later statements of the transaction fail too, and report the error
     this.#here.push(here);
   }
 
@@ -183,7 +183,7 @@ export async function excludingMoving(queries: Queries, column?: string): Promis
   return excluding(await projectsMoving(queries), column);
 }
 
-/** The placement of the project; undefined: no row. */
+/** The placement of the project. Returns undefined if the project has no row. */
 export async function placementOf(queries: Queries, projectId: ProjectId): Promise<Placement | undefined> {
   const [row] = await queries.query<{ placement: number }>('select placement from projects where id = ?', [projectId]);
   const [name] = Object.entries(PLACEMENT).find(([, value]) => value === row?.placement) ?? [];
@@ -196,7 +196,7 @@ export async function isReadableHere(queries: Queries, projectId: ProjectId): Pr
   return placement === 'here' || placement === 'leaving';
 }
 
-/** Sets the placement. Batches that start after the commit see it; earlier ones may still write (see `awaitBatches`). */
+/** Sets the placement. Batches that start after the commit see it; earlier ones may still write: see `awaitBatches`. */
 export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
   await tx.run('update projects set placement = ? where id = ?', [PLACEMENT[placement], projectId]);
 }

@@ -25,15 +25,15 @@ interface LiveRow extends LogPosition {
 
 const FAILED = codeOfLogState('FAILED');
 
-/** The first `count` entries after `after` and up to `toMs`, without those numbered `except`. Includes those of runs. */
+/** The first `count` entries after `after` and up to `toMs`, without the numbers `except`. Includes entries of runs. */
 export const listLogsAfter = longRead(
   (
     queries: Queries,
     args: { projectId: ProjectId; after: LogPosition; toMs: number; except: number[]; count: number },
   ): Promise<LiveRow[]> =>
     queries.query<LiveRow>(
-      // FAILED has the error of the entry before it, as in `listLogs`. The index has all columns of the inner query.
-      // The separate condition on the time lets PostgreSQL skip the tables of other days.
+      // A FAILED entry has the error of the entry before it, as in `listLogs`. The index has all columns of the inner
+      // query. The separate condition on the time lets PostgreSQL skip the tables of other days.
       `select w.at_ms as "timeMs", w.seq as n, w.state, c.id, c.url, c.method, c.topic_name, c.queue_name, c.schedule_id,
          c.flow_control_key, c.labels, r.id as run_id, d.error, d.next_delivery_at_ms,
          case when w.state <> ${FAILED} then coalesce(d.response_status, w.response_status) end as response_status

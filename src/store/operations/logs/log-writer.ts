@@ -8,20 +8,20 @@ import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
 const LOG_COLUMNS = ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key', 'response_status'] as const;
 
-/** Numbers taken from the store at once, with one write. A crash loses the unused ones. */
+/** Numbers taken from the store at once, with one write. A crash loses the unused numbers. */
 const BLOCK = 100_000;
 
 export interface MessageEvents {
   projectId: number;
   key: number;
-  /** The run of the message or of the events; null: none. */
+  /** The run of the message or of the events; null if there is none. */
   runKey: number | null;
   events: readonly StoredEvent[];
   /** The time of the message's latest event: the times of its events never decrease, even if the clock is set back. */
   floorMs: number;
 }
 
-/** A transaction has more events than its writer has numbers. The caller reserves more outside it and runs it again. */
+/** A transaction has more events than its writer has numbers. The caller reserves more and repeats the transaction. */
 export class TooFewNumbers extends Error {
   readonly needed: number;
 
@@ -38,12 +38,12 @@ export class LogWriter {
   #next = 0;
   #end = 0;
 
-  /** `manyWriters`: numbers are reserved outside transactions, because all others would wait for the end of this one. */
+  /** `manyWriters`: numbers are reserved outside transactions; inside one, other reservations would wait for its end. */
   constructor({ manyWriters }: { manyWriters: boolean }) {
     this.#manyWriters = manyWriters;
   }
 
-  /** Reserves numbers for at least `count` events in a separate transaction. They may be used once it is committed. */
+  /** Reserves numbers for at least `count` events in a separate transaction. They may be used after the commit. */
   async reserve(driver: Driver, count: number): Promise<void> {
     const size = Math.max(BLOCK, count);
     this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
@@ -101,9 +101,9 @@ export class LogWriter {
 }
 
 /**
- * For each message that has events: the earliest time at which its next event sorts after them. Within one millisecond
- * the numbers decide, and those of another worker may be larger. With `sinceMs`, only events from then on are read, so
- * the logs of earlier days are skipped.
+ * For each message that has events: the earliest time at which its next event sorts after all of them. Within one
+ * millisecond the numbers decide, and the numbers of another worker may be larger. With `sinceMs`, only events from
+ * `sinceMs` on are read, so the logs of earlier days are skipped.
  */
 export async function lastEventTimes(
   { tx, logs }: Pick<WriteContext, 'tx' | 'logs'>,
@@ -123,13 +123,13 @@ export interface WriteContext {
   tx: Transaction;
   limits: StoreLimits;
   logs: LogWriter;
-  /** The first reserved number of each `reserveNumbers` command, by its arguments; empty if they are taken inside. */
+  /** The first reserved number by the arguments of each `reserveNumbers` command; empty if they reserve inside. */
   reserved: ReadonlyMap<object, number>;
   /** Notifications of workers that follow from the transaction. */
   due: DueTimes;
   /** The projects whose lanes and runs the transaction may touch. */
   locked: LockedProjects;
   unpartitionedLogs: SqlDialect['unpartitionedLogs'];
-  /** Requires that the projects of chosen rows stay in this cell, and names those to skip because they are moving. */
+  /** Requires that the projects of chosen rows stay in this cell, and names the moving projects, which are skipped. */
   placement: PlacementCheck;
 }

@@ -67,7 +67,7 @@ async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pau
   });
 }
 
-/** FAILED has no detail. It shows the error of the entry before it, because both are always appended together. */
+/** A FAILED entry has no detail. It shows the error of the entry before it: both are always appended together. */
 async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promise<LogRows['details']> {
   const failed = rows.flatMap(({ state, n }) => (state === FAILED ? n - 1 : []));
   if (failed.length === 0) return [];

@@ -24,10 +24,10 @@ export interface AcceptArgs<M = StoredNewMessage> {
 }
 
 /**
- * Saves the messages of each command, all of one project, and returns the results in their order. It skips a duplicate,
- * whose result names the first message, and a message whose new queue would exceed the limit of queues. All others are
- * saved, or none: if the command has more messages, duplicates included, than the project may still publish today,
- * nothing is saved. Only saved messages count for the day.
+ * Saves the messages of each command, all of one project, and returns their results in order. A duplicate is skipped, and
+ * its result names the first message. A message is also skipped if its new queue would exceed the limit of queues. If the
+ * command has more messages, duplicates included, than the project may still publish today, nothing is saved. Only saved
+ * messages count for the day.
  */
 export const accept = merged(
   {
@@ -51,7 +51,7 @@ export const accept = merged(
     );
     const saved: StoredNewMessage[] = [];
     const positions: (JournalPosition | undefined)[] = [];
-    /** `undefined`: the message is saved, but its state is not known yet. */
+    /** An undefined result: the message is saved, but its state is not known yet. */
     const results: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);
@@ -178,7 +178,7 @@ class Reservations {
   holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): EarlierMessage | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
-    // The window ends with its last millisecond; it is not extended by duplicates.
+    // A deduplication window ends with its last millisecond, and duplicates do not extend it.
     return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 

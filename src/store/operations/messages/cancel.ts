@@ -12,7 +12,7 @@ import { codeOfLogState, type StoredEvent } from './rows.ts';
 
 interface CancelArgs extends InProjectAt {
   keys: MessageKey[];
-  /** Only messages with one of these ids; absent: all `keys`. */
+  /** Only messages with one of these ids are cancelled; if absent, all of `keys`. */
   ids?: MessageId[];
 }
 
@@ -33,7 +33,7 @@ const CANCEL_TRAITS: Partial<WriteTraits<CancelArgs>> = {
 };
 
 /**
- * Cancels waiting messages and marks those in flight. Returns how many are cancelled or marked, including earlier
+ * Cancels waiting messages and marks messages in flight. Returns how many are cancelled or marked, including earlier
  * marks.
  */
 export const cancelById = write(
@@ -74,7 +74,7 @@ export interface CancelOptions {
   isUnrequested?: boolean;
 }
 
-/** Cancels waiting messages, and marks those in flight that are not marked yet. */
+/** Cancels waiting messages, and marks messages in flight that are not marked yet. */
 export async function cancelOrMark(
   context: WriteContext,
   rows: readonly EndingRow[],

@@ -1,6 +1,6 @@
 /**
  * Saves a checkpoint: its delivered messages together with the new entries of the run's journal, and only while the call
- * still owns each of these messages (P6, P8).
+ * still owns each of the delivered messages (P6, P8).
  */
 import type { Checkpoint, Millis } from '../../../engine/model.ts';
 import type { Checkpointed } from '../../../engine/stores.ts';
@@ -38,7 +38,7 @@ export interface CheckpointArgs {
 interface OwnedCheckpoint {
   args: CheckpointArgs;
   done: readonly OwnedSettlement[];
-  /** The messages to save, with the queue permit of the delivered ones. */
+  /** The messages to save, with the queue permit of the delivered messages. */
   follows: StoredNewMessage[];
 }
 

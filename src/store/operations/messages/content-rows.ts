@@ -51,13 +51,13 @@ export function encodeHeader(header: HeaderMap): string | null {
   return null;
 }
 
-/** Exactly these bytes: passing a view of a larger buffer to another thread would copy the whole buffer. */
+/** Copies a view of a larger buffer: passing the view to another thread would copy the whole buffer. */
 export function encodeBytes(bytes: Uint8Array): Uint8Array | null {
   if (bytes.byteLength === 0) return null;
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
 
-/** A header map has no prototype (settings.ts). Neither JSON nor a copy to another thread keeps that. */
+/** A header map has no prototype (settings.ts), but JSON and copies from another thread have one. */
 export function decodeHeader(text: string | null): HeaderMap {
   return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
 }

@@ -159,8 +159,8 @@ export interface RetryDeadArgs {
 }
 
 /**
- * Replaces the entries with their successors, and returns the state of each. `missing`: an entry is gone; nothing was
- * done.
+ * Replaces the entries with their successors, and returns the state of each. If an entry no longer exists, nothing is
+ * done and the result is `missing`.
  */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },

@@ -41,7 +41,7 @@ export const find = read(
   (row): Message | undefined => row && decodeMessage(row),
 );
 
-/** A message that is still stored, finished or not: until its log expires. */
+/** Finds a message that is still stored, finished or not: a message is stored until its log expires. */
 export const findStored = read(
   async (queries: Queries, { projectId, id }: InProject & { id: MessageId }): Promise<ContentRow | undefined> => {
     const [row] = await queries.query<ContentRow>(
@@ -94,7 +94,7 @@ export interface LiveRows {
   key?: FlowStateView | FlowKeyView;
 }
 
-/** Finds an unfinished message with what it waits for (P14). `undefined`: it is finished or unknown. */
+/** Finds an unfinished message and its wait state (P14). Returns undefined if the message is finished or unknown. */
 export const findLive = longRead(
   async (queries: Queries, { projectId, id, nowMs }: FindLiveArgs): Promise<LiveRows | undefined> => {
     const messageKey = keyOfMessageId(id);

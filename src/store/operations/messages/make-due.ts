@@ -27,8 +27,8 @@ interface WaitingRow {
 }
 
 /**
- * Makes a message due now. It may still wait for its queue, flow-control key or endpoint. If its run is parked again,
- * that counts as the first parking.
+ * Makes a message due now. The message may still wait for its queue, flow-control key or endpoint. If its run is parked
+ * again, this counts as the first parking.
  */
 export const makeDue = write(
   { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },

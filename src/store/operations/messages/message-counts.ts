@@ -56,7 +56,7 @@ export class DayBudgets {
     return 'taken';
   }
 
-  /** Returns the reservation of a message that was not saved: a duplicate, or a refused one. */
+  /** Returns the reservation of a message that was not saved: a duplicate or a refused message. */
   giveBack(message: StoredNewMessage): void {
     const name = nameOf(dayOf(message));
     const used = this.#used.get(name);

@@ -32,7 +32,7 @@ import {
 } from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 
-/** The numbers are stored: never change one, only add. Those before RUN_STARTED are of messages. */
+/** The numbers are stored: never change one, only add. States before RUN_STARTED are of messages. */
 const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   STEP_PARKED: 0,
   CREATED: 1,
@@ -99,7 +99,7 @@ export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[] | nu
 export interface StoredNewMessage {
   message: NewMessageRow;
   content: NewContentRow;
-  /** Without ACTIVE, which is written when the message is claimed. */
+  /** The events except ACTIVE, which is written when the message is claimed. */
   events: StoredEvent[];
   deduplication?: { hash: string; expiresAtMs: number };
   queueName?: string;
@@ -109,7 +109,7 @@ export interface StoredNewMessage {
 }
 
 export interface StoredChange {
-  /** Absent: finished. */
+  /** Absent if the message is finished. */
   waiting?: { dueAtMs: number; retried: number; parkings: number | null };
   events: StoredEvent[];
   /** Values of `DEAD_LETTER_COLUMNS`. */
@@ -302,7 +302,7 @@ export function projectsSharedBy(messages: readonly StoredNewMessage[], limits: 
 
 function sharesSomething({ deduplication, queueName, flow, message }: StoredNewMessage): boolean {
   if (deduplication !== undefined || queueName !== undefined || flow !== undefined) return true;
-  // A message that starts a run or has an entry in its journal.
+  // Whether the message starts a run or is an entry of a journal.
   return message[MESSAGE_AT.run_key] !== null;
 }
 

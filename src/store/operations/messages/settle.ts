@@ -130,8 +130,8 @@ export async function findOwned(
 }
 
 /**
- * Removes the settlements that would end a run which has changed since they were decided, or whose last step is not the
- * first one in its journal (P8); returns their commands.
+ * Removes the settlements that would end a run which has changed since the settlement was decided, or whose last step
+ * already has another result in the journal (P8). Returns the commands of these settlements.
  */
 async function refuseEndings(
   { tx }: WriteContext,
@@ -254,8 +254,9 @@ export function nextWaitState(
 }
 
 /**
- * Saves the messages that follow, as published ones are saved. Those that follow a message of a queue share its permit:
- * the next message starts when they have ended. A change that a cancel has replaced saves none.
+ * Saves the messages that follow from outcomes, like published messages. Messages that follow from a message of a queue
+ * share its permit: the next message of the queue starts when all of them have ended. If a cancel has replaced a change,
+ * its messages are not saved.
  */
 async function insertFollows(
   context: WriteContext,
@@ -280,7 +281,7 @@ async function insertFollows(
   return savedByCommand;
 }
 
-/** Shares only the message's own permit: a message that reports on a callback has none. */
+/** Lets `follow` share the permit if it is the message's own: a message that reports on a callback shares none. */
 export function withPermitOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_permit !== key) return follow;
   const message: NewMessageRow = [...follow.message];

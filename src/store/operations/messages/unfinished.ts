@@ -1,4 +1,4 @@
-/** Lists the unfinished messages of a project, newest first, with what each waits for. */
+/** Lists the unfinished messages of a project, newest first, each with its state and the lane that it waits for. */
 import type { AttributeFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { UnfinishedFilter, UnfinishedMessage, UnfinishedState } from '../../../engine/lists/unfinished.ts';
@@ -23,7 +23,6 @@ export const STANDING_SQL = `case when w.claim_token is not null then 'active'
 export interface ListUnfinishedArgs {
   projectId: ProjectId;
   filter: AttributeFilter;
-  /** Both or none. */
   messages?: { keys: MessageKey[]; ids: MessageId[] };
   states?: UnfinishedState[];
   nowMs: number;
@@ -128,7 +127,7 @@ async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<Pag
   const { rows: from, isWhole } = windowOf(args);
   const { joins, filter } = filterOf(args);
   const rows = await queries.query<StateRow>(
-    // The plus keeps the planner from walking the whole table in order instead of what is in flight.
+    // The plus keeps the planner from walking the whole table in order instead of the index of messages in flight.
     `select ${SELECTED}, ${STANDING_SQL} as standing from (select ${READ} from messages where ${from.texts.join(' and ')}) w
      ${joins} where ${filter.texts.join(' and ')} order by ${isWhole ? '+' : ''}w.key desc limit ?`,
     [nowMs, ...from.params, ...filter.params, slice.count + 1],
@@ -141,7 +140,7 @@ async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<Pag
   return cutPage(rows, slice.count, end);
 }
 
-/** The rows to examine. `isWhole`: all matching rows, because they are few; otherwise the next window of the table. */
+/** The rows to examine: all matching rows (`isWhole`) if they are few, otherwise the next window of the table. */
 function windowOf({ projectId, messages, states, slice, window }: ListUnfinishedArgs): {
   rows: Conditions;
   isWhole: boolean;

@@ -1,6 +1,6 @@
 /**
- * Reports a project's unfinished messages with what they wait for, and the causes of its latest failures. All counts
- * are limited, so the cost does not grow with the backlog.
+ * Reports the wait states of a project's unfinished messages, and the causes of its latest failures. All counts are
+ * limited, so the cost does not grow with the backlog.
  */
 
 import type { Backlog, Counted, FailureCause, Failures } from '../../../engine/lists/unfinished.ts';
@@ -12,14 +12,14 @@ import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { STANDING_SQL } from '../messages/unfinished.ts';
 import { longRead } from '../operation.ts';
 
-/** The newest messages of all projects that are examined to count those of the project. */
+/** The maximum of newest messages of all projects that are examined to count the messages of one project. */
 const COUNTED_MAX = 10_000;
 
-/** Wait lists of each kind that are examined, and messages counted in each. */
+/** The maximum of wait lists of each kind that are examined, and of messages that are counted in each. */
 const WAIT_LISTS_MAX = 20;
 const COUNTED_PER_LIST_MAX = 500;
 
-/** The earliest due messages of all projects that are searched for the first of the project. */
+/** The maximum of earliest due messages of all projects that are searched for the first message of one project. */
 const DUE_MAX = 1_000;
 
 /** DLQ entries that are counted by cause. */
@@ -102,7 +102,7 @@ async function readProjectWaitList(queries: Queries, projectId: ProjectId): Prom
 }
 
 interface WaitListQuery<Row> {
-  /** The parameters before those for the project and the name of the previous wait list. */
+  /** The parameters that precede the project and the name of the previous wait list. */
   params?: readonly SqlParam[];
   text: string;
   /** A name that sorts before all others. */
@@ -147,7 +147,7 @@ const QUEUES: WaitListQuery<QueueRow> = {
   nameOf: ({ queue_id }) => queue_id,
 };
 
-/** The first wait lists by name, and one more, which shows whether there are more. Each costs one step in an index. */
+/** The first wait lists by name, and one more, which shows whether there are more. Each costs one index step. */
 async function readWaitLists<Row extends object>(
   queries: Queries,
   projectId: ProjectId,

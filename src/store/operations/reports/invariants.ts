@@ -1,6 +1,6 @@
 /**
- * Checks the invariants of a database, which every transaction preserves. Each is a query that finds the rows that break
- * it. `waypost doctor` runs them, also while a server is running.
+ * Checks the invariants of a database, which every transaction preserves. Each invariant has a query that finds the rows
+ * that violate it. `waypost doctor` runs these queries, also while a server is running.
  */
 import type { Queries } from '../../driver.ts';
 import { notEnding, PAST_LANES, WAIT_STATE } from '../lanes/wait-states.ts';
@@ -10,9 +10,9 @@ import { REVIVING, RUN_STATE } from '../runs/run-rows.ts';
 export interface Invariant {
   /** A sentence that is true of a sound database. */
   statement: string;
-  /** Selects the names of up to `?` rows that break it. */
+  /** Selects the names of up to `?` rows that violate the invariant. */
   offenders: string;
-  /** Not checked while a day of logs is dropped: that takes several transactions, and breaks it in between. */
+  /** Not checked while a day of logs is dropped: the invariant does not hold between the transactions of a drop. */
   isPausedByExpiry?: true;
 }
 
@@ -205,7 +205,7 @@ const NAMED_MAX = 10;
 
 export interface Finding {
   statement: string;
-  /** Names of the first rows that break it; empty: it holds. */
+  /** Names of the first rows that violate the invariant; empty if there are none. */
   offenders: string[];
 }
 

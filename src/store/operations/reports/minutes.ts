@@ -17,7 +17,7 @@ const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values
 const LIST = `select at_ms, ${ADDED.join(', ')} from minutes
   where project_id = ? and at_ms >= ? and at_ms <= ? order by at_ms limit ?`;
 
-/** Adds the counts of `minutes` to the saved ones. Its class lets all commands that advance messages go first. */
+/** Adds the counts of `minutes` to the saved counts. The class puts commands that advance messages first. */
 export const addMinutes = write(
   { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
   async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {

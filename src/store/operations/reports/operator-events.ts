@@ -47,14 +47,15 @@ export const noteFacts = write(
 );
 
 export interface GatherArgs extends OperatorEventRules {
-  /** Facts that are counted together. */
+  /** The maximum number of facts that are counted in one transaction. */
   factsMax: number;
   nowMs: Millis;
 }
 
 /**
  * Counts facts in their tallies. The rows of the facts and tallies are locked, so that two concurrent workers count each
- * fact once. Returns whether there may be more facts, which tallies are due to be reported, and when the next one is due.
+ * fact once. Returns whether there may be more facts, which tallies are due to be reported, and when the next tally is
+ * due.
  */
 export const gatherFacts = write(
   { class: () => 'accept', weight: ({ factsMax }) => ({ rows: factsMax }) },
@@ -98,8 +99,9 @@ export interface ReportTallyArgs {
 }
 
 /**
- * Saves the message that reports `tally` and resets the tally, in one transaction. `stale`: nothing was done, because
- * another worker has reported it, or more facts were counted since. `projectId`: the operator's.
+ * Saves the message that reports `tally` and resets the tally, in one transaction. If another worker has reported the
+ * tally, or more facts were counted since, nothing is done and the result is `stale`. `projectId` is the project of the
+ * operator.
  */
 export const reportTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
@@ -123,7 +125,7 @@ export const noteReported = write(
   },
 );
 
-/** Resets the tally. False: it has changed since it was read. */
+/** Resets the tally. Returns false if the tally has changed since it was read. */
 async function resetTally(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
   const reported = await tx.run(
     `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, reported_example = example
@@ -133,7 +135,7 @@ async function resetTally(tx: Transaction, tally: Tally, quietUntilMs: Millis): 
   return reported > 0;
 }
 
-/** Locks the tally, which is created if it is missing. Returns its value; undefined: it is new. */
+/** Locks the tally, which is created if it is missing. Returns its value, or undefined if the tally is new. */
 async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
   const empty = { ...of, count: 0, firstAtMs: 0, lastAtMs: 0, example: '', quietUntilMs: 0 };
   const made = await tx.run(`${INSERT_TALLY} on conflict (kind, project_id) do nothing`, encode(empty));

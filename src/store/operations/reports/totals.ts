@@ -1,6 +1,6 @@
 /**
- * Counts the messages, runs and waiters of the whole store. Each count is limited, and reads an index with only these
- * rows.
+ * Counts the messages, runs and waiters of the whole store. Each count is limited, and reads an index that has only the
+ * counted rows.
  */
 
 import { COUNTED_OF_ALL_MAX, type Totals } from '../../../engine/lists/unfinished.ts';

@@ -23,7 +23,7 @@ import {
 } from './run-log-rows.ts';
 
 interface ListHistoriesArgs extends ListArgs<RunFilter> {
-  /** Bodies are cut to one byte more than this, except redacted ones, whose hash needs the whole body. */
+  /** Bodies are cut to one byte more than this, except redacted bodies, whose hash needs the whole body. */
   bodyBytesMax?: number;
 }
 
@@ -77,9 +77,9 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
 }
 
 /**
- * Runs by creation, each with its whole journal. A page ends early when it would become too large. With `bodyBytesMax`,
- * a body may be cut to that length and one byte more. If the responses to failed attempts or the payloads of invoked
- * runs are too large together, some of them are returned without their bodies.
+ * Runs by creation, each with its whole journal. A page ends early when it would become too large. With `bodyBytesMax`, a
+ * body may be cut to one byte more than this length. If the responses to failed attempts or the payloads of invoked runs
+ * are too large together, some of them are returned without their bodies.
  */
 export const listRunHistories = pagedRead(windowOf, {
   encode: ({ bodyBytesMax, ...args }: ListHistoriesInput) => ({

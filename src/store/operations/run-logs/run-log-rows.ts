@@ -86,7 +86,7 @@ export interface HistoryRows extends PageRows<Position> {
   bytes: number;
 }
 
-/** Decodes events. Skips those of a dropped run without a stored message. */
+/** Decodes events. Events of a dropped run that have no stored message are skipped. */
 export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   const messageByKey = decodeByKey(rows.contents);
   const childByKey = decodeByKey(rows.children);
@@ -120,7 +120,7 @@ function nameOfEntry(runKey: number, entryKey: string): string {
   return `${runKey} ${entryKey}`;
 }
 
-/** The run as its event shows it: the start with the caller or invoker, the end with the result. */
+/** The run as `row` shows it: a start event has the caller or invoker, an end event has the result. */
 function runOfEvent({ callerIp, invoker, response, dlqId, ...run }: LoggedRun, row: RunLogRow): RunEvent['run'] {
   const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;

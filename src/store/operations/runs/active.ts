@@ -36,7 +36,7 @@ export function runConditions(filter: ActiveRunFilter): Conditions {
   const { urlPrefix, ...attributes } = filter;
   const conditions = contentConditions(attributes);
   if (urlPrefix) {
-    // Case-sensitive in both databases and without wildcards, unlike `like`.
+    // This is case-sensitive in both databases and has no wildcards, unlike `like`.
     const text = `(${urlPrefix.map(() => 'substr(c.url, 1, ?) = ?').join(' or ')})`;
     addCondition(conditions, text, ...urlPrefix.flatMap((prefix) => [[...prefix].length, prefix]));
   }

@@ -1,4 +1,4 @@
-/** Keeps the runs that a batch of commands has found or started, with its changes to them. */
+/** Keeps the runs that a batch of commands has found or started, and the changes of the batch to these runs. */
 import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
@@ -32,12 +32,12 @@ export class BatchRuns {
   readonly entryKeys = new TakenEntryKeys();
   readonly #runs = new Map<number, BatchRun>();
   readonly #activeByName = new Map<string, BatchRun>();
-  /** The start of the latest run by name; only if a run that starts in this batch would not be later. */
+  /** The start time of the latest run by name, kept only if a run that starts in this batch would not be later. */
   readonly #latestByName = new Map<string, number>();
   /** The number of invocations that wait for each active run that a message of the batch would invoke. */
   readonly #invokersOf = new Map<number, number>();
 
-  /** Runs whose journal ends with a `stepConfig`, among those to which the batch would add another one. */
+  /** Runs whose journal ends with a `stepConfig` and to which the batch would add another `stepConfig`. */
   readonly #endingInStepConfig = new Set<number>();
 
   /** Reads the runs and entry keys of `messages`. */
@@ -91,7 +91,7 @@ export class BatchRuns {
     this.#invokersOf.set(key, this.invokersOf(key) + 1);
   }
 
-  /** Whether the last entry of the journal is a `stepConfig`; only known if the batch would add another one. */
+  /** Whether the last entry of the journal is a `stepConfig`; only known if the batch would add another `stepConfig`. */
   endsInStepConfig(key: number): boolean {
     return this.#endingInStepConfig.has(key);
   }

@@ -110,7 +110,8 @@ export async function checkEndings(
 
 /**
  * Cancels a chunk of the remaining messages of runs that have ended (see `writeEndings`) or whose revival stopped.
- * Returns `'more'` when it should be called again at once, or the time of the next call; `Infinity`: never.
+ * Returns `'more'` if `cancelRemaining` should be called again at once, otherwise the time of the next call, or
+ * `Infinity` if no call is needed.
  */
 export const cancelRemaining = write(
   {
@@ -178,11 +179,11 @@ export async function cancelReviving(
 interface EndingRun {
   run_key: number;
   project_id: number;
-  /** Null: the run was dropped after its retention. */
+  /** Null if the run was dropped after its retention. */
   state: number | null;
 }
 
-/** The first ending runs that are due. A time beyond the wait for a chunk was written before the clock was set back. */
+/** The first ending runs that are due. Times beyond the wait for a chunk were written before the clock was set back. */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
   const { and, params } = await excludingMoving(queries, 'e.project_id');
   return queries.query<EndingRun>(
@@ -194,9 +195,9 @@ async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]>
 
 /**
  * Ends active runs with their remaining messages, waiters and pending events. `deadKey` is the dead message that ended
- * the run; it and all messages settled with it are finished already. Returns whether there are more messages than one
- * transaction cancels. Then the runs are in `ending_runs`, so that none of these messages is claimed, and
- * `cancelRemaining` cancels them, even after a crash.
+ * the run; this message and all messages settled with it are finished already. Returns whether there are more messages
+ * than one transaction cancels. If so, the runs are in `ending_runs`, so that none of the remaining messages is claimed,
+ * and `cancelRemaining` cancels these messages, even after a crash.
  */
 export async function writeEndings(
   context: WriteContext,
@@ -245,14 +246,15 @@ export async function writeEndings(
   return isMoreLeft;
 }
 
-/** Cancels waiting messages of `runs` and marks those in flight, up to a maximum. Returns whether more are left. */
+/** Cancels waiting messages of `runs` and marks messages in flight, up to a maximum. Returns whether more are left. */
 async function cancelChunk(
   context: WriteContext,
   runs: readonly Pick<EndingRun, 'run_key' | 'state'>[],
   nowMs: number,
 ): Promise<boolean> {
   const max = context.limits.cancelledTogetherMax ?? CANCELLED_MAX;
-  // Without an order, which would sort all remaining messages. Failure callbacks have no position, and are not cancelled.
+  // No order is set, because it would sort all remaining messages. Failure callbacks have no position, and are not
+  // cancelled.
   const remaining = await context.tx.query<EndingRow & { run_key: number }>(
     `select ${ENDING_FIELDS} from messages m where run_key in (??) and journal_position is not null
        and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,

@@ -49,7 +49,7 @@ export const findRun = read(
   (row): Run | undefined => row && decodeRun(row),
 );
 
-/** The bytes of the journal, as deliveries show it, of the active run with this id. */
+/** The bytes of the journal of the active run with this id, as deliveries show the journal. */
 export const journalBytes = read(
   async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | undefined> => {
     const [row] = await queries.query<{ journal_bytes: number }>(
@@ -81,7 +81,7 @@ export const readJournal = longRead(
   (rows): JournalEntry[] => rows.map(decodeJournalEntry),
 );
 
-/** The contents of waits, invocations and other entries, in the order of `keys`. Missing ones are skipped. */
+/** The contents of waits, invocations and other entries, in the order of `keys`. Missing entries are skipped. */
 export const findRecords = read(
   async (queries: Queries, { projectId, keys }: { projectId: ProjectId; keys: number[] }): Promise<ContentRow[]> => {
     const rows = await queries.query<ContentRow>(

@@ -32,7 +32,7 @@ export class Journals {
     this.#bytesMax = bytesMax;
   }
 
-  /** Reads the runs and entry keys of `messages`. `undefined`: none of them is of a run. */
+  /** Reads the runs and entry keys of `messages`. Returns undefined if no message is of a run. */
   static async load(
     context: WriteContext,
     messages: readonly MessageOfRun[],
@@ -45,12 +45,12 @@ export class Journals {
     return journals;
   }
 
-  /** For a run that starts with the journal of another run. */
+  /** Creates the journals for a run that starts with the journal of another run. */
   static empty(context: WriteContext): Journals {
     return new Journals(context, 0);
   }
 
-  /** For the next chunk of a run that starts with the journal of another run. */
+  /** Creates the journals for the next chunk of a run that starts with the journal of another run. */
   static async of(context: WriteContext, runKey: number): Promise<Journals> {
     const journals = Journals.empty(context);
     await journals.#runs.loadRuns(context.tx, [runKey]);
@@ -67,7 +67,7 @@ export class Journals {
     return undefined;
   }
 
-  /** The saved message that `message` repeats; `undefined`: none. */
+  /** The saved message that `message` repeats, or undefined if there is none. */
   duplicateOf({ message, entry, run }: MessageOfRun): EarlierMessage | undefined {
     if (!entry) return undefined;
     if (!run) return this.#runs.entryKeys.holderOf(entry);
@@ -89,8 +89,8 @@ export class Journals {
   }
 
   /**
-   * Saves the content and the entry of the result of an invocation whose parent has failed since, so that the parent's
-   * log shows it. The parent is not called.
+   * Saves the content and the entry of the result of an invocation whose parent run has failed in the meantime, so that
+   * the log of the parent run shows the result. The parent run is not called.
    */
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
@@ -203,7 +203,7 @@ export class Journals {
     this.addInvoker(child.key, { key: record.key, parentKey: record.entry.runKey });
   }
 
-  /** Replaces the run's first message with the one of the SDK, which is now known. */
+  /** Replaces the run's first message with `message`, which fits the SDK that is known now. */
   #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
     const run = this.#runs.find(runKey);
     if (!run) return;

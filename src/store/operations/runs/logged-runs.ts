@@ -12,7 +12,7 @@ export interface LoggedRunRow {
   caller_ip: string | null;
   failure_key: number | null;
   failure_state: number | null;
-  /** The time of its DLQ entry, and the key of that entry; null: no entry, or no longer. */
+  /** The time and the key of the run's DLQ entry; null if the run has no entry, or no longer has one. */
   failed_at_ms: number | null;
   dead_key: number | null;
 }
@@ -34,7 +34,7 @@ export interface InvokerRow {
   created_at_ms: number;
 }
 
-/** The runs that wait or waited for `keys`, by the start of their waits. The first one invoked the run. */
+/** The runs that wait or waited for `keys`, by the start of their waits. The first one for a key invoked the run. */
 export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
   return queries.query<InvokerRow>(
     `select i.run_key, p.id, p.url, p.created_at_ms from invocations i lookup runs p on (p.key = i.parent_key)
@@ -48,7 +48,7 @@ export interface ResponseRow {
   response: Uint8Array | null;
 }
 
-/** The results of runs. With `bytesMax`, each is cut to one byte more, which shows that it was longer. */
+/** The results of runs. With `bytesMax`, each is cut to one byte more, which shows that the result was longer. */
 export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
   return bytesMax === undefined
     ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
@@ -67,7 +67,7 @@ export function showsAll(column: string): string {
   return `replace(${column}, '"redact"', '') = ${column}`;
 }
 
-/** The rows, in their order, that fit into `bytesMax` bytes together. Larger ones are skipped. */
+/** The rows, in their order, that fit into `bytesMax` bytes together. Rows that do not fit are skipped. */
 export function rowsWithinBytes<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
   let bytes = 0;
   return rows.filter((row) => {

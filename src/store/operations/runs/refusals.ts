@@ -24,13 +24,13 @@ export class Refusals {
   /** Invocations that the checked messages add to the runs of a name. */
   readonly #invokers = new Map<string, number>();
 
-  /** `bytesMax`: the most bytes of a journal; 0: unlimited. */
+  /** `bytesMax` is the maximum size of a journal; 0 means unlimited. */
   constructor(runs: BatchRuns, bytesMax: number) {
     this.#runs = runs;
     this.#bytesMax = bytesMax;
   }
 
-  /** `undefined`: the message may be saved. */
+  /** Returns undefined if the message may be saved. */
   check({ message, entry, run }: MessageOfRun): RunRefusal | undefined {
     if (!entry) return undefined;
     if (!run) return this.#checkEntry(entry);

@@ -35,9 +35,9 @@ export const RUN_STATE: Readonly<Record<RunState, number>> = {
 };
 
 /**
- * The state of a run that is being revived in several transactions (retry.ts). The first one sets it; the last one makes
- * the run RUN_STARTED. If the next one is late, the run becomes RUN_CANCELED. Until then, it is in `ending_runs`, so none
- * of its messages is claimed.
+ * The state of a run that is being revived in several transactions (retry.ts). The first transaction sets this state, and
+ * the last one changes it to RUN_STARTED. If the next transaction is late, the run becomes RUN_CANCELED. While the run is
+ * being revived, it is in `ending_runs`, so none of its messages is claimed.
  */
 export const REVIVING = 5;
 

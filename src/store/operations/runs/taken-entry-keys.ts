@@ -17,7 +17,7 @@ interface EntryRow {
   run_key: number;
   entryKey: string;
   id: string;
-  /** Only of an invocation. */
+  /** Null unless the entry is an invocation. */
   settings: string | null;
 }
 

@@ -44,9 +44,9 @@ export interface SaveScheduleArgs<S = StoredSchedule> {
 }
 
 /**
- * Creates the schedule, or replaces the one with its id. `fromVersion`: the version that must be stored now; `undefined`:
- * none. Otherwise it writes nothing and returns `'stale'`. `tooMany`: the project already has `schedulesMax` schedules
- * (0: unlimited).
+ * Creates the schedule, or replaces the schedule with the same id. `fromVersion` is the version that must be stored now,
+ * or undefined if no schedule may be stored; otherwise nothing is written and the result is `'stale'`. The result is
+ * `tooMany` if the project already has `schedulesMax` schedules (0: unlimited).
  */
 export const saveSchedule = write(
   {
@@ -77,9 +77,9 @@ export interface ChangeSchedulesArgs<Change = StoredScheduleChange> {
 }
 
 /**
- * Applies changes of schedules, and returns for each how its messages were saved. `'stale'`: the schedule is gone or has
- * another version, and the change was not applied. Creates missing queues. Needs only a few statements for any number of
- * changes, because thousands of schedules may be due in the same minute.
+ * Applies changes of schedules. Returns for each change how its messages were saved, or `'stale'` if the schedule is gone
+ * or has another version; a stale change is not applied. Creates missing queues. Needs only a few statements for any
+ * number of changes, because thousands of schedules may be due in the same minute.
  */
 export const changeSchedules = write(
   {
@@ -168,8 +168,8 @@ export const listSchedules = longRead(
 
 /**
  * The messages of the latest trigger have consecutive keys, and their contents exist as long as any row refers to them.
- * No `exists`: the planner may compute that for all keys at once, by reading the whole table. Orders need a plus, because
- * the planner may read all schedules to sort without it.
+ * An `exists` is avoided, because the planner may compute it for all keys at once, by reading the whole table. Orders
+ * need a plus, because the planner may read all schedules to sort without it.
  */
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
   case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
@@ -182,8 +182,8 @@ export interface DueRows {
 }
 
 /**
- * Up to `limit` due schedules, earliest first, of about `bytesMax` bytes at most, but at least one. `nextAtMs`: when none
- * is due, the time at which the next one will be.
+ * Up to `limit` due schedules, earliest first, with at most about `bytesMax` bytes together, but at least one schedule.
+ * If none is due, `nextAtMs` is the time at which the next schedule will be due.
  */
 export const dueSchedules = read(
   async (
@@ -213,8 +213,8 @@ export const dueSchedules = read(
 );
 
 /**
- * About `limit` schedules whose last trigger was later than `passedAfterMs`, because the clock ran ahead. Their next
- * times are just as far ahead, so the index on these finds them.
+ * About `limit` schedules whose last trigger was later than `passedAfterMs`, because the clock ran ahead. The next times
+ * of these schedules are just as far ahead, so the index on next times finds them.
  */
 export const strandedSchedules = read(
   async (

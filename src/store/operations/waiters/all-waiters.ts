@@ -21,7 +21,7 @@ interface ListAllWaitersArgs {
 export const listAllWaiters = longRead(async (queries: Queries, args: ListAllWaitersArgs): Promise<ListedWaiter[]> => {
   const { projectId, prefix, after, count } = args;
   const from = after !== undefined && after.eventId >= prefix ? after : { eventId: prefix, key: -1 };
-  // Two queries: in a single one, SQLite would read the earlier waiters of the same event again.
+  // These are two queries, because in a single query SQLite would read the earlier waiters of the same event again.
   const same = await waitersWhere(queries, 'event_id = ? and key > ?', [projectId, from.eventId, from.key, count]);
   if (same.length === count) return same;
   const bounds = [projectId, from.eventId, prefix + LAST, count - same.length];

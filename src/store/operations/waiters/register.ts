@@ -16,7 +16,7 @@ import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
 interface StoredWait {
   projectId: number;
   record: StoredRecord;
-  /** The entry key of its result. */
+  /** The entry key of the result of the wait. */
   resultEntryKey: string;
   eventId: string;
   deadlineMs: number;
@@ -24,7 +24,7 @@ interface StoredWait {
 
 export interface AddWaiterArgs {
   wait: StoredWait;
-  /** The pending event that ends the wait at once, with its result; null: the caller expects no pending event. */
+  /** The pending event that ends the wait at once, with its result; null if the caller expects none. */
   taken: { pendingEventKey: number; result: StoredNewMessage } | null;
   nowMs: number;
 }
@@ -36,8 +36,8 @@ interface AddWaiterInput {
 }
 
 /**
- * Registers the wait if it has no pending event. With `taken`: consumes that event, if it is the oldest, and saves the
- * result. `changed`: the run or its pending events have changed.
+ * Registers the wait if it has no pending event. With `taken`, consumes the given pending event, if it is the oldest, and
+ * saves the result. The outcome is `changed` if the run or its pending events have changed.
  */
 export const addWaiter = write(
   {

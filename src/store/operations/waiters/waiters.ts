@@ -1,4 +1,4 @@
-/** Finds the waiters of an event and those past their deadline, and ends waits. */
+/** Finds the waiters of an event and the waiters past their deadline, and ends waits. */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Waiter } from '../../../engine/runs/stores.ts';
@@ -70,13 +70,13 @@ async function waitersFor(queries: Queries, args: ListWaitersArgs): Promise<Wait
 
 export interface DueWaiterRows {
   due: WaiterRow[];
-  /** Set only when no waiter is due, and there is one. */
+  /** Set only if no waiter is due, but a waiter exists. */
   nextAtMs: number | undefined;
 }
 
 /**
- * Waiters past their deadline, earliest first, with the page limits of `listWaiters`. `nextAtMs`: the earliest
- * deadline.
+ * Waiters past their deadline, earliest first, with the page limits of `listWaiters`. `nextAtMs` is the earliest
+ * deadline, if none has passed.
  */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
@@ -124,7 +124,7 @@ export interface ResolveWaitersArgs<M = StoredNewMessage> {
   nowMs: number;
 }
 
-/** Removes the waiters that are still registered, and saves their results. `'gone'`: the waiter was not registered. */
+/** Removes the waiters and saves their results. The result for a waiter that was not registered any more is `'gone'`. */
 export const resolveWaiters = write(
   {
     weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),

@@ -20,7 +20,7 @@ export interface DueWork {
   accountsVersion: number;
 }
 
-/** Each subquery costs one step in an index. It reads from `migrations`, because every store has the first migration. */
+/** Each subquery costs one step in an index. `migrations` is read because every store has the first migration. */
 export async function pollDueWork(queries: Queries, moving: Iterable<ProjectId>): Promise<DueWork> {
   const { and, where, params } = excluding(moving);
   const [row] = await queries.query<DueWork>(
@@ -54,7 +54,7 @@ interface NeglectedWork {
   eventAtMs: Millis | null;
 }
 
-/** The work that a worker of this cell would have. `nowMs`: the time of the database. */
+/** The work that a worker of this cell would have. `nowMs` is the time of the database. */
 export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPoll> {
   const [seen, moving, [neglected]] = await Promise.all([
     pollDueWork(queries, []),

@@ -26,10 +26,10 @@ interface WorkerRow {
 }
 
 /**
- * Records a heartbeat of `worker`. When `timeoutMs` have passed since the last one, in the time that all workers share,
- * any other worker may expire it. `isLeaving`: it finishes its claims and starts no new ones. `accountsVersion`: the
- * version of the accounts with which it checks tokens and signs. `clock`: the shared time and its lead over the clock, as
- * the worker has them; absent before the first heartbeat.
+ * Records a heartbeat of `worker`. When `timeoutMs` have passed since the last heartbeat, in the time that all workers
+ * share, any other worker may expire this worker. With `isLeaving`, the worker finishes its claims and starts no new
+ * ones. `accountsVersion` is the version of the accounts with which the worker checks tokens and signs. `clock` is the
+ * shared time and its lead over the clock, as the worker has them; absent before the first heartbeat.
  */
 export const heartbeat = write(
   { class: () => 'urgent' },
@@ -46,9 +46,9 @@ export const heartbeat = write(
     const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...times];
     const farMs = wallMs + LEAD_MS_MAX;
     const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= farMs));
-    // A heartbeat of a clock that was more than a day ahead counts from now. Otherwise its worker, if it is dead, would
-    // not expire until the clock reaches that time again. The own row is updated too, so that all workers lock rows in
-    // one order.
+    // A heartbeat from a clock that was more than a day ahead counts from now. Otherwise its worker, if dead, would not
+    // expire until the clock reaches the time of the heartbeat again. The worker's own row is updated too, so that all
+    // workers lock rows in one order.
     if (times.some((ms) => ms > farMs)) {
       await tx.run('update workers set beat_at_ms = ? where timeout_ms >= 0 and beat_at_ms > ?', [nowMs, farMs]);
     }
@@ -87,9 +87,9 @@ export const heartbeat = write(
 );
 
 /**
- * Removes the workers that are late or have left, and returns their ids. From then on, no worker owns their claims. If
- * several workers call this, only one of them gets each id. `isReported`: saves facts about the late ones for operator
- * events.
+ * Removes the workers that are late or have left, and returns their ids. From then on, no worker owns the claims of the
+ * removed workers. If several workers call this command, only one of them gets each id. With `isReported`, facts about
+ * the late workers are saved for operator events.
  */
 export const expireWorkers = write(
   { class: () => 'urgent' },
@@ -113,9 +113,9 @@ export const expireWorkers = write(
 );
 
 /**
- * Marks the worker as having left. Its row stays until another worker expires it, which then serves its backlogs. With
- * several cells, a move may have brought claims of this worker, whose attempts run in its engine for another cell: then
- * it stays alive until its last heartbeat times out.
+ * Marks the worker as having left. Its row stays until another worker expires it, and then serves its backlogs. With
+ * several cells, a move may have brought claims of this worker whose attempts run in the engine that the worker has for
+ * another cell. In that case, the worker stays alive until its last heartbeat times out.
  */
 export const leave = write(
   { class: () => 'urgent' },
@@ -154,8 +154,8 @@ interface ClaimRow {
 }
 
 /**
- * Up to `limit` claims of workers that have no row, or no longer. Reads the index of claimed messages, which is as small
- * as the number of attempts in flight.
+ * Up to `limit` claims of workers that have no row, or no longer have one. Reads the index of claimed messages, which is
+ * as small as the number of attempts in flight.
  */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
   const { and, params } = await excludingMoving(queries);
